@@ -16,6 +16,7 @@ from stacks.images import ImagesStack
 from stacks.parts.assembled import NotSetUp
 from stacks.parts.common import Common
 from stacks.parts.container_rights import ContainerRights, base_accounts
+from stacks.parts.git_rights import GitHosts
 from stacks.parts.grid_rights import GridRights, container_accounts
 from stacks.parts.mount_rights import Mountable
 from stacks.parts.own_images import child_tag
@@ -83,6 +84,7 @@ def build(app: cdk.App, settings: Settings) -> None:
             Mountable(name=one.name, kind=Kind(one.kind), region=one.region, id=one.id, access_point=one.access_point)
             for one in settings.file_systems
         ],
+        git=GitHosts(rights=common.rights, secrets={host: name or "" for host, name in settings.git_hosts.items()}),
         data_buckets=settings.data_buckets,
         job_roles=settings.job_roles,
         master_port=settings.master_port,

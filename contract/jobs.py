@@ -128,8 +128,9 @@ class Code:
 
     key: str
     source: str
-    """The address (`s3://...`) from which it was copied, for the record."""
+    """The address (`s3://...`, or `https://...` of a git repository) from which it came, for the record."""
     source_version: str = ""
+    """The version of the object, or the commit."""
     size: int = 0
 
 

@@ -95,6 +95,7 @@ ADMISSION = AdmissionEnvironment(
     repositories=("images",),
     base_accounts={"": "763104351884"},
     copy_accounts=("777788889999",),
+    git_hosts={"git.example.com": "", "private.example.com": "git-token"},
     data_buckets=("datasets",),
     job_roles=tuple(JOB_ROLES),
     instance_profile="arn:aws:iam::123456789012:instance-profile/yard-node",

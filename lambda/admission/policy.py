@@ -10,6 +10,7 @@ from typing import Any
 
 from admission import (
     accelerators,
+    code,
     containers,
     efa,
     images,
@@ -21,23 +22,21 @@ from admission import (
     roles,
     volumes,
 )
+from admission.git import GitCommit, NotFetched
 from admission.images import is_allowed
 from admission.ladder import Ladder, RegionFacts, asked_regions, ladder
 from admission.reading import allowed
 from admission.request import DEFAULT_HOURS, JobRequest
 from admission.resume import SourceFacts
 from aws.facts import InstanceType, Object
-from contract import keys, names, sessions
+from contract import names, sessions
 from contract.environments import AdmissionEnvironment
 from contract.images import ContainerImage
-from contract.jobs import Code, Job, Market, RetryPlan
+from contract.jobs import Job, Market, RetryPlan
 from contract.places import Place
-from refusals.addresses import Address
-from refusals.archive import Listing, absent, object_problems
-from refusals.fields import ARCHIVE_SUFFIXES
-from refusals.places import is_offered
+from refusals.archive import Listing
 from refusals.script import archive_problems
-from refusals.wording import denial, plain, refusal
+from refusals.wording import plain, refusal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +72,8 @@ class RequestQuestions:
     """Whether the request names accelerators, of a region where the deployment trains."""
     code: str
     """The address of the code; empty where there is nothing to look up."""
+    commit: GitCommit | None
+    """The commit that is the code; None where there is none to fetch."""
     data: tuple[str, ...]
     secrets: dict[str, str]
     source: str
@@ -90,6 +91,8 @@ class RequestFacts:
     code: Object | None = None
     archive: Listing | None = None
     """Contents of the archive; None where nobody could read it."""
+    not_fetched: NotFetched | None = None
+    """Why the commit is not there."""
     denied: dict[str, str] = field(default_factory=dict)
     """S3 address to the error code with which S3 refused to look."""
     nothing_at: tuple[str, ...] = ()
@@ -112,8 +115,9 @@ def questions(request: JobRequest, execution: Execution, env: AdmissionEnvironme
         reservation=_own_reservation(request, execution),
         instance_types=tuple(name for name in request.instance_types if is_allowed(name, env.limits)),
         accelerators=request.accelerators is not None,
-        code=request.code if request.code and not _foreign(request.code, env) else "",
-        data=tuple(location for location in request.data if not _foreign(location, env)),
+        code=code.address(request.code, env),
+        commit=code.commit(request.code, execution.name, env),
+        data=tuple(location for location in request.data if not code.foreign(location, env)),
         secrets={name: arn for name, arn in request.secrets.items() if not _foreign_secret(arn, execution, env)},
         source=request.resume_from if request.resume_from and request.resume_from != execution.name else "",
         images=containers.pulled(request, regions, env),
@@ -160,8 +164,8 @@ def admit(
         *efa.problems(request.efa, request.instance_types, types),
         *volumes.size_problems(request.volume_gb, env.limits, brought),
         *volumes.image_problems(request.volume_gb, room),
-        *_code_problems(request, facts, env),
-        *archive_problems(request.code, request.command, facts.archive),
+        *code.problems(request.code, facts.code, facts.not_fetched, facts.denied, env),
+        *archive_problems(str(request.code), request.command, facts.archive),
         *containers.problems(request, looks, env),
         *_named_problems(request, execution, facts, env),
     ]
@@ -233,7 +237,7 @@ def _runs(request: JobRequest, name: str, facts: RequestFacts) -> dict[str, Any]
     """The job's fields about what it runs, and with what."""
     return {
         "command": tuple(request.command),
-        "code": _code(request, name, facts.code) if facts.code else None,
+        "code": code.record(request.code, name, facts.code),
         "environment": dict(request.environment),
         "secrets": dict(request.secrets),
         "data": tuple(request.data),
@@ -296,42 +300,11 @@ def _limit_problems(request: JobRequest, env: AdmissionEnvironment) -> list[str]
     return problems
 
 
-def _foreign(location: str, env: AdmissionEnvironment) -> bool:
-    return not is_offered(Address.parse(location), env.bucket, env.data_buckets)
-
-
-def _s3_problem(field: str, location: str, facts: RequestFacts, env: AdmissionEnvironment) -> list[str]:
-    if _foreign(location, env):
-        ours = [f"s3://{env.bucket}/{keys.UPLOADS}...", *(f"s3://{bucket}/..." for bucket in env.data_buckets)]
-        return [
-            f"{field}: {plain(location)} is in no bucket that jobs may read; allowed: {', '.join(ours)} (data_buckets in cdk.json)"
-        ]
-    if code := facts.denied.get(location):
-        return [f"{field}: {plain(location)} cannot be read: {denial(code)}; allowed: what the deployment may read"]
-    return []
-
-
-def _code_problems(request: JobRequest, facts: RequestFacts, env: AdmissionEnvironment) -> list[str]:
-    if not request.code:
-        return []
-    if against := _s3_problem("code", request.code, facts, env):
-        return against
-    where, code = f"code: {plain(request.code)}", facts.code
-    if code is None:
-        return [absent(where)]
-    return object_problems(where, size=code.size, archived=code.archived)
-
-
-def readable(code: Object) -> bool:
-    """Whether an archive is worth a look."""
-    return not object_problems("", size=code.size, archived=code.archived)
-
-
 def _data_problems(request: JobRequest, facts: RequestFacts, env: AdmissionEnvironment) -> list[str]:
     problems = []
     for number, location in enumerate(request.data):
         where = f"data.{number}"
-        problems += _s3_problem(where, location, facts, env)
+        problems += code.s3_problem(where, location, facts.denied, env)
         if location in facts.nothing_at:
             problems.append(f"{where}: there is nothing at {plain(location)}; allowed: objects and folders that exist")
     return problems
@@ -374,14 +347,4 @@ def _secret_problems(
             f"secrets.{name}: {plain(request.secrets[name])} does not exist or is being deleted; allowed: a secret that can be read"
             for name in facts.secrets_missing
         ]
-    )
-
-
-def _code(request: JobRequest, job: str, found: Object) -> Code:
-    ending = next(ending for ending in ARCHIVE_SUFFIXES if request.code.endswith(ending))
-    return Code(
-        key=keys.JobPrefix(job).code(f"code{ending}"),
-        source=request.code,
-        source_version=found.version,
-        size=found.size,
     )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pydantic import ValidationError
 
 from admission.efa import EFA_MAY_BE
+from admission.git import GIT_MAY_BE
 from admission.mounts import MOUNT_MAY_BE, MOUNTS_MAY_BE
 from admission.request import (
     LEAST_HOURS,
@@ -35,7 +36,7 @@ from refusals.wording import line
 def allowed(limits: Limits) -> dict[str, str]:
     """Says for each field what it may be in this deployment."""
     return {
-        "code": ARCHIVE_MAY_BE,
+        "code": f"{ARCHIVE_MAY_BE}, or a commit: {GIT_MAY_BE}",
         "command": f"a list of 1 to {MOST_ARGUMENTS:,} texts, or one text of such words",
         "image": IMAGE_MAY_BE,
         "arguments": f"a list of 1 to {MOST_ARGUMENTS:,} texts",

@@ -19,6 +19,7 @@ from admission.values import (
     AUTO,
     Accelerators,
     Buying,
+    CodeSource,
     ContainerName,
     JobRole,
     Location,
@@ -40,7 +41,7 @@ from contract.events import Event
 from contract.health import HealthCheck
 from contract.jobs import NoProgress, Reaction, Scope, Selection
 from contract.mounts import MOST as MOST_MOUNTS
-from refusals.fields import REGION, ArchiveAddress, Owner
+from refusals.fields import REGION, Owner
 
 RESERVATION_MAY_BE = (
     "id of a Capacity Reservation or Capacity Block, as in cr-0123456789abcdef0, or ARN of a resource group of them"
@@ -97,13 +98,17 @@ class JobRequest(BaseModel):
         },
     )
 
-    code: ArchiveAddress = Field(
+    code: CodeSource = Field(
         default_factory=str,
         description=(
-            "S3 address of the archive (.tar, .tar.gz, .tgz or .zip) that is unpacked on each node. With image it may be left out; where "
-            "it is given, the container has it as its working folder."
+            "S3 address of the archive (.tar, .tar.gz, .tgz or .zip) that is unpacked on each node, or a commit of a git repository (git: "
+            "its https address, ref: the commit's whole hash), which Admit fetches once. With image it may be left out; where it is given, "
+            "the container has it as its working folder."
         ),
-        examples=["s3://my-bucket/uploads/ddp_digits.tar.gz"],
+        examples=[
+            "s3://my-bucket/uploads/ddp_digits.tar.gz",
+            {"git": "https://github.com/owner/repository.git", "ref": "0123456789abcdef0123456789abcdef01234567"},
+        ],
     )
     command: Annotated[list[Passable], BeforeValidator(read_words)] = Field(
         default_factory=list,

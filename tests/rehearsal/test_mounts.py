@@ -8,13 +8,10 @@ from typing import Any
 
 import pytest
 
-from contract import names
 from localaws.conditions import Conditions
 from localaws.containers import real
 from rehearsal.yard import StartedJob, Yard
-from tests.rehearsal.jobs import DENIALS, ONE, failed, succeeded
-from tests.rehearsal.test_containers import build
-from tests.waiting import HANG_S
+from tests.rehearsal.jobs import ONE, failed, succeeded
 
 pytestmark = [pytest.mark.rehearsal]
 READER = """
@@ -87,7 +84,10 @@ def test_both_nodes_of_a_job_with_an_image_read_one_file_system_and_write_the_ot
     lines = logged(jobs["imaged"])
     assert [f"read {rank} the corpus" in lines for rank in (0, 1)] == [True, True]
     assert "mounted fsx:corpus at /data, read only" in lines
-    assert [(yard.files("home") / f"rank-{rank}.txt").read_text() for rank in (0, 1)] == ["written by 0", "written by 1"]
+    assert [(yard.files("home") / f"rank-{rank}.txt").read_text() for rank in (0, 1)] == [
+        "written by 0",
+        "written by 1",
+    ]
 
 
 def test_what_is_mounted_to_read_cannot_be_written(yard: Yard, jobs: dict[str, StartedJob]) -> None:
