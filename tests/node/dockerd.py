@@ -118,6 +118,11 @@ class RealDocker:
         self._daemon.kill()
         self._daemon.wait()
 
+    def stop(self) -> None:
+        """Ends the daemon as an update of its package does: it ends its containers before."""
+        self._daemon.terminate()
+        self._daemon.wait()
+
     def start_anew(self) -> None:
         self._daemon = self._started()
 

@@ -309,3 +309,26 @@ def test_a_daemon_that_dies_under_a_container_is_the_machines_failure_and_the_ne
     assert node.ground is not None
     node.ground.close()
     assert containers_left(docker) == []
+
+
+def test_a_daemon_that_is_started_anew_does_not_finish_the_job_although_the_program_saves_and_ends_with_0(
+    node: Node, docker: RealDocker
+) -> None:
+    child = node.start([], command=("sh", "-c", SAVES))
+    until(lambda: node.lines == ["up"], ENDS_S)
+    docker.stop()
+    try:
+        with pytest.raises(MachineTrouble):
+            node.ended(child)
+    finally:
+        docker.start_anew()
+
+
+def test_a_program_that_closes_its_output_goes_on_and_its_exit_code_counts(node: Node) -> None:
+    assert node.shell("echo up; exec >&- 2>&-; sleep 1; exit 5") == 5
+    assert node.lines == ["up"]
+
+
+def test_a_line_without_an_end_comes_in_pieces_and_all_of_it(node: Node) -> None:
+    assert node.shell("seq -s x 1 400000; exit 6") == 6
+    assert sum(map(len, node.lines)) == len("x".join(map(str, range(1, 400_001))))
