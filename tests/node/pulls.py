@@ -45,9 +45,10 @@ class Pulled:
     def within(self, most_s: float) -> None:
         """A pull may last so long."""
         container, folder, variables = replace(CONTAINER, size=self._size), self.folder, self._variables
+        facts: dict[str, Any] = {"code": None} | self._job
         timing = replace(JOB.timing, prepare_allowance_s=most_s)
         self.ground = ContainerGround(
-            replace(JOB, container=container, timing=timing, **({"code": None} | self._job)),
+            replace(JOB, container=container, timing=timing, **facts),
             container,
             REGION,
             root=folder,

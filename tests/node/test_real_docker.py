@@ -59,8 +59,9 @@ class Node:
         container = Container(source=name, digest=digest, repositories={REGION: repository}, arguments=arguments)
         for one in ("checkpoints", "artifacts", "code", "role"):
             (self.work / one).mkdir(parents=True, exist_ok=True)
+        facts: dict[str, Any] = {"code": None, "gpus": {}} | job
         self.ground = ground = ContainerGround(
-            replace(JOB, **({"code": None, "gpus": {}} | job), container=container),
+            replace(JOB, container=container, **facts),
             container,
             REGION,
             root=self._folder,
