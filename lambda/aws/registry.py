@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from http.client import HTTPException
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -26,6 +27,7 @@ MANIFESTS = (
 
 INDEXES = frozenset(MANIFESTS[1::2])
 """Manifests of several images, one a processor."""
+LINUX = "linux"
 MOST_CONFIG = 8 * 1024**2
 """Bytes of an image's configuration that are read; those of images with a hundred layers have some 50 KB."""
 CONFIG_S = 20.0
@@ -105,16 +107,25 @@ def stored(image: ContainerImage, config: Any = PATIENT) -> StoredImage | None:
     digest, kind, manifest = found
     if kind not in INDEXES:
         return StoredImage(digest=digest, platforms=(_platform(ecr, image, manifest),))
-    wanted = [one for one in manifest.get("manifests", []) if _is_linux(one)]
-    inner = [_manifest(ecr, image, str(one["digest"]), "") for one in wanted]
-    return StoredImage(
-        digest=digest, platforms=tuple(_platform(ecr, image, one[2]) for one in inner if one is not None)
-    )
+    platforms = [*_inner(ecr, image, manifest)]
+    if not platforms:
+        raise Unreadable("it has nothing for Linux")
+    return StoredImage(digest=digest, platforms=tuple(platforms))
 
 
-def _is_linux(one: Mapping[str, Any]) -> bool:
-    """Whether a manifest of an index is an image for Linux; builders put what they attest beside it, for the platform "unknown"."""
-    return dict(one.get("platform") or {}).get("os") == "linux"
+def _inner(ecr: Any, image: ContainerImage, index: Mapping[str, Any]) -> Iterator[Platform]:
+    """The images of an index from which a node would choose: those for Linux, and as docker does those that the index says nothing of."""
+    for one in index.get("manifests", []):
+        platform = dict(one.get("platform") or {})
+        if platform.get("os", LINUX) != LINUX:  # also what builders attest, for the platform "unknown"
+            continue
+        if (found := _manifest(ecr, image, str(one["digest"]), "")) is None:
+            continue
+        try:
+            yield _platform(ecr, image, found[2])
+        except Unreadable:
+            if platform:
+                raise
 
 
 def _manifest(ecr: Any, image: ContainerImage, digest: str, tag: str) -> tuple[str, str, dict[str, Any]] | None:
@@ -155,6 +166,8 @@ def _platform(ecr: Any, image: ContainerImage, manifest: Mapping[str, Any]) -> P
         raise Unreadable("its configuration is not the one that its manifest names")
     try:
         said = json.loads(body)
+        if (system := str(said.get("os") or LINUX)) != LINUX:
+            raise Unreadable(f"it is an image for {system}")
         runs = said.get("config") or {}
         return Platform(
             architecture=str(said["architecture"]),
@@ -171,5 +184,5 @@ def _fetched(link: str) -> bytes:
     try:
         with urllib.request.urlopen(link, timeout=CONFIG_S) as answer:
             return bytes(answer.read(MOST_CONFIG))
-    except OSError as problem:
+    except (OSError, HTTPException) as problem:
         raise Unreadable(f"its configuration cannot be fetched ({problem})") from None

@@ -66,8 +66,10 @@ def test_docker_that_makes_no_container_is_judged_by_its_words() -> None:
     assert isinstance(ends.failure(125, None, [], "docker: Conflict. The name is in use."), MachineTrouble)
 
 
-def test_a_code_of_which_docker_says_nothing_any_more_is_the_programs() -> None:
-    assert ends.failure(3, None, [], "") is None
+@pytest.mark.parametrize("code", [0, 3, 143])
+def test_a_docker_that_is_gone_when_the_container_has_ended_neither_finishes_the_job_nor_fails_it(code: int) -> None:
+    """It has sent SIGTERM to the container before, as an update of its package does, and the program may have saved and ended with 0."""
+    assert isinstance(ends.failure(code, None, [], ""), MachineTrouble)
 
 
 def test_a_container_that_outlives_dockers_client_is_the_machines_failure() -> None:

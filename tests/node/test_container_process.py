@@ -127,7 +127,14 @@ def test_a_machine_that_shuts_down_neither_finishes_the_job_nor_fails_it(
         ended(bench.run(f"exit {code}"))
 
 
-@pytest.mark.parametrize("said", ["running", "degraded", "starting", "Failed to connect to bus"])
+def test_a_docker_that_is_stopped_does_not_finish_the_job(bench: Bench, program: Program) -> None:
+    program("systemctl", 'if [ "$*" = "is-active docker" ]; then echo deactivating; else echo running; fi')
+    bench.says(code=0)
+    with pytest.raises(MachineTrouble, match="docker is stopped, which ended the container with 0"):
+        ended(bench.run("exit 0"))
+
+
+@pytest.mark.parametrize("said", ["running", "degraded", "starting", "active", "Failed to connect to bus"])
 def test_a_machine_that_does_not_shut_down_lets_the_exit_code_count(bench: Bench, program: Program, said: str) -> None:
     program("systemctl", f"echo {said}; exit 1")
     bench.says(code=0)

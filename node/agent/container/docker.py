@@ -23,6 +23,11 @@ REMOVALS = 3
 """Docker gives up on a container whose processes take longer than 10 s to end; the next try finds them ended."""
 KILL_S = 10.0
 STOPS_S = 5.0
+STOPPING = (
+    (("is-system-running",), "stopping", "the machine shuts down"),
+    (("is-active", "docker"), "deactivating", "docker is stopped"),
+)
+"""What systemd is asked, which answer counts, and what it means."""
 PLACES = ("info", "--format", "[{{json .DockerRootDir}},{{json .DriverStatus}}]")
 CONTAINERD = Path("/var/lib/containerd")
 """Where images are kept by the store of containerd, docker's usual one since version 29."""
@@ -113,11 +118,13 @@ class Docker:
         """To the first process of the container. Whether it was running to get it."""
         return self._ask("kill", "--signal", number.name, NAME, most_s=KILL_S).code == 0
 
-    def machine_stops(self) -> bool:
-        """Whether the machine shuts down: systemd ends containers then as it ends services, beside the agent."""
-        with suppress(OSError):
-            return ask(["systemctl", "is-system-running"], STOPS_S).text.strip() == "stopping"
-        return False
+    def stops(self) -> str:
+        """Says that the machine shuts down, or docker: either ends the container, beside the agent. Empty where neither does."""
+        for words, answer, meaning in STOPPING:
+            with suppress(OSError):
+                if ask(["systemctl", *words], STOPS_S).text.strip() == answer:
+                    return meaning
+        return ""
 
     def remove(self) -> str:
         """Ends the container with all of its processes, and deletes what it wrote beside its mounts. Returns why it may still be there,

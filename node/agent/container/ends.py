@@ -28,8 +28,10 @@ tell: with 127 it ends for a device or a driver's library that is not there as w
 def failure(code: int, state: Mapping[str, Any] | None, tail: Sequence[str], words: str) -> Exception | None:
     """The exception with which the attempt ends; None where the exit code of docker is the program's own. `state` is what docker says of
     the container, None where it says nothing; `tail` and `words` are what came last."""
-    if state is None:
-        return _own_or_machines("docker could not make the container", words) if code == REFUSED else None
+    if state is None and code == REFUSED:
+        return _own_or_machines("docker could not make the container", words)
+    if state is None:  # a daemon that is stopped ends its containers, which may save and end with 0, and is gone then
+        return MachineTrouble(f"docker's client ended with {code}, and docker says no more of the container")
     if state.get("Running"):
         return MachineTrouble(f"docker's client ended with {code} before its container, which was ended: {words}")
     if str(state.get("StartedAt") or NEVER) == NEVER:

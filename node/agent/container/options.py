@@ -11,8 +11,8 @@ from pathlib import Path
 
 NAME = "trainyard"
 """The container's name: a machine has one at a time."""
-FILES = 1_048_576
-STACK = 64 * 1024**2
+FILES, STACK = 1_048_576, 64 * 1024**2
+LIMITS = ("memlock=-1:-1", f"nofile={FILES}:{FILES}", f"stack={STACK}:{STACK}")
 OOM_SCORE = 500
 """As of commands outside of containers: where memory is full, the kernel ends the trainer and not the agent."""
 ENV_LINE = 60_000
@@ -134,7 +134,7 @@ def run(
         "host",
     ]
     words += ["--shm-size", str(hardware.shared_bytes)]
-    for limit in ("memlock=-1:-1", f"nofile={FILES}:{FILES}", f"stack={STACK}:{STACK}"):
+    for limit in LIMITS:
         words += ["--ulimit", limit]
     words += ["--pids-limit", str(hardware.most_processes), "--oom-score-adj", str(OOM_SCORE)]
     words += ["--gpus", "all"] if hardware.gpus else []

@@ -88,8 +88,8 @@ class ContainerProcess:
         words = "\n".join(tail)[-WORDS:] or "it said nothing"
         if (problem := ends.failure(code, state, tail, words)) is not None:
             raise problem
-        if self._docker.machine_stops():
-            raise MachineTrouble(f"the machine shuts down, which ended the container with {code}")
+        if stops := self._docker.stops():
+            raise MachineTrouble(f"{stops}, which ended the container with {code}")
         if state is not None and state.get("OOMKilled"):
             self.why = "; docker says that memory was full"
         return code

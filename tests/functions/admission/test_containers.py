@@ -67,6 +67,22 @@ def registry(account: str, region: str = HOME) -> str:
     return f"{account}.dkr.ecr.{region}.amazonaws.com"
 
 
+def pushed(there: Account, architecture: str) -> str:
+    return there.ecr[HOME].push(
+        PLACE_ACCOUNT, NAME, architecture, architecture=architecture, entry_point=["run"], size=GIB
+    )
+
+
+def indexed(there: Account, manifests: list[dict[str, Any]]) -> str:
+    """Puts an index of these under the tag `both`. Returns its digest."""
+    ecr = there.ecr[HOME]
+    index = json.dumps({"schemaVersion": 2, "mediaType": INDEX, "manifests": manifests})
+    digest = digest_of(index.encode())
+    ecr.manifests[digest] = index
+    ecr.repositories[PLACE_ACCOUNT, NAME]["both"] = digest
+    return digest
+
+
 def refused(request: dict[str, Any]) -> str:
     with pytest.raises(InvalidRequest) as problem:
         start(request)
@@ -171,20 +187,45 @@ def test_the_default_disk_grows_with_what_the_image_takes_unpacked(there: Accoun
 
 
 def test_an_index_is_read_for_every_processor_and_what_is_attested_beside_them_is_passed_over(there: Account) -> None:
-    ecr = there.ecr[HOME]
-    inner = [
-        ecr.push(PLACE_ACCOUNT, NAME, one, architecture=one, entry_point=["run"], size=GIB)
-        for one in ("amd64", "arm64")
-    ]
+    inner = [pushed(there, one) for one in ("amd64", "arm64")]
     platforms = [{"os": "linux", "architecture": one} for one in ("amd64", "arm64")]
     many = [{"digest": digest, "platform": one} for digest, one in zip(inner, platforms, strict=True)]
     strange = {"digest": f"sha256:{'0' * 64}", "platform": {"os": "unknown", "architecture": "unknown"}}
-    index = json.dumps({"schemaVersion": 2, "mediaType": INDEX, "manifests": [*many, strange]})
-    ecr.manifests[digest_of(index.encode())] = index
-    ecr.repositories[PLACE_ACCOUNT, NAME]["both"] = digest_of(index.encode())
+    digest = indexed(there, [*many, strange])
     start({**ALONE, "image": "images:both", "instance_types": ["g5.xlarge", "t4g.large"]})
-    assert container(there).digest == digest_of(index.encode())
+    assert container(there).digest == digest
     assert {rung.instance_type for rung in job(there).ladder} == {"g5.xlarge", "t4g.large"}
+
+
+def test_an_index_that_does_not_say_for_what_its_images_are_is_read_as_docker_reads_it(there: Account) -> None:
+    """Docker takes such an image for any processor; what it is for stands in its configuration."""
+    ecr = there.ecr[HOME]
+    artifact = json.dumps({"schemaVersion": 2, "artifactType": "application/x"})
+    ecr.manifests[digest_of(artifact.encode())] = artifact
+    indexed(there, [{"digest": pushed(there, "arm64")}, {"digest": digest_of(artifact.encode())}])
+    assert "is for arm64, and g5.xlarge has x86_64" in refused({**ALONE, "image": "images:both"})
+    start({**ALONE, "image": "images:both", "instance_types": ["t4g.large"]})
+
+
+@pytest.mark.parametrize("system", ["windows", "unknown"])
+def test_an_index_without_an_image_for_linux_is_refused(there: Account, system: str) -> None:
+    indexed(there, [{"digest": pushed(there, "amd64"), "platform": {"os": system, "architecture": "amd64"}}])
+    assert "it has nothing for Linux" in refused({**ALONE, "image": "images:both"})
+
+
+def test_an_index_whose_images_are_gone_is_refused(there: Account) -> None:
+    indexed(there, [{"digest": f"sha256:{'0' * 64}", "platform": {"os": "linux", "architecture": "amd64"}}])
+    assert "it has nothing for Linux" in refused({**ALONE, "image": "images:both"})
+
+
+def test_an_image_for_windows_is_refused(there: Account) -> None:
+    ecr = there.ecr[HOME]
+    config = json.dumps({"architecture": "amd64", "os": "windows", "config": {"Entrypoint": ["run"]}}).encode()
+    manifest = json.dumps({"schemaVersion": 2, "config": {"digest": digest_of(config)}, "layers": []})
+    ecr.blobs[digest_of(config)] = config
+    ecr.manifests[digest_of(manifest.encode())] = manifest
+    ecr.repositories[PLACE_ACCOUNT, NAME]["panes"] = digest_of(manifest.encode())
+    assert "it is an image for windows" in refused({**ALONE, "image": "images:panes"})
 
 
 def test_a_configuration_that_is_not_the_manifests_is_refused(there: Account) -> None:
