@@ -11,11 +11,12 @@ import urllib.request
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from contract.images import BASE, PRIVATE_REGISTRY
 from localaws.containers import inputs, real
 from localaws.containers.base import DEEP_LEARNING, PYTHON
 
 MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
+BASE = "BASE"
+"""The argument for which a base of this computer's own stands."""
 HERE = "amd64"
 FROM = re.compile(r"\s*FROM\s+(?:--\S+\s+)*(?P<image>\S+)(?:\s+AS\s+(?P<name>\S+))?\s*$", re.IGNORECASE)
 OFFLINE = (
@@ -28,7 +29,7 @@ OFFLINE = (
 
 def stands_for(address: str) -> str:
     """Returns the base that stands for an image: AWS's containers lie in private registries and have frameworks."""
-    return DEEP_LEARNING if PRIVATE_REGISTRY.fullmatch(address.partition("/")[0]) else PYTHON
+    return DEEP_LEARNING if ".dkr.ecr." in address.partition("/")[0] else PYTHON
 
 
 def build(images: Path, folder: Path, arguments: Iterable[str], platform: str) -> str:
