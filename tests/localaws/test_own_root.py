@@ -46,7 +46,7 @@ for name in [f"{one}/{file}" for one in seen for file in ("cmdline", "environ")]
         held += open(f"/proc/{name}", "rb").read()
     except PermissionError:
         print("denied", name)
-print(len(seen), b"secret-of-the-agent" in held, sorted(os.environ))
+print(len(seen), b"secret-of" + b"-the-agent" in held, sorted(os.environ))
 """
 
 
