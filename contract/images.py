@@ -26,6 +26,9 @@ ARGUMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 """The name of a Dockerfile's ARG."""
 BASE = "BASE"
 """The build argument that `base` becomes: `ARG BASE`, then `FROM ${BASE}`."""
+AMD64, ARM64 = "linux/amd64", "linux/arm64"
+PLATFORMS = (AMD64, ARM64)
+"""What images are built for."""
 ORDER = "ORDER"
 """The environment variable of the build that holds a BuildOrder as JSON."""
 CHILD_BASE = "public.ecr.aws/docker/library/python:3.13-slim-bookworm"
@@ -145,6 +148,7 @@ class BuildOrder:
     base_digest: str = ""
     """The base image's digest, where it is known; the build then uses no other image."""
     arguments: dict[str, str] = field(default_factory=dict)
+    platform: str = AMD64
     cache: str = ""
     """Repository in the home region that stores the layers of earlier builds."""
     records: str = ""
@@ -166,8 +170,10 @@ class BuildOrder:
 
     @property
     def built(self) -> ContainerImage:
-        """Where a build pushes its image first, and finds cached layers the next time; the cache has one tag per repository."""
-        tag = self.repository.replace("/", "-")[:128].lstrip(".-")
+        """Where a build pushes its image first, and finds cached layers the next time; the cache has one tag per repository and
+        platform."""
+        platform = "" if self.platform == AMD64 else f"-{self.platform.replace('/', '-')}"
+        tag = self.repository.replace("/", "-")[: 128 - len(platform)].lstrip(".-") + platform
         return ContainerImage(registry(self.account, self.home_region, self.suffix), self.cache, tag)
 
     @property

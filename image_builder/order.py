@@ -12,8 +12,6 @@ from pathlib import Path
 
 from contract.images import BASE, PRIVATE_REGISTRY, BuildOrder, ContainerImage, Context
 
-PLATFORM = "linux/amd64"
-
 
 def fetch(order: BuildOrder) -> list[str]:
     """Returns the arguments of `aws s3api get-object`; the version and the ETag are those that were checked."""
@@ -33,7 +31,7 @@ def build(order: BuildOrder) -> list[str]:
     arguments = {**order.arguments, **({BASE: base} if base else {})}
     given = [part for name, value in arguments.items() for part in ("--build-arg", f"{name}={value}")]
     return [
-        *("--platform", PLATFORM, "--provenance=false", "--sbom=false", "--progress=plain"),
+        *("--platform", order.platform, "--provenance=false", "--sbom=false", "--progress=plain"),
         *("--cache-from", f"type=registry,ref={order.built}", "--cache-to", "type=inline"),
         *("--tag", str(order.built), "--push"),
         *given,

@@ -13,7 +13,7 @@ from aws.errors import OVERWRITTEN, S3_DENIED
 from contract import names
 from contract.aws_errors import code_of
 from contract.environments import ImageBuildEnvironment
-from contract.images import ContainerImage
+from contract.images import AMD64, ContainerImage
 from contract.images import registry as host
 from image_build.archive import problems as archive_problems
 from image_build.policy import MOST_CONTEXT, How, ImageFacts, ImageQuestions, decide, questions
@@ -42,6 +42,7 @@ def _check(raw: object, env: ImageBuildEnvironment) -> dict[str, Any]:
         "tag": plan.tag,
         "how": plan.how.value,
         "order": plan.order.text() if plan.order else "",
+        "platform": plan.order.platform if plan.order else AMD64,
     }
 
 

@@ -142,6 +142,7 @@ def _plan(request: ImageRequest, facts: ImageFacts, env: ImageBuildEnvironment) 
         context=Context(bucket=pinned.bucket, key=pinned.key, version=pinned.version, etag=pinned.etag),
         base=str(base) if base else "",
         arguments=dict(request.build_arguments),
+        platform=request.platform,
         cache=names.build_cache(env.deployment),
     )
     return plan(How.BUILT, built)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from contract.images import ARGUMENT, BASE, REPOSITORY, REPOSITORY_LENGTHS, TAG, ContainerImage
+from contract.images import AMD64, ARGUMENT, BASE, PLATFORMS, REPOSITORY, REPOSITORY_LENGTHS, TAG, ContainerImage
 from refusals.fields import ARCHIVE_MAY_BE, ArchiveAddress, without_nul
 from refusals.wording import line, plain
 
@@ -20,6 +20,7 @@ ALLOWED = {
     "tag": "1 to 128 letters, digits, _, . and -, not beginning with . or -",
     "build_arguments": f"an object of names and texts, each up to {MOST_VALUE:,} characters",
     "base": "name and tag of a Deep Learning Container, as in pytorch-training:2.8.0-gpu-py312-cu129-ubuntu22.04-ec2",
+    "platform": " or ".join(PLATFORMS),
     "if_absent": "true or false",
 }
 """What each field may be."""
@@ -51,6 +52,12 @@ def _argument(name: str) -> str:
     if name == BASE:
         raise ValueError("is what base becomes; allowed: any other name")
     return name
+
+
+def _platform(value: str) -> str:
+    if value not in PLATFORMS:
+        raise ValueError(f"{plain(value)} is not a platform")
+    return value
 
 
 def _base(value: str) -> str:
@@ -98,6 +105,11 @@ class ImageRequest(BaseModel):
         description=f"An AWS Deep Learning Container of the home region by its short name; the Dockerfile's argument {BASE}.",
         examples=["pytorch-training:2.8.0-gpu-py312-cu129-ubuntu22.04-ec2"],
     )
+    platform: Annotated[str, AfterValidator(_platform)] = Field(
+        default=AMD64,
+        description="The processors that the image is built for: those of the machines that will run it.",
+        json_schema_extra={"enum": list(PLATFORMS)},
+    )
     if_absent: bool = Field(
         default=False, description="Be content with the image that stands under the tag in every region already."
     )
@@ -131,7 +143,7 @@ def _together(given: Mapping[str, object]) -> list[str]:
         return ["copy: is there beside context; allowed: one of them"]
     return [
         f"{name}: says nothing to a copy; allowed: with context"
-        for name in ("build_arguments", "base")
+        for name in ("build_arguments", "base", "platform")
         if name in there and ways == {"copy"} and given[name] != {}
     ]
 

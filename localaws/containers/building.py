@@ -11,11 +11,12 @@ import urllib.request
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from contract.images import BASE, PRIVATE_REGISTRY
 from localaws.containers import inputs, real
 from localaws.containers.base import DEEP_LEARNING, PYTHON
 
 MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
+BASE = "BASE"
+"""The argument for which a base of this computer's own stands."""
 HERE = "amd64"
 FROM = re.compile(r"\s*FROM\s+(?:--\S+\s+)*(?P<image>\S+)(?:\s+AS\s+(?P<name>\S+))?\s*$", re.IGNORECASE)
 OFFLINE = (
@@ -28,7 +29,7 @@ OFFLINE = (
 
 def stands_for(address: str) -> str:
     """Returns the base that stands for an image: AWS's containers lie in private registries and have frameworks."""
-    return DEEP_LEARNING if PRIVATE_REGISTRY.fullmatch(address.partition("/")[0]) else PYTHON
+    return DEEP_LEARNING if ".dkr.ecr." in address.partition("/")[0] else PYTHON
 
 
 def build(images: Path, folder: Path, arguments: Iterable[str], platform: str) -> str:
@@ -81,7 +82,17 @@ def _follow(words: Sequence[str], proxies: Mapping[str, str]) -> None:
 
 def _pushed(images: Path, registry: str, name: str) -> str:
     written = images / f"digest.{os.getpid()}"
-    push = [*real.command(images / "store"), "push", "-q", "--tls-verify=false", "--digestfile", str(written), name]
+    # Packing the layers takes longer than to send them over loopback.
+    push = [
+        *real.command(images / "store"),
+        "push",
+        "-q",
+        "--disable-compression",
+        "--tls-verify=false",
+        "--digestfile",
+        str(written),
+        name,
+    ]
     subprocess.run(push, check=True)
     text = asked(f"http://{registry}/v2/images/manifests/{written.read_text()}").decode()
     config = json.loads(text)["config"]["digest"]

@@ -9,7 +9,7 @@ import threading
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from localaws.model import Clock, Refused, moment
@@ -27,6 +27,8 @@ class Build:
     overrides: Mapping[str, str]
     """Variables of this build, which override the project's."""
     started: float
+    machine: Mapping[str, str] = field(default_factory=dict)
+    """The type and the image of the machine, where they are others than the project's."""
     status: str = "IN_PROGRESS"
     phase: str = "SUBMITTED"
     failed_in: str = ""
@@ -52,6 +54,7 @@ class Build:
             "id": self.id,
             "arn": self.arn,
             "projectName": self.project["name"],
+            "environment": {**self.project.get("environment", {}), **self.machine},
             "buildStatus": self.status,
             "currentPhase": self.phase if self.runs else "COMPLETED",
             "buildComplete": not self.runs,
@@ -103,10 +106,18 @@ class CodeBuild(ABC):
         self.end(build)
         return {"build": build.described()}
 
-    def add(self, project: Mapping[str, Any], number: str, overrides: Mapping[str, str]) -> Build:
+    def add(
+        self,
+        project: Mapping[str, Any],
+        number: str,
+        overrides: Mapping[str, str],
+        machine: Mapping[str, str] | None = None,
+    ) -> Build:
         identity = f"{project['name']}:{number}"
         arn = f"arn:aws:codebuild:{self.region}:{self.account}:build/{identity}"
-        made = Build(id=identity, arn=arn, project=project, overrides=overrides, started=self.clock.time())
+        made = Build(
+            id=identity, arn=arn, project=project, overrides=overrides, started=self.clock.time(), machine=machine or {}
+        )
         self.builds[identity] = made
         return made
 
@@ -120,6 +131,18 @@ class CodeBuild(ABC):
             build = self._tokens.get((name, token))
             if build is None:
                 overrides = {one["name"]: one["value"] for one in params.get("environmentVariablesOverride") or []}
-                build = self._tokens[name, token] = self.add(project, str(uuid.uuid4()), overrides)
+                build = self._tokens[name, token] = self.add(project, str(uuid.uuid4()), overrides, _machine(params))
                 self.begin(build)
         return {"build": build.described()}
+
+
+def _machine(params: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the overrides of a build's machine. Raises Refused where its type and its image are for different processors."""
+    given = {"type": params.get("environmentTypeOverride"), "image": params.get("imageOverride")}
+    machine = {name: str(value) for name, value in given.items() if value}
+    if len(machine) == 2 and machine["type"].startswith("ARM") != ("aarch64" in machine["image"]):
+        raise Refused(
+            "InvalidInputException",
+            f"The image {machine['image']} does not run in an environment of type {machine['type']}",
+        )
+    return machine

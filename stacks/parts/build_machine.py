@@ -12,8 +12,9 @@ from aws_cdk import aws_stepfunctions as sfn
 from aws_cdk import aws_stepfunctions_tasks as tasks
 from constructs import Construct
 
-from contract.images import ORDER
+from contract.images import ARM64, ORDER
 from stacks.parts import jsonata
+from stacks.parts.build_project import ARM_IMAGE, IMAGE
 from stacks.parts.machine import SERVICE_ERRORS, failed, invocation, machine_role, retry_for_minutes, standard_machine
 from stacks.parts.right import Right
 
@@ -27,6 +28,8 @@ BUSY = [
 ]
 """Errors of a busy account: a new account may run one build at a time, and queue few."""
 NOTHING_TO_DO = "{% $plan.order = '' %}"
+ON_ARM = f"$plan.platform = '{ARM64}'"
+"""A plan without a platform is for the usual one."""
 BUILD_MARGIN = cdk.Duration.minutes(10)
 
 
@@ -105,6 +108,8 @@ class BuildMachine(Construct):
                 "Arguments": {
                     "ProjectName": project_name,
                     "IdempotencyToken": "{% $states.context.Execution.Name & '-' & $states.context.State.EnteredTime %}",
+                    "EnvironmentTypeOverride": f"{{% {ON_ARM} ? 'ARM_CONTAINER' : 'LINUX_CONTAINER' %}}",
+                    "ImageOverride": f"{{% {ON_ARM} ? '{ARM_IMAGE.image_id}' : '{IMAGE.image_id}' %}}",
                     "EnvironmentVariablesOverride": [
                         {"Name": ORDER, "Type": "PLAINTEXT", "Value": "{% $plan.order %}"}
                     ],

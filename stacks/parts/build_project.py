@@ -18,6 +18,8 @@ from stacks.parts.rights import READ
 
 IMAGE = codebuild.LinuxBuildImage.AMAZON_LINUX_2023_5
 """Has Docker 27 with buildx 0.17, Python and the AWS command line."""
+ARM_IMAGE = codebuild.LinuxArmBuildImage.AMAZON_LINUX_2023_STANDARD_3_0
+"""The same for arm64: a build for these processors runs on such a machine, as nothing emulates them."""
 SCRIPT = {"version": "0.2", "phases": {"build": {"commands": ["bash build.sh"]}}}
 SOURCE_BUCKET = ("s3:GetBucketAcl", "s3:GetBucketLocation")
 """What CodeBuild asks the source's bucket, with the project's role, before it fetches anything."""

@@ -64,3 +64,13 @@ def test_one_token_is_one_build() -> None:
 def test_a_project_or_a_build_that_is_not_there_is_an_error(call: tuple[str, dict[str, str]]) -> None:
     with pytest.raises(Refused, match="ResourceNotFoundException"):
         Started().answer(*call)
+
+
+@pytest.mark.parametrize("machine", [("ARM_CONTAINER", "x86_64"), ("LINUX_CONTAINER", "aarch64")])
+def test_a_machine_whose_image_is_for_other_processors_starts_no_build(machine: tuple[str, str]) -> None:
+    builds = Started()
+    kind, processors = machine
+    image = f"aws/codebuild/amazonlinux-{processors}-standard:3.0"
+    with pytest.raises(Refused, match="does not run in an environment"):
+        builds.answer("StartBuild", {"projectName": "images", "environmentTypeOverride": kind, "imageOverride": image})
+    assert builds.begun == []

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from contract.images import ContainerImage
+from contract.images import ARM64, ContainerImage
 from tests.archives import zip_entry, zip_with
 from tests.image_builder.bench import BUILT, REGIONS, Bench, fresh, order
 
@@ -118,6 +118,14 @@ def test_a_missing_cache_is_no_error_and_the_next_build_finds_one(bench: Bench) 
 def test_an_image_is_one_manifest_for_one_platform(once: Once) -> None:
     (call,) = once.bench.docker("buildx", "build")
     assert {"linux/amd64", "--provenance=false", "--sbom=false"} <= set(call)
+
+
+def test_an_image_for_arm64_is_built_for_it_and_its_layers_are_no_other_builds(bench: Bench) -> None:
+    done = bench.run(order(platform=ARM64))
+    assert done.returncode == 0, done.stderr
+    (call,) = bench.docker("buildx", "build")
+    assert call[call.index("--platform") + 1] == "linux/arm64"
+    assert f"{BUILT.built}-linux-arm64" in call
 
 
 @pytest.mark.parametrize("region", REGIONS)

@@ -13,8 +13,9 @@ from botocore.validate import ParamValidator
 
 from contract import keys, names
 from contract.environments import ImageBuildEnvironment
-from contract.images import ORDER
+from contract.images import AMD64, ARM64, ORDER, PLATFORMS
 from localaws.limits import beyond
+from localaws.services.jsonata import evaluate
 from tests.stacks.builds import REGIONS, WIDE, built
 from tests.stacks.synth import Right, function, only, rights, variables
 from tools.diagrams import transitions
@@ -92,7 +93,33 @@ def test_a_build_gets_one_order_as_data_and_a_token_that_makes_a_repeat_the_same
     assert "$states.context.Execution.Name" in build["Arguments"]["IdempotencyToken"]
 
 
-def test_what_starts_a_build_is_what_codebuild_takes(machine: dict[str, Any]) -> None:
+def overrides(machine: dict[str, Any], plan: dict[str, Any]) -> dict[str, Any]:
+    """What a plan makes of the arguments that depend on its platform."""
+    given = machine["States"]["Build"]["Arguments"]
+    names = ("EnvironmentTypeOverride", "ImageOverride")
+    return {name: evaluate(given[name].removeprefix("{%").removesuffix("%}"), {"plan": plan}) for name in names}
+
+
+def test_a_build_for_arm64_has_a_machine_with_such_processors_and_its_image(machine: dict[str, Any]) -> None:
+    assert overrides(machine, {"platform": ARM64}) == {
+        "EnvironmentTypeOverride": "ARM_CONTAINER",
+        "ImageOverride": "aws/codebuild/amazonlinux-aarch64-standard:3.0",
+    }
+
+
+@pytest.mark.parametrize("plan", [{"platform": AMD64}, {}], ids=["amd64", "a plan of the platform's own images"])
+def test_any_other_build_has_the_machine_of_the_project(
+    machine: dict[str, Any], project: dict[str, Any], plan: dict[str, str]
+) -> None:
+    environment = project["Environment"]
+    assert overrides(machine, plan) == {
+        "EnvironmentTypeOverride": environment["Type"],
+        "ImageOverride": environment["Image"],
+    }
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_what_starts_a_build_is_what_codebuild_takes(machine: dict[str, Any], platform: str) -> None:
     """As Step Functions sends it: names begin with small letters there."""
     shape: Any = botocore.session.get_session().get_service_model("codebuild").operation_model("StartBuild").input_shape
 
@@ -101,7 +128,7 @@ def test_what_starts_a_build_is_what_codebuild_takes(machine: dict[str, Any]) ->
             return {name[0].lower() + name[1:]: sent(one) for name, one in value.items()}
         return [sent(one) for one in value] if isinstance(value, list) else value
 
-    asked = sent(machine["States"]["Build"]["Arguments"])
+    asked = sent({**machine["States"]["Build"]["Arguments"], **overrides(machine, {"platform": platform})})
     assert not ParamValidator().validate(asked, shape).has_errors()
     assert beyond(shape, asked) == ""
     assert ParamValidator().validate({**asked, "environmentVariables": []}, shape).has_errors()

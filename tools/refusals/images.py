@@ -76,6 +76,17 @@ ROWS = (
         without=("context",),
     ),
     Row(
+        "a platform for a copy",
+        {"copy": "public.ecr.aws/x/y:1", "platform": "linux/arm64"},
+        "platform: says nothing to a copy; allowed: with context",
+        without=("context",),
+    ),
+    Row(
+        "a platform that no machine of AWS's has",
+        {"platform": "linux/riscv64"},
+        f"platform: linux/riscv64 is not a platform; allowed: {ALLOWED['platform']}",
+    ),
+    Row(
         "everything at once",
         {
             "context": "s3://yard-home/uploads/none.zip",
@@ -230,7 +241,7 @@ ROWS = (
     Row(
         "arguments that CodeBuild would not take",
         {"build_arguments": {"A": "x" * 3000, "B": "x" * 3000}},
-        "build_arguments: make an order of 6,437 characters; allowed: up to 5,000 with everything else in it "
+        "build_arguments: make an order of 6,464 characters; allowed: up to 5,000 with everything else in it "
         "(what is long belongs into a file of the context)",
     ),
     Row(

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 import image_build.handler
 from contract.codec import decode
 from contract.errors import BuildFailed, InvalidRequest
-from contract.images import BuildOrder, ContainerImage
+from contract.images import AMD64, ARM64, BuildOrder, ContainerImage
 from tests.archives import tarred
 from tests.functions.image_build.account import ENVIRONMENT, HOME, REPOSITORY, Account, account, check, collect
 from tools.refusals.images import ACCOUNT, BASE, DIGEST, LEAST, OTHER_DIGEST, PARTNER, REGIONS
@@ -35,6 +35,13 @@ def test_a_request_becomes_an_order_for_every_region(there: Account) -> None:
     assert order.arguments == {"EXTRA": "a b"}
     assert order.base == f"763104351884.dkr.ecr.eu-central-1.amazonaws.com/{BASE}"
     assert str(order.target("us-east-1")) == f"{ACCOUNT}.dkr.ecr.us-east-1.amazonaws.com/yard/images:v1"
+    assert there.changes == []
+
+
+@pytest.mark.parametrize("given", [{"platform": ARM64}, {"platform": AMD64}, {}], ids=["arm64", "amd64", "nothing"])
+def test_the_plan_and_its_order_name_the_platform(there: Account, given: dict[str, str]) -> None:
+    plan = check({**LEAST, **given})
+    assert plan["platform"] == decode(BuildOrder, plan["order"]).platform == given.get("platform", AMD64)
     assert there.changes == []
 
 
