@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.containers.page import Row, page
+from contract import tags
 from localaws.conditions import Conditions
 from localaws.containers import real
 from localaws.services import ec2
@@ -57,20 +58,15 @@ def main(given: Sequence[str]) -> int:
             line.wait(LIMIT_S)
             summaries["as a line"] = grid.summarise(line, wall_s=0.0)
     metrics = {name: metric(found) for name, found in summaries.items()}
-    text = page(
-        rows,
-        summaries,
-        rounds=rounds,
-        lacking=lacking,
-        machine=f"Python {platform.python_version()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {time.strftime('%Y-%m-%d')}",
-    )
+    machine = f"Python {platform.python_version()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {time.strftime('%Y-%m-%d')}"
+    text = page(rows, summaries, rounds=rounds, lacking=lacking, machine=machine)
     PAGE.write_text(text)
     print(text)
     return 0 if len(set(metrics.values())) == 1 and None not in metrics.values() else 1
 
 
 def once(yard: Yard, request: Mapping[str, Any], name: str, number: int) -> tuple[Summary, Row]:
-    """Runs one job; its parts are those of its slowest node, in seconds of this computer. Raises RuntimeError where it fails."""
+    """Runs one job; its parts are those of its first node, in seconds of this computer. Raises RuntimeError where it fails."""
     began = time.monotonic()
     job = yard.start(request, f"{name.replace(' ', '-')}-{number}")
     ended = job.wait(LIMIT_S)
@@ -81,17 +77,16 @@ def once(yard: Yard, request: Mapping[str, Any], name: str, number: int) -> tupl
 
 
 def parts(job: StartedJob, name: str) -> Row:
-    reports = list(job.reports(1).values())
-    launched = min(one.launched_at for one in ec2.machines().all() if one.tags.get("trainyard:job") == job.name)
-    moments = {moment: max(one.timeline[moment] for one in reports) for moment in ("booted", "prepared", "started")}
-    first = min(one.timeline["first_step"] for one in reports if "first_step" in one.timeline)
+    """Reads the moments of the first node, whose training reports its steps."""
+    at = job.reports(1)[0].timeline
+    launched = min(one.launched_at for one in ec2.machines().all() if one.tags.get(tags.JOB) == job.name)
     return Row(
         name=name,
-        boot_s=moments["booted"] - launched,
-        prepare_s=moments["prepared"] - moments["booted"],
-        start_s=moments["started"] - moments["prepared"],
-        step_s=first - moments["started"],
-        whole_s=first - launched,
+        boot_s=at["booted"] - launched,
+        prepare_s=at["prepared"] - at["booted"],
+        start_s=at["started"] - at["prepared"],
+        step_s=at["first_step"] - at["started"],
+        whole_s=at["first_step"] - launched,
     )
 
 

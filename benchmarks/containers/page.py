@@ -43,38 +43,58 @@ class Row:
     whole_s: float
 
 
+HEAD = """# An image and no image
+
+Written by `make bench-containers`, on {machine}. [examples/image_job](../../examples/image_job) on two nodes: once from its image, once as
+code beside a command, in turn, {rounds} times each; a run before them is not counted. Seconds of the rehearsal, whose durations are those
+of AWS divided by 20; what this computer does itself (the pull, Python's start) is not divided. The image: {how}. Every machine boots in
+the same time. Of the first node, medians, in brackets the least and the most:
+
+"""
+REMARK = """
+A real image has gigabytes and not 80 MB, and a registry in the region is slower than one on loopback. What this shows is where the pull
+counts: beside the code and the restore, before the training, and nowhere else.
+
+## Both summaries
+
+"""
+LINE = """
+The same image as a line of a grid ([line.jsonl](../../examples/image_job/line.jsonl)):
+
+| | as a line |
+|---|---|
+"""
+
+
 def page(rows: Sequence[Row], summaries: Mapping[str, Any], *, rounds: int, lacking: str, machine: str) -> str:
     """Returns the page; `lacking` says what the computer lacks for real images."""
     names = list(dict.fromkeys(row.name for row in rows))
-    how = (
-        f"its files only, because {lacking}"
-        if lacking
-        else "built by buildah, pulled from a registry on loopback, in its own root"
-    )
-    head = f"""# An image and no image
-
-Written by `make bench-containers`, on {machine}. [examples/image_job](../../examples/image_job), two nodes: once from its image, once as code beside a command, in turn, {rounds} times each; a run before them is not counted. Medians, in seconds of
-the rehearsal, whose durations are those of AWS divided by 20; what this computer does itself (the pull, Python's start) is not divided. The image: {how}. Every machine boots in the same time.
-
-A real pull is of gigabytes and not of 80 MB: what this shows is that an image adds its pull and nothing else, and that the pull goes on beside the code and the restore.
-
-| seconds | {" | ".join(names)} |
-|---|{"---|" * len(names)}
-"""
-    table = "".join(
-        f"| {what} | {' | '.join(_figures(rows, name, part) for name in names)} |\n" for part, what in PARTS.items()
-    )
+    how = "built by buildah, pulled from a registry on loopback, in its own root"
+    how = f"its files only, because {lacking}" if lacking else how
     shown = {name: asdict(found) for name, found in summaries.items()}
     jobs = {name: found for name, found in shown.items() if "metric" in found}
-    lines = "".join(
-        f"| `{field}` | {' | '.join(_text(found[field], name) for name, found in jobs.items())} |\n" for field in SHOWN
-    )
     (line,) = (found for found in shown.values() if "metric" not in found)
-    as_line = "".join(f"| `{field}` | {_text(line[field], '')} |\n" for field in OF_A_GRID)
-    return (
-        f"{head}{table}\nIn brackets: the least and the most of the {rounds} runs.\n\n## Both summaries\n\n| | {' | '.join(jobs)} |\n|---|{'---|' * len(jobs)}\n{lines}"
-        f"\nThe same image as a line of a grid ([`line.jsonl`](../../examples/image_job/line.jsonl)):\n\n| | as a line |\n|---|---|\n{as_line}"
+    figures = [[what, *(_figures(rows, name, part) for name in names)] for part, what in PARTS.items()]
+    both = [[f"`{field}`", *(_text(found[field], name) for name, found in jobs.items())] for field in SHOWN]
+    alone = [[f"`{field}`", _text(line[field], "")] for field in OF_A_GRID]
+    return "".join(
+        (
+            HEAD.format(machine=machine, rounds=rounds, how=how),
+            _table(["seconds", *names], figures),
+            REMARK,
+            _table(["", *jobs], both),
+            LINE,
+            _rows(alone),
+        )
     )
+
+
+def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return f"{_rows([names])}|{'---|' * len(names)}\n{_rows(rows)}"
+
+
+def _rows(rows: Sequence[Sequence[str]]) -> str:
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
 def _figures(rows: Sequence[Row], name: str, part: str) -> str:
