@@ -45,10 +45,13 @@ class Row:
 
 HEAD = """# An image and no image
 
-Written by `make bench-containers`, on {machine}. [examples/image_job](../../examples/image_job) on two nodes: once from its image, once as
-code beside a command, in turn, {rounds} times each; a run before them is not counted. Seconds of the rehearsal, whose durations are those
-of AWS divided by 20; what this computer does itself (the pull, Python's start) is not divided. The image: {how}. Every machine boots in
-the same time. Of the first node, medians, in brackets the least and the most:
+Written by `make bench-containers`, on {machine}.
+What else the computer did meanwhile is in all figures, so compare columns, not pages.
+
+[examples/image_job](../../examples/image_job) on two nodes: once from its image, once as code beside a command, in turn, {rounds} times
+each; a run before them is not counted. Seconds of the rehearsal, whose durations are those of AWS divided by 20; what this computer
+does itself (the pull, Python's start) is not divided. Every machine boots in the same time. The image:
+{how}. Of the first node, medians, in brackets the least and the most:
 
 """
 REMARK = """
