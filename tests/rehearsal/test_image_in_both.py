@@ -21,7 +21,7 @@ from rehearsal.summary import summarise
 from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.conftest import REGIONS
 from tests.rehearsal.jobs import stored, succeeded
-from tests.waiting import HANG_S
+from tests.waiting import HANG_S, until
 
 pytestmark = [pytest.mark.rehearsal]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "image_job"
@@ -166,6 +166,21 @@ def test_a_program_in_a_container_of_awss_has_it_too(coded: StartedJob, lines: l
 def test_a_program_that_fails_is_told_in_the_toolkits_words(lines: list[Record]) -> None:
     assert lines[3].outcome is LineOutcome.FAILED
     assert "AlgorithmError: ExecuteUserScriptError: ExitCode 1" in lines[3].reason
+
+
+def test_a_line_that_is_stopped_leaves_no_process_and_keeps_its_checkpoint(yard: Yard) -> None:
+    endless = {**LINE, "arguments": ["--steps", "100000"]}
+    address = grid.upload_manifest(yard, json.dumps(endless), "stopped.jsonl")
+    job = grid.start(yard, {"manifest": address}, "both-stopped")
+    until(lambda: job.trainings() and job.trainings()[0].training.metrics, HANG_S)
+    job.yard.client("stepfunctions").stop_execution(executionArn=job.arn)
+    job.wait(HANG_S)
+    job.settle_grid(HANG_S)
+    assert (job.trainings_left(), job.processes_left()) == ([], 0)
+    (line,) = job.lines()
+    bucket, _, key = line.request["CheckpointConfig"]["S3Uri"].removeprefix("s3://").partition("/")
+    kept = json.loads(stored(yard, f"{key}/line.json", bucket))
+    assert kept["step"] > 0
 
 
 def test_the_trainings_read_the_code_with_their_own_role_from_their_own_region(lines: list[Record], yard: Yard) -> None:
