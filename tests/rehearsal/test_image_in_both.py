@@ -16,6 +16,7 @@ from contract.jobs import Job
 from localaws.conditions import Conditions
 from localaws.containers import real
 from rehearsal import grid
+from rehearsal.faults import parse_faults
 from rehearsal.grid import GridJob
 from rehearsal.summary import summarise
 from rehearsal.yard import StartedJob, Yard
@@ -181,6 +182,18 @@ def test_a_line_that_is_stopped_leaves_no_process_and_keeps_its_checkpoint(yard:
     bucket, _, key = line.request["CheckpointConfig"]["S3Uri"].removeprefix("s3://").partition("/")
     kept = json.loads(stored(yard, f"{key}/line.json", bucket))
     assert kept["step"] > 0
+
+
+def test_an_interrupted_spot_line_goes_on_from_the_checkpoint_of_its_image(yard: Yard) -> None:
+    spot = {**LINE, "instance_count": 1, "market": "spot", "max_wait_hours": 2, "arguments": ["--steps", "200"]}
+    address = grid.upload_manifest(yard, json.dumps(spot), "spot.jsonl")
+    with yard.faults(parse_faults(["spot-interrupted:line=all,after=60"])):
+        job = grid.start(yard, {"manifest": address}, "both-spot")
+        succeeded(job)
+    (record,) = job.results()
+    assert (record.outcome, record.reason) == (LineOutcome.COMPLETED, "")
+    assert [one.interruptions for one in job.trainings()] == [1]
+    assert "goes on from step" in logged(yard, record)
 
 
 def test_the_trainings_read_the_code_with_their_own_role_from_their_own_region(lines: list[Record], yard: Yard) -> None:
