@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.markup import escape
 
 from localaws.conditions import Conditions
-from rehearsal import grid, grid_screen, images
+from rehearsal import grid, grid_screen
 from rehearsal.grid_command import regions
 from rehearsal.options import LAST_LAYER_S
 from rehearsal.runs import Run, leave
@@ -27,7 +27,8 @@ def carry_out(options: argparse.Namespace, screen: Screen, run: Run) -> int:
     settings = {"regions": regions(options)}
     with Yard(run.work, conditions, settings=settings, wanted=STACKS, parts=screen.parts) as yard:
         if options.image:
-            images.build(yard, screen, options.image, f"image of {options.image}, into every region")
+            with screen.parts.part(f"image of {options.image}, into every region"):
+                grid.build_image(yard, options.image)
         if options.grid_data:
             for region, address in grid.upload_data(yard, options.grid_data).items():
                 screen.say(f"data of {region}: {address}")

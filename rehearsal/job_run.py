@@ -7,9 +7,10 @@ import time
 from typing import Any
 
 from localaws.conditions import Conditions
-from rehearsal import images
+from localaws.containers import real
 from rehearsal.diagnosis import diagnose
 from rehearsal.director import Director
+from rehearsal.grid import build_image
 from rehearsal.options import LAST_LAYER_S
 from rehearsal.parts import Parts
 from rehearsal.runs import Run, leave
@@ -35,8 +36,17 @@ def carry_out(options: argparse.Namespace, screen: Screen, run: Run) -> int:
     wanted = (*STACKS, "builds") if options.image else STACKS
     with Yard(run.work, conditions, wanted=wanted, parts=screen.parts) as yard, yard.faults(options.faults):
         if options.image:
-            images.build(yard, screen, options.image, f"image of {options.image}")
+            _build(yard, screen, options)
         return rehearse(yard, screen, options, run)
+
+
+def _build(yard: Yard, screen: Screen, options: argparse.Namespace) -> None:
+    if lacking := real.lacks():
+        screen.say(f"the image is not built for real, its files are copied as its Dockerfile says: {lacking}")
+    else:
+        real.begin(yard.aws.work / "images", yard.aws.at_stop)
+    with screen.parts.part(f"image of {options.image}"):
+        build_image(yard, options.image)
 
 
 def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace, run: Run) -> int:

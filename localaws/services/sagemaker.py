@@ -33,9 +33,8 @@ NOT_SHOWN = (
     "SageMaker's instances: each is a process on this computer without GPUs, its /opt/ml a folder; hosts have loopback addresses, as "
     f"their names do not resolve; MASTER_PORT is one that is free here, from {MASTER_PORT} on, as all share one network; FastFile is "
     "downloaded; there is no MPI",
-    "images of trainings: one with an entry point that was built for real runs in its own root; of any other there is the folder that it "
-    "was built from: COPY, WORKDIR, ENV, ENTRYPOINT and CMD of its Dockerfile are followed, what RUN makes and what AWS's toolkit would "
-    "install is replaced by the Python with PyTorch of the local machine image",
+    "images of trainings: each is the folder that it was built from: COPY, WORKDIR, ENV, ENTRYPOINT and CMD of its Dockerfile are "
+    "followed, what RUN makes is replaced by the Python with PyTorch of the local machine image",
     f"SageMaker's quotas ({QUOTA} instances a type), its pace ({BURST} creations at once, then one in {EVERY_S:g} s, a region), and its "
     f"size: {AT_ONCE} trainings compute at once",
 )
