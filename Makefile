@@ -231,7 +231,7 @@ bake-image: setup-deploy ## An image for nodes with requirements in it: make bak
 	@PYTHONPATH=.:build/layer/python $(BIN)/python -m tools.bake_image $(ARGS)
 
 container-tools: ## What rehearsals need to build and run images for real (as root, on Debian): buildah, a registry, a base image
-	@apt-get install -y -qq --no-install-recommends buildah skopeo docker-registry && "$(PYTHON)" -m localaws.containers.real build/container-base
+	@"$(PYTHON)" -m localaws.containers.base build/container-base
 
 docs: setup ## Writes the generated pages again: schemas, settings, refusals, faults, the machines' diagrams
 	@PYTHONPATH=.:lambda:node $(BIN)/python -m tools

@@ -7,6 +7,7 @@ import sys
 import aws_cdk as cdk
 
 from contract import names, tags
+from contract.mounts import Kind
 from stacks.builds import BuildsStack
 from stacks.compliance import comply
 from stacks.foundation import FoundationStack
@@ -15,7 +16,9 @@ from stacks.images import ImagesStack
 from stacks.parts.assembled import NotSetUp
 from stacks.parts.common import Common
 from stacks.parts.container_rights import ContainerRights, base_accounts
+from stacks.parts.git_rights import GitHosts
 from stacks.parts.grid_rights import GridRights, container_accounts
+from stacks.parts.mount_rights import Mountable
 from stacks.parts.own_images import child_tag
 from stacks.parts.repository import Readers
 from stacks.parts.rights import Rights
@@ -77,6 +80,11 @@ def build(app: cdk.App, settings: Settings) -> None:
             base_accounts=base_accounts(settings.training),
             copy_accounts=settings.copy_accounts,
         ),
+        file_systems=[
+            Mountable(name=one.name, kind=Kind(one.kind), region=one.region, id=one.id, access_point=one.access_point)
+            for one in settings.file_systems
+        ],
+        git=GitHosts(rights=common.rights, secrets={host: name or "" for host, name in settings.git_hosts.items()}),
         data_buckets=settings.data_buckets,
         job_roles=settings.job_roles,
         master_port=settings.master_port,
@@ -174,6 +182,7 @@ def _regions(app: cdk.App, settings: Settings) -> list[RegionStack]:
                 zones=place.zones,
                 settings=settings.network,
                 placement_groups_per_zone=settings.placement_groups_per_zone,
+                file_systems=tuple(one for one in settings.file_systems if one.region == place.region),
             )
             if place.cidr
             else None,

@@ -105,6 +105,8 @@ class AdmissionEnvironment(JobsEnvironment):
     base_accounts: dict[str, str]
     """Region to the account of AWS's Deep Learning Containers there, empty for none; that of all other regions under the empty name."""
     copy_accounts: tuple[str, ...]
+    git_hosts: dict[str, str]
+    """Host from which code may be fetched to the name of the secret with its token, empty for none."""
     data_buckets: tuple[str, ...]
     job_roles: tuple[str, ...]
     """Names of the roles that requests may name for their training; the attendant knows their ARNs."""

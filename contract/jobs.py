@@ -11,6 +11,7 @@ from contract.errors import BudgetExceeded, DeadlineReached
 from contract.events import Event
 from contract.fabric import PLAIN, Interface, InterfaceType
 from contract.health import NETWORK_SHARE, HealthCheck
+from contract.mounts import Mount
 from contract.places import Place
 from contract.timing import Timing
 from contract.volumes import LEAST_IOPS, LEAST_THROUGHPUT
@@ -127,8 +128,9 @@ class Code:
 
     key: str
     source: str
-    """The address (`s3://...`) from which it was copied, for the record."""
+    """The address (`s3://...`, or `https://...` of a git repository) from which it came, for the record."""
     source_version: str = ""
+    """The version of the object, or the commit."""
     size: int = 0
 
 
@@ -225,6 +227,8 @@ class Job:
     """The least part of that which the check wants of an all-reduce."""
     container: Container | None = None
     """None where the training runs on the machine's own image."""
+    mounted: tuple[Mount, ...] = ()
+    """File systems that every node has."""
     left_out: tuple[str, ...] = ()
     """What the ladder lacks although the request allows it: regions with the reason, and how many dearer places."""
 

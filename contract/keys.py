@@ -92,7 +92,7 @@ class JobPrefix:
         return f"{self.root}waiting.json"
 
     def code(self, archive: str) -> str:
-        """`archive` is `code.tar`, `code.tar.gz` or `code.zip`."""
+        """`archive` is `code.tar`, `code.tar.gz` or `code.zip`, or `<commit>.tar.gz`."""
         return f"{self.root}code/{archive}"
 
     def artifacts(self, attempt: int) -> str:

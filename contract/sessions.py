@@ -7,6 +7,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from contract import mounts
+from contract.mounts import Mount
+
 TAG = "job"
 """Session tag that names the job. The job role's policy lets a session touch what has this name in its key, and nothing else; policies of
 roles that trainings get (`job_role`) may use it too."""
@@ -62,16 +65,26 @@ class AttemptSessions:
     """What STS said then."""
 
 
-def policy(secrets: Iterable[str], repositories: Iterable[str] = ()) -> str:
-    """The session's own policy: everything that the role may do, but of secrets only those of the job, and of images only those in the
-    repositories of the job's own, all by their ARNs.
+def policy(
+    secrets: Iterable[str],
+    repositories: Iterable[str] = (),
+    mounted: Iterable[Mount] = (),
+    *,
+    partition: str = "aws",
+    account: str = "",
+) -> str:
+    """The session's own policy: everything that the role may do, but of secrets only those of the job, of images only those in the
+    repositories of the job's own, and of file systems only those that the job mounts, all by their ARNs. `partition` and `account` are
+    those of the file systems.
 
     Secrets Manager ends the ARN of a secret with a hyphen and six characters, which people may leave out.
     """
     named = sorted({arn if _WHOLE_ARN.search(arn) else f"{arn}-??????" for arn in secrets})
     pulled = sorted(set(repositories))
     read = "secretsmanager:GetSecretValue"
-    statements: list[dict[str, object]] = [{"Effect": "Allow", "NotAction": [read, "ecr:*"], "Resource": "*"}]
+    statements: list[dict[str, object]] = [
+        {"Effect": "Allow", "NotAction": [read, "ecr:*", *(f"{one}:*" for one in mounts.SERVICES)], "Resource": "*"}
+    ]
     if named:
         statements.append({"Effect": "Allow", "Action": read, "Resource": named})
     if pulled:
@@ -79,7 +92,20 @@ def policy(secrets: Iterable[str], repositories: Iterable[str] = ()) -> str:
         statements.append(
             {"Effect": "Allow", "Action": ["ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"], "Resource": pulled}
         )
+    statements += _mounting(mounted, partition, account)
     return json.dumps({"Version": "2012-10-17", "Statement": statements}, separators=(",", ":"))
+
+
+def _mounting(mounted: Iterable[Mount], partition: str, account: str) -> list[dict[str, object]]:
+    """A statement for all file systems of which a session needs the same rights. One that the job also mounts to write may be written."""
+    wanted = dict[tuple[str, ...], set[str]]()
+    for one in mounted:
+        if actions := one.file_system.kind.actions(read_only=one.read_only):
+            wanted.setdefault(actions, set()).add(one.arn(partition, account))
+    return [
+        {"Effect": "Allow", "Action": list(actions), "Resource": sorted(arns)}
+        for actions, arns in sorted(wanted.items())
+    ]
 
 
 def name(job: str, attempt: int) -> str:

@@ -118,6 +118,8 @@ class LocalAws:
         """Events of which no copy arrived anywhere, oldest first."""
         self.endpoint = ""
         """Uses `localhost`, because the CDK command line misreads template URLs with any other host."""
+        self.outside: dict[str, str] = {}
+        """Variables by which functions reach what is not AWS."""
         self.stopping = threading.Event()
 
     @staticmethod

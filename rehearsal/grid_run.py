@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.markup import escape
 
 from localaws.conditions import Conditions
+from localaws.containers import real
 from rehearsal import grid, grid_screen
 from rehearsal.grid_command import regions
 from rehearsal.options import LAST_LAYER_S
@@ -25,7 +26,8 @@ def carry_out(options: argparse.Namespace, screen: Screen, run: Run) -> int:
     """Returns 0 only if every line completed and nothing runs; see `rehearsal.grid.shortcomings`."""
     conditions = Conditions(speed=options.speed, seed=options.seed)
     settings = {"regions": regions(options)}
-    with Yard(run.work, conditions, settings=settings, wanted=STACKS, parts=screen.parts) as yard:
+    really = real.announced(screen.say)
+    with Yard(run.work, conditions, settings=settings, wanted=STACKS, parts=screen.parts, real_images=really) as yard:
         if options.image:
             with screen.parts.part(f"image of {options.image}, into every region"):
                 grid.build_image(yard, options.image)
@@ -52,7 +54,9 @@ def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace, run: Run) 
     wrong = [*late, *grid.shortcomings(summary)]
     keep(job, summary, run.out, whole=bool(wrong))
     if summary.lines:
-        grid_screen.show(screen.console, summary, yard.aws.conditions, wrong, yard.left_out)
+        grid_screen.show(
+            screen.console, summary, yard.aws.conditions, wrong, yard.left_out, real_images=yard.real_images
+        )
     else:
         screen.say(f"[red]the execution ended as {summary.status}: {summary.error}[/red]")
     if summary.cause:

@@ -10,14 +10,15 @@ from rich.markup import escape
 from rich.table import Table
 
 from localaws.conditions import Conditions
+from localaws.containers import real
 from localaws.services import batch, codebuild, ecr, sagemaker
 from rehearsal.grid import GridJob, GridSummary
 from rehearsal.screen import not_deployed
 
+OF_IMAGES = (sagemaker.NOT_SHOWN[-1], batch.NOT_SHOWN[-1], codebuild.NOT_SHOWN)
 REPLACED = (
-    *sagemaker.NOT_SHOWN,
-    batch.NOT_SHOWN,
-    codebuild.NOT_SHOWN,
+    *sagemaker.NOT_SHOWN[:-1],
+    *batch.NOT_SHOWN[:-1],
     ecr.NOT_SHOWN,
     "IAM: calls are recorded; tests put them to a simulator",
     "AWS's network: its pace and latency",
@@ -44,7 +45,13 @@ def follow(job: GridJob, say: Callable[[str], None], limit_s: float, every_s: fl
 
 
 def show(
-    console: Console, summary: GridSummary, conditions: Conditions, wrong: list[str], left_out: Sequence[str] = ()
+    console: Console,
+    summary: GridSummary,
+    conditions: Conditions,
+    wrong: list[str],
+    left_out: Sequence[str] = (),
+    *,
+    real_images: bool = False,
 ) -> None:
     """Prints how every line ended (results.csv says more), the figures, what was replaced, and the verdict."""
     console.print(_lines(summary))
@@ -70,7 +77,7 @@ def show(
     console.print(figures)
     console.print(f"[dim]{_conditions(conditions)}[/dim]")
     console.print("[dim]What this rehearsal replaces:[/dim]")
-    for what in REPLACED:
+    for what in (*REPLACED, *((real.NOT_SHOWN,) if real_images else OF_IMAGES)):
         console.print(f"[dim]- {what}[/dim]", highlight=False)
     console.print(f"[dim]{REAL}[/dim]")
     console.print(f"[dim]{not_deployed(left_out)}[/dim]", highlight=False)

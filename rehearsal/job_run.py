@@ -34,19 +34,13 @@ def carry_out(options: argparse.Namespace, screen: Screen, run: Run) -> int:
     """Returns 0 only if the job is what was asked for; see `rehearsal.summary.shortcomings`."""
     conditions = Conditions(speed=options.speed, seed=options.seed)
     wanted = (*STACKS, "builds") if options.image else STACKS
-    with Yard(run.work, conditions, wanted=wanted, parts=screen.parts) as yard, yard.faults(options.faults):
+    really = bool(options.image) and real.announced(screen.say)
+    yard = Yard(run.work, conditions, wanted=wanted, parts=screen.parts, real_images=really)
+    with yard, yard.faults(options.faults):
         if options.image:
-            _build(yard, screen, options)
+            with screen.parts.part(f"image of {options.image}"):
+                build_image(yard, options.image)
         return rehearse(yard, screen, options, run)
-
-
-def _build(yard: Yard, screen: Screen, options: argparse.Namespace) -> None:
-    if lacking := real.lacks():
-        screen.say(f"the image is not built for real, its files are copied as its Dockerfile says: {lacking}")
-    else:
-        real.begin(yard.aws.work / "images", yard.aws.at_stop)
-    with screen.parts.part(f"image of {options.image}"):
-        build_image(yard, options.image)
 
 
 def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace, run: Run) -> int:

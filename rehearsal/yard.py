@@ -15,9 +15,12 @@ from typing import Any
 
 from contract import keys, names, tags
 from contract.images import CHILD_BASE
+from contract.mounts import Kind
 from contract.reports import NodeReport
 from localaws.conditions import Conditions
+from localaws.containers import real
 from localaws.containers.images import publish
+from localaws.machines import file_systems
 from localaws.machines.nodes import Nodes
 from localaws.ports import Port
 from localaws.server import DEPLOYER, LocalAws
@@ -64,10 +67,14 @@ class Yard:
         settings: Mapping[str, Any] | None = None,
         wanted: Sequence[str] = (),
         parts: Parts | None = None,
+        real_images: bool = False,
+        file_systems: Mapping[str, str] | None = None,
     ) -> None:
         """`work` receives whatever the yard writes; `settings` replaces keys of cdk.json's block. The yard chooses a `master_port` that no
         other rehearsal on this computer has, unless it is given. `wanted` are the stacks to deploy, without the deployment's name; what
-        they depend on is deployed as well. If `wanted` is empty, all stacks are."""
+        they depend on is deployed as well. If `wanted` is empty, all stacks are. `real_images`: builds are real, on a computer that lacks
+        nothing for it (`localaws.containers.real`). `file_systems`: name to kind, which the account has in its home region, and jobs may
+        mount."""
         work.mkdir(parents=True, exist_ok=True)
         self.work = work
         self.conditions = conditions
@@ -78,8 +85,10 @@ class Yard:
         self.context = context(conditions.speed, overrides={"master_port": self._port.number, **(settings or {})})
         self.region: str = self.context["trainyard"]["home_region"]
         self._wanted = [f"{self.context['trainyard']['deployment']}-{stack}" for stack in wanted]
+        self._file_systems = file_systems or {}
         self.left_out: Sequence[str] = ()
         """Stacks that are not deployed."""
+        self.real_images = real_images
         self.node_faults = NodeFaults()
         self.aws = LocalAws(conditions, gaps=GAPS, work=work / "functions", mischief=self.node_faults)
 
@@ -89,7 +98,11 @@ class Yard:
             with self.parts.part("local AWS"):
                 self.aws.start()
                 publish(self.aws.work / "images", CHILD_BASE)
+                self._make_file_systems()
             undoing.callback(self.aws.stop)
+            if self.real_images:
+                with self.parts.part("registry of real images"):
+                    real.begin(self.aws.work / "images", self.aws.at_stop)
             undoing.callback(lambda: ec2.nodes().stop())
             variables = {**self.aws.environment(), **self.aws.credentials_for(DEPLOYER).variables()}
             self.cdk = Cdk(variables=variables, region=self.region, work=self.work)
@@ -110,6 +123,21 @@ class Yard:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._using.close()
+
+    def _make_file_systems(self) -> None:
+        """As a person does ahead of a deploy, who then names them in cdk.json."""
+        listed = list[dict[str, str]]()
+        for name, kind in self._file_systems.items():
+            made = file_systems.make(self.aws, self.aws.work, self.region, Kind(kind).type)
+            setting = {"name": name, "kind": kind, "region": self.region, "id": made.id}
+            listed.append({**setting, "security_group": made.security_group, "mount_name": made.mount_name})
+        if listed:
+            self.context["trainyard"]["file_systems"] = listed
+
+    def files(self, name: str) -> Path:
+        """The folder of a file system's files on this computer."""
+        (found,) = (one["id"] for one in self.context["trainyard"]["file_systems"] if one["name"] == name)
+        return Path(self.aws.work, file_systems.FOLDER, found, file_systems.DATA)
 
     def _places(self, deployed: Deployed) -> Places:
         return Places(

@@ -184,6 +184,22 @@ RoleArn = Annotated[
         longest=128,
     ),
 ]
+GitHost = Annotated[
+    str,
+    Form(
+        r"^[a-z0-9-]+(\.[a-z0-9-]+)+$",
+        "the name of a host that serves git over https, such as github.com, without a port",
+        longest=60,
+    ),
+]
+SecretName = Annotated[
+    str,
+    Form(
+        r"^[A-Za-z0-9/_+=.@-]+$",
+        "the name of a secret of the home region, of up to 60 characters, not its ARN",
+        longest=60,
+    ),
+]
 Organization = Annotated[str, Form(r"^o-[a-z0-9]{10,32}$", "the id of an organization, such as o-a1b2c3d4e5")]
 BaseImage = Annotated[
     str,

@@ -16,11 +16,14 @@ from constructs import Construct
 
 from contract import keys, names
 from contract.codec import encode
+from contract.mounts import FileSystem, Kind
 from contract.places import Place, Zone
+from stacks.file_system_settings import FileSystemSettings
 from stacks.parts.access_logs import AccessLogs
 from stacks.parts.bucket import Bucket
 from stacks.parts.customer_key import CustomerKey
 from stacks.parts.default_group import ClosedDefaultGroup
+from stacks.parts.file_clients import FileClients
 from stacks.parts.flow_logs import FlowLogs
 from stacks.parts.launch_template import LaunchTemplate
 from stacks.parts.network import Network
@@ -42,6 +45,8 @@ class TrainingRegion:
     """Names of the zones; empty for a look-up at deploy."""
     settings: NetworkSettings
     placement_groups_per_zone: int
+    file_systems: tuple[FileSystemSettings, ...] = ()
+    """Those of the region."""
 
 
 class RegionStack(cdk.Stack):
@@ -141,7 +146,19 @@ class RegionStack(cdk.Stack):
                 )
                 for index, subnet in enumerate(network.node_subnets, start=1)
             ),
+            file_systems=tuple(self._reached(network, one) for one in training.file_systems),
         )
+
+    def _reached(self, network: Network, one: FileSystemSettings) -> FileSystem:
+        clients = FileClients(
+            self,
+            f"FileSystem-{one.name}",
+            vpc=network.vpc,
+            kind=Kind(one.kind),
+            file_system=one.name,
+            security_group=one.security_group,
+        )
+        return one.described(clients.id)
 
     def _watch(self, network: Network, deployment: str, region: str) -> None:
         FlowLogs(self, "FlowLogs", vpc=network.vpc, log_retention_days=self._log_retention_days)
@@ -174,6 +191,6 @@ class RegionStack(cdk.Stack):
 
 
 def _described(place: Place) -> dict[str, Any]:
-    """Leaves out a key that there is not: the templates of a deployment without customer keys say nothing of keys."""
+    """Leaves out what there is not: the templates of a deployment without customer keys say nothing of keys."""
     described: dict[str, Any] = json.loads(encode(place))
-    return described if place.volume_key else {name: value for name, value in described.items() if name != "volume_key"}
+    return {name: value for name, value in described.items() if value or name not in ("volume_key", "file_systems")}

@@ -17,22 +17,18 @@ from contract.images import CHILD_BASE
 from contract.limits import Limits
 from contract.names import BUILD_CACHE, PLATFORM, PLATFORM_CACHE, job_role
 from contract.timing import Timing
-from contract.volumes import (
-    IOPS_PER_MIB,
-    LEAST_IOPS,
-    LEAST_THROUGHPUT,
-    MOST_IOPS,
-    MOST_THROUGHPUT,
-    most_throughput,
-)
+from contract.volumes import IOPS_PER_MIB, LEAST_IOPS, LEAST_THROUGHPUT, MOST_IOPS, MOST_THROUGHPUT, most_throughput
 from stacks.blocks import CLOSED, Block
 from stacks.checkpoint_settings import CheckpointSettings
 from stacks.durations import MOST, RATIOS
+from stacks.file_system_settings import FileSystemSettings
+from stacks.file_system_settings import problems as file_system_problems
 from stacks.forms import (
     Account,
     BaseImage,
     Bucket,
     Deployment,
+    GitHost,
     ImageOwner,
     InstanceTypes,
     JobRoleName,
@@ -43,6 +39,7 @@ from stacks.forms import (
     Region,
     Repository,
     RoleArn,
+    SecretName,
     TrainingImage,
     TrainingType,
     Zone,
@@ -65,8 +62,9 @@ class BadSettings(ValueError):
 
 
 MOST_REGIONS = 40
-LEAST_IMAGES_BYTES, REGION_BYTES = 200, 13
-"""Bytes that `machine_images` may have beside the most regions, and what each region takes of a function's 4 KB of variables."""
+LEAST_NAMES_BYTES, REGION_BYTES = 320, 13
+"""Bytes that `machine_images` and `git_hosts` may have beside the most regions, and what each region takes of a function's 4 KB of
+variables."""
 """The most regions. AWS has 30-odd; policies, variables and templates hold this many, which a test measures."""
 MOST_GROUPS = 30
 """The most placement groups of a region: their names go into one SSM parameter, which holds 4 KB."""
@@ -244,6 +242,8 @@ class Settings(Block):
     """Whose images nodes may start from, beside AWS's and the account's own: other accounts, or `aws-marketplace`."""
     data_buckets: tuple[Bucket, ...] = ()
     """Buckets that jobs may read, beside the deployment's own."""
+    file_systems: tuple[FileSystemSettings, ...] = Field(default=(), max_length=10)
+    """What jobs may mount (docs/mounts.md)."""
     job_roles: dict[JobRoleName, RoleArn] = Field(default={}, max_length=20)
     """Name to the ARN of a role, of any account, whose rights a training gets that names it as `job_role` (docs/job-roles.md). Whoever
     may start jobs may name each of them."""
@@ -253,6 +253,9 @@ class Settings(Block):
     """Who outside the account may pull the deployment's images."""
     copy_accounts: tuple[Account, ...] = Field(default=(), max_length=20)
     """Other accounts whose private images may be copied in."""
+    git_hosts: dict[GitHost, SecretName | None] = Field(default={"github.com": None, "gitlab.com": None}, max_length=5)
+    """Host from which requests may take code, to the name of a secret of the home region with a token for it (`TOKEN` or `USER:TOKEN`), or
+    null for none. Whoever may start jobs may read what the token may read."""
     master_port: int = Field(default=29500, ge=1024, le=65535)
     """Where rank 0 of a job listens for the others; the default is PyTorch's."""
     limits: LimitSettings = LimitSettings()
@@ -297,9 +300,10 @@ class Settings(Block):
                     "partition, because an account belongs to one"
                 )
         yield from self._role_problems()
-        room = LEAST_IMAGES_BYTES + REGION_BYTES * (MOST_REGIONS - len(self.training))
-        if (taken := len(json.dumps(self.machine_images))) > room:
-            yield f"machine_images take {taken} characters; allowed: {room}, which fit into a function's variables beside the regions"
+        yield from file_system_problems(self.file_systems, self.training)
+        room = LEAST_NAMES_BYTES + REGION_BYTES * (MOST_REGIONS - len(self.training))
+        if (taken := len(json.dumps(self.machine_images)) + len(json.dumps(self.git_hosts))) > room:
+            yield f"machine_images and git_hosts take {taken} characters; allowed: {room}, because a function's variables have 4 KB"
         if self.reserved_concurrency == 1:
             yield "reserved_concurrency is 1; allowed: 0 for none, or 2 and more, because a queue feeds two cleanups at once at least"
         for one in self.regions:

@@ -25,12 +25,12 @@ from contract.environments import (
 )
 from contract.timings import AttendantTiming, CleanupTiming, LauncherTiming, TerminatorTiming
 from stacks.foundation import FoundationExports
-from stacks.parts import admission_rights, ec2_rights, interfaces, item_rights, job_rights
+from stacks.parts import admission_rights, ec2_rights, interfaces, item_rights, job_rights, mount_rights
 from stacks.parts.agent import Agent
 from stacks.parts.alarms import Alarms
 from stacks.parts.asked import asked
 from stacks.parts.assembled import NODE
-from stacks.parts.bad_ends import clear_up_after
+from stacks.parts.bad_ends import clear_up_after, watch_cleanup
 from stacks.parts.capacity_clock import CapacityClock
 from stacks.parts.checkpoint_alarms import watch_checkpoints
 from stacks.parts.common import Common
@@ -38,6 +38,7 @@ from stacks.parts.container_rights import ContainerRights
 from stacks.parts.cost_alarm import watch_costs
 from stacks.parts.drain import drain_first
 from stacks.parts.function import Function, Layer
+from stacks.parts.git_rights import GitHosts
 from stacks.parts.node_rights import read_consoles
 from stacks.parts.outputs import shown, started_here
 from stacks.parts.queue import FEWEST_RECEIVES, DeadLetters, Queue
@@ -51,6 +52,8 @@ WALK_AND_REFUSALS = 1.5
 """In patiences of Terminate: a launch may run for five minutes, half a patience, and then EC2 may refuse for a whole one."""
 CHECK_TIMEOUT = cdk.Duration.minutes(5)
 """How long CloudFormation waits for the region check, which asks each region once."""
+ADMIT_MB = 1024
+"""Three quarters of it are for the child that fetches code from git."""
 
 
 class WorkflowStack(cdk.Stack):
@@ -68,6 +71,8 @@ class WorkflowStack(cdk.Stack):
         machine_images: dict[str, str],
         image_owners: tuple[str, ...],
         containers: ContainerRights,
+        file_systems: Sequence[mount_rights.Mountable],
+        git: GitHosts,
         data_buckets: tuple[str, ...],
         job_roles: Mapping[str, str],
         master_port: int,
@@ -80,6 +85,7 @@ class WorkflowStack(cdk.Stack):
             scope, name, env=common.env, description=f"Trainyard {deployment}: the Train machine and its functions"
         )
         self._foundation, self._rights, self._timing, self._containers = foundation, rights, timing, containers
+        self._of_jobs = [*containers.pull(), *mount_rights.mount(file_systems)]
         self._layer, self._log_retention_days = Layer(self, "Libraries"), common.log_retention_days
         self._reserved = common.reserved_concurrency
         self._alarms = Alarms(self, "Alarms", deployment=deployment, topic=interfaces.topic(foundation.topic))
@@ -93,7 +99,7 @@ class WorkflowStack(cdk.Stack):
             physical_name=names.machine(deployment),
             steps=Steps(
                 admission=self._admission(
-                    images, machine_images, image_owners, data_buckets, tuple(job_roles), master_port, limits
+                    images, machine_images, image_owners, git, data_buckets, tuple(job_roles), master_port, limits
                 ),
                 launcher=launcher,
                 attendant=attendant,
@@ -136,6 +142,7 @@ class WorkflowStack(cdk.Stack):
         images: dict[str, str],
         machine_images: dict[str, str],
         image_owners: tuple[str, ...],
+        git: GitHosts,
         data_buckets: tuple[str, ...],
         job_roles: tuple[str, ...],
         master_port: int,
@@ -160,6 +167,7 @@ class WorkflowStack(cdk.Stack):
                 repositories=self._containers.repositories,
                 base_accounts=self._containers.base_accounts,
                 copy_accounts=self._containers.copy_accounts,
+                git_hosts=dict(git.secrets),
                 data_buckets=data_buckets,
                 job_roles=job_roles,
                 instance_profile=foundation.instance_profile.instance_profile_arn,
@@ -171,7 +179,10 @@ class WorkflowStack(cdk.Stack):
                 timing=self._timing,
             ),
             timeout=cdk.Duration.minutes(3),
-            rights=admission_rights.admit(rights, agent, self._containers, images=known, data_buckets=data_buckets),
+            memory_mb=ADMIT_MB,
+            rights=admission_rights.admit(
+                rights, agent, self._containers, git, images=known, data_buckets=data_buckets
+            ),
         )
 
     def _launcher(self, image_owners: tuple[str, ...]) -> Function:
@@ -239,7 +250,7 @@ class WorkflowStack(cdk.Stack):
         assert function.role is not None
         trusted = "What the trust policy of a role of job_roles names (docs/job-roles.md)"
         shown(self, names.ATTENDANT_ROLE, function.role.role_arn, trusted)
-        job_rights.JobRole(self, "JobRole", rights=rights, begun_by=function.role, further=self._containers.pull())
+        job_rights.JobRole(self, "JobRole", rights=rights, begun_by=function.role, further=self._of_jobs)
         return function
 
     def _artifact_check(self) -> Function:
@@ -325,18 +336,7 @@ class WorkflowStack(cdk.Stack):
             letters=letters,
             description="An execution of the Train machine ended, and not well",
         )
-        self._alarms.on_any(
-            "cleanup-letters",
-            letters.metric_approximate_number_of_messages_visible(statistic="Maximum"),
-            "An execution ended, and the cleanup could not prove in time that its machines ended: they may still run. "
-            "The letter names the execution; the reaper ends its machines about ten minutes after it ended.",
-        )
-        self._alarms.on_any(
-            "cleanup-errors",
-            function.metric_errors(statistic="Sum"),
-            "The function that cleans up after executions broke or ran out of time; its message is tried again after twelve minutes. "
-            "Its log says why; meanwhile the reaper ends the machines.",
-        )
+        watch_cleanup(self._alarms, letters, function)
         return letters
 
     def _check_regions(self, regions: tuple[str, ...]) -> None:
@@ -348,11 +348,7 @@ class WorkflowStack(cdk.Stack):
             "Rejects removing a region while its stack exists",
             RegionCheckEnvironment(deployment=rights.deployment, table=self._foundation.table.table_name),
             timeout=cdk.Duration.minutes(2),
-            rights=[
-                item_rights.query_regions(rights),
-                rights.descriptions(),
-                rights.own_stack(self.stack_name),
-            ],
+            rights=[item_rights.query_regions(rights), rights.descriptions(), rights.own_stack(self.stack_name)],
         )
         asked(
             self,
@@ -384,6 +380,7 @@ class WorkflowStack(cdk.Stack):
         rights: Sequence[Right],
         files: dict[str, Path] | None = None,
         reserved: int = 0,
+        memory_mb: int = 512,
     ) -> Function:
         return Function(
             self,
@@ -397,4 +394,5 @@ class WorkflowStack(cdk.Stack):
             rights=rights,
             files=files,
             reserved=reserved,
+            memory_mb=memory_mb,
         )

@@ -7,6 +7,7 @@ from contract.environments import AdmissionEnvironment, GridLimits
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
 from contract.jobs import Ami, Code, Job, Market, Rung
 from contract.limits import Limits
+from contract.mounts import FileSystem, Kind
 from contract.places import Place, Zone
 from contract.timing import Timing
 
@@ -35,6 +36,15 @@ PLACE = Place(
     launch_template_version="3",
     zones=ZONES,
 )
+
+FILE_SYSTEMS = (
+    FileSystem(name="corpus", kind=Kind.FSX, id="fs-0123456789abcdef0", clients="sg-corpus", mount_name="abcdefgh"),
+    FileSystem(
+        name="home", kind=Kind.EFS, id="fs-0123456789abcdef1", clients="sg-home", access_point="fsap-0123456789abcdef0"
+    ),
+    FileSystem(name="images", kind=Kind.S3FILES, id="fs-0123456789abcdef2", clients="sg-images"),
+)
+"""What jobs of a region may mount."""
 
 
 def rung(
@@ -85,6 +95,7 @@ ADMISSION = AdmissionEnvironment(
     repositories=("images",),
     base_accounts={"": "763104351884"},
     copy_accounts=("777788889999",),
+    git_hosts={"git.example.com": "", "private.example.com": "git-token"},
     data_buckets=("datasets",),
     job_roles=tuple(JOB_ROLES),
     instance_profile="arn:aws:iam::123456789012:instance-profile/yard-node",

@@ -79,6 +79,12 @@ OPTIONS: Mapping[str, Documented] = {
         untested="that `docker run` still shows the output",
     ),
     "--init": Documented(takes="nothing", fits=lambda value: value == "", section="init", untested="docker's own init"),
+    "--no-healthcheck": Documented(
+        takes="nothing",
+        fits=lambda value: value == "",
+        section="no-healthcheck",
+        untested="that no process of the image's check runs",
+    ),
     "--network": Documented(
         takes="network",
         fits=lambda value: value == "host",

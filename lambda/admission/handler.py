@@ -6,23 +6,24 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from aws_lambda_powertools import Logger
 from botocore.exceptions import ClientError
 
-from admission import efa, money, resume
+from admission import efa, fetching, money, mounts, resume
 from admission.asking import regions_asked
+from admission.care import Care, care
+from admission.code import readable
 from admission.ladder import RegionFacts, told
 from admission.policy import (
-    Care,
     Execution,
     RequestFacts,
     RequestQuestions,
     admit,
-    care,
     questions,
-    readable,
     taken,
 )
 from admission.reading import read
@@ -39,7 +40,7 @@ from contract.aws_errors import code_of
 from contract.environments import AdmissionEnvironment
 from contract.events import ENDS
 from contract.jobs import Job
-from refusals.addresses import Address
+from refusals.addresses import SCHEME, Address
 from refusals.archive import Listing, listing
 from refusals.wording import refusal, shut
 
@@ -64,10 +65,12 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
         raise refusal([shut(reason, env.table)])
     job = home.job(execution.name) if names.JOB_PATTERN.fullmatch(execution.name) else None
     if job is None or not job.belongs_to(execution.arn, execution.started_at):
-        decided, dry = _decide(event["request"], execution, env, held_by=job)
-        if dry:
-            return _told(decided) | {"dry_run": True, "links": {}}
-        _keep_agent(home, env)
+        with TemporaryDirectory() as folder:
+            decided, dry = _decide(event["request"], execution, env, Path(folder), held_by=job)
+            if dry:
+                return _told(decided) | {"dry_run": True, "links": {}}
+            _keep_agent(home, env)
+            fetching.keep(home, decided.code, Path(folder))
         job = _write(home, decided, execution)
     if not ENDS.isdisjoint(job.notify):
         state.owe_end(job)  # first of all: whatever fails from here on, people are told that the execution ended
@@ -89,6 +92,7 @@ def _told(job: Job) -> dict[str, Any]:
         "links": links.of_job(job),
         "network": efa.told(job),
         "image": job.container.address(next(iter(job.places))) if job.container else None,
+        "mounts": mounts.told(job.mounted),
         "ladder": [told(rung) for rung in job.ladder],
         "left_out": list(job.left_out),
         "resumes": resume.told(job),
@@ -98,10 +102,18 @@ def _told(job: Job) -> dict[str, Any]:
     }
 
 
-def _decide(raw: object, execution: Execution, env: AdmissionEnvironment, *, held_by: Job | None) -> tuple[Job, bool]:
-    """Only reads. A wrong field does not keep the other fields from being looked up. Returns the job, and whether it is only planned."""
+def _decide(
+    raw: object, execution: Execution, env: AdmissionEnvironment, folder: Path, *, held_by: Job | None
+) -> tuple[Job, bool]:
+    """Only reads; a commit lies in `folder` afterwards. A wrong field does not keep the other fields from being looked up. Returns the
+    job, and whether it is only planned."""
     request, problems = read(raw, env.limits)
-    facts = _facts(request, questions(request, execution, env), env, held_by)
+    asked = questions(request, execution, env)
+    facts = _facts(request, asked, env, held_by)
+    if asked.commit and not held_by:
+        secret = env.git_hosts[asked.commit.host]
+        got = fetching.fetched(asked.commit, execution.name, HomeBucket(env.bucket), secret, folder, _listing)
+        facts = replace(facts, code=got.code, archive=got.archive, not_fetched=got.problem)
     return admit(request, execution, facts, env, problems), request.dry_run
 
 
@@ -129,8 +141,8 @@ def _keep_agent(home: HomeBucket, env: AdmissionEnvironment) -> None:
 
 
 def _copy_code(home: HomeBucket, job: Job) -> None:
-    """Copies the code, so that every attempt runs the bytes that were there at admission."""
-    if job.code is None:
+    """Copies the code, so that every attempt runs the bytes that were there at admission. A commit is there already."""
+    if job.code is None or not job.code.source.startswith(SCHEME):
         return
     if home.head(job.code.key) is not None:
         return

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from admission import containers, volumes
+from admission import containers, mounts, volumes
 from admission.containers import ImageLook
 from admission.images import family, is_allowed
 from admission.request import JobRequest
@@ -240,6 +240,7 @@ def region_problems(
     return [
         *volumes.problems(facts.volume_key, region, place.volume_key, field=where),
         *containers.region_problems(request, region, facts.look, field=where),
+        *mounts.region_problems(request.mounts, region, place),
     ]
 
 

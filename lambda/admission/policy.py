@@ -6,27 +6,37 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from enum import Enum
 from typing import Any
 
-from admission import accelerators, containers, efa, images, machines, money, reservations, resume, roles, volumes
+from admission import (
+    accelerators,
+    code,
+    containers,
+    efa,
+    images,
+    machines,
+    money,
+    mounts,
+    reservations,
+    resume,
+    roles,
+    volumes,
+)
+from admission.git import GitCommit, NotFetched
 from admission.images import is_allowed
 from admission.ladder import Ladder, RegionFacts, asked_regions, ladder
 from admission.reading import allowed
 from admission.request import DEFAULT_HOURS, JobRequest
 from admission.resume import SourceFacts
 from aws.facts import InstanceType, Object
-from contract import agents, keys, names, sessions
+from contract import names, sessions
 from contract.environments import AdmissionEnvironment
 from contract.images import ContainerImage
-from contract.jobs import Code, Job, Market, RetryPlan
+from contract.jobs import Job, Market, RetryPlan
 from contract.places import Place
-from refusals.addresses import Address
-from refusals.archive import Listing, absent, object_problems
-from refusals.fields import ARCHIVE_SUFFIXES
-from refusals.places import is_offered
+from refusals.archive import Listing
 from refusals.script import archive_problems
-from refusals.wording import denial, plain, refusal
+from refusals.wording import plain, refusal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +72,8 @@ class RequestQuestions:
     """Whether the request names accelerators, of a region where the deployment trains."""
     code: str
     """The address of the code; empty where there is nothing to look up."""
+    commit: GitCommit | None
+    """The commit that is the code; None where there is none to fetch."""
     data: tuple[str, ...]
     secrets: dict[str, str]
     source: str
@@ -79,6 +91,8 @@ class RequestFacts:
     code: Object | None = None
     archive: Listing | None = None
     """Contents of the archive; None where nobody could read it."""
+    not_fetched: NotFetched | None = None
+    """Why the commit is not there."""
     denied: dict[str, str] = field(default_factory=dict)
     """S3 address to the error code with which S3 refused to look."""
     nothing_at: tuple[str, ...] = ()
@@ -101,8 +115,9 @@ def questions(request: JobRequest, execution: Execution, env: AdmissionEnvironme
         reservation=_own_reservation(request, execution),
         instance_types=tuple(name for name in request.instance_types if is_allowed(name, env.limits)),
         accelerators=request.accelerators is not None,
-        code=request.code if request.code and not _foreign(request.code, env) else "",
-        data=tuple(location for location in request.data if not _foreign(location, env)),
+        code=code.address(request.code, env),
+        commit=code.commit(request.code, execution.name, env),
+        data=tuple(location for location in request.data if not code.foreign(location, env)),
         secrets={name: arn for name, arn in request.secrets.items() if not _foreign_secret(arn, execution, env)},
         source=request.resume_from if request.resume_from and request.resume_from != execution.name else "",
         images=containers.pulled(request, regions, env),
@@ -149,8 +164,8 @@ def admit(
         *efa.problems(request.efa, request.instance_types, types),
         *volumes.size_problems(request.volume_gb, env.limits, brought),
         *volumes.image_problems(request.volume_gb, room),
-        *_code_problems(request, facts, env),
-        *archive_problems(request.code, request.command, facts.archive),
+        *code.problems(request.code, facts.code, facts.not_fetched, facts.denied, env),
+        *archive_problems(str(request.code), request.command, facts.archive),
         *containers.problems(request, looks, env),
         *_named_problems(request, execution, facts, env),
     ]
@@ -188,6 +203,7 @@ def admit(
         resume=resume.chosen(facts.source),
         leave_on_rebalance=env.limits.leave_on_rebalance,
         notify=tuple(request.notify),
+        mounted=mounts.chosen(request.mounts, _known(facts)),
         left_out=made.left_out,
         container=containers.chosen(request, looks, {rung.region for rung in made.rungs}),
         **_runs(request, execution.name, facts),
@@ -213,6 +229,7 @@ def _named_problems(
         *resume.problems(request, execution.name, facts.source),
         *images.problems(request, env),
         *roles.problems(request, env),
+        *mounts.problems(request.mounts),
     ]
 
 
@@ -220,7 +237,7 @@ def _runs(request: JobRequest, name: str, facts: RequestFacts) -> dict[str, Any]
     """The job's fields about what it runs, and with what."""
     return {
         "command": tuple(request.command),
-        "code": _code(request, name, facts.code) if facts.code else None,
+        "code": code.record(request.code, name, facts.code),
         "environment": dict(request.environment),
         "secrets": dict(request.secrets),
         "data": tuple(request.data),
@@ -243,24 +260,10 @@ def _offered(facts: RequestFacts) -> set[str]:
 
 
 def _places(made: Ladder, facts: RequestFacts) -> dict[str, Place]:
-    """Where the nodes may run: no other region has to answer for the job to end."""
+    """Where the nodes may run: no other region has to answer for the job to end. What a job mounts stands in the job."""
     used = dict.fromkeys(rung.region for rung in made.rungs)
-    return {region: place for region in used if (place := facts.regions[region].place) is not None}
-
-
-class Care(Enum):
-    """What the home bucket's copy of the node agent needs before a job may name it."""
-
-    NOTHING = "nothing"
-    RENEW = "renew"
-    COPY = "copy"
-
-
-def care(age_s: float | None) -> Care:
-    """Decides by the copy's age on S3's clock; None means that there is no copy."""
-    if age_s is None:
-        return Care.COPY
-    return Care.RENEW if age_s > agents.FRESH_DAYS * 86400 else Care.NOTHING
+    places = {region: facts.regions[region].place for region in used}
+    return {region: replace(place, file_systems=()) for region, place in places.items() if place is not None}
 
 
 def _name_problems(execution: Execution, facts: RequestFacts) -> list[str]:
@@ -280,6 +283,11 @@ def taken(execution: Execution, job: Job | None) -> str:
     return f"name: {execution.name} is the name of a job of another execution {held}; allowed: a name that no job had"
 
 
+def _known(facts: RequestFacts) -> list[Place]:
+    """The regions that describe themselves. A name stands for a file system of one of them alone."""
+    return [one.place for one in facts.regions.values() if one.place]
+
+
 def _limit_problems(request: JobRequest, env: AdmissionEnvironment) -> list[str]:
     limits, may_be = env.limits, allowed(env.limits)
     problems = []
@@ -292,42 +300,11 @@ def _limit_problems(request: JobRequest, env: AdmissionEnvironment) -> list[str]
     return problems
 
 
-def _foreign(location: str, env: AdmissionEnvironment) -> bool:
-    return not is_offered(Address.parse(location), env.bucket, env.data_buckets)
-
-
-def _s3_problem(field: str, location: str, facts: RequestFacts, env: AdmissionEnvironment) -> list[str]:
-    if _foreign(location, env):
-        ours = [f"s3://{env.bucket}/{keys.UPLOADS}...", *(f"s3://{bucket}/..." for bucket in env.data_buckets)]
-        return [
-            f"{field}: {plain(location)} is in no bucket that jobs may read; allowed: {', '.join(ours)} (data_buckets in cdk.json)"
-        ]
-    if code := facts.denied.get(location):
-        return [f"{field}: {plain(location)} cannot be read: {denial(code)}; allowed: what the deployment may read"]
-    return []
-
-
-def _code_problems(request: JobRequest, facts: RequestFacts, env: AdmissionEnvironment) -> list[str]:
-    if not request.code:
-        return []
-    if against := _s3_problem("code", request.code, facts, env):
-        return against
-    where, code = f"code: {plain(request.code)}", facts.code
-    if code is None:
-        return [absent(where)]
-    return object_problems(where, size=code.size, archived=code.archived)
-
-
-def readable(code: Object) -> bool:
-    """Whether an archive is worth a look."""
-    return not object_problems("", size=code.size, archived=code.archived)
-
-
 def _data_problems(request: JobRequest, facts: RequestFacts, env: AdmissionEnvironment) -> list[str]:
     problems = []
     for number, location in enumerate(request.data):
         where = f"data.{number}"
-        problems += _s3_problem(where, location, facts, env)
+        problems += code.s3_problem(where, location, facts.denied, env)
         if location in facts.nothing_at:
             problems.append(f"{where}: there is nothing at {plain(location)}; allowed: objects and folders that exist")
     return problems
@@ -356,7 +333,9 @@ def _secret_problems(
         if _foreign_secret(arn, execution, env)
     ]
     pulled = containers.repositories(request, env, execution.partition)
-    together = len(sessions.policy(request.secrets.values(), pulled))
+    mounted = mounts.chosen(request.mounts, _known(facts))
+    whose = {"partition": execution.partition, "account": execution.account}
+    together = len(sessions.policy(request.secrets.values(), pulled, mounted, **whose))
     too_long = [
         f"secrets: their ARNs are together {together - sessions.MOST_POLICY} characters too long for a job's keys; allowed: about fifteen "
         "secrets, of which one may hold several values as JSON"
@@ -368,14 +347,4 @@ def _secret_problems(
             f"secrets.{name}: {plain(request.secrets[name])} does not exist or is being deleted; allowed: a secret that can be read"
             for name in facts.secrets_missing
         ]
-    )
-
-
-def _code(request: JobRequest, job: str, found: Object) -> Code:
-    ending = next(ending for ending in ARCHIVE_SUFFIXES if request.code.endswith(ending))
-    return Code(
-        key=keys.JobPrefix(job).code(f"code{ending}"),
-        source=request.code,
-        source_version=found.version,
-        size=found.size,
     )

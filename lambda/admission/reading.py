@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pydantic import ValidationError
 
 from admission.efa import EFA_MAY_BE
+from admission.git import GIT_MAY_BE
+from admission.mounts import MOUNT_MAY_BE, MOUNTS_MAY_BE
 from admission.request import (
     LEAST_HOURS,
     LEAST_MINUTES,
@@ -34,7 +36,7 @@ from refusals.wording import line
 def allowed(limits: Limits) -> dict[str, str]:
     """Says for each field what it may be in this deployment."""
     return {
-        "code": ARCHIVE_MAY_BE,
+        "code": f"{ARCHIVE_MAY_BE}, or a commit: {GIT_MAY_BE}",
         "command": f"a list of 1 to {MOST_ARGUMENTS:,} texts, or one text of such words",
         "image": IMAGE_MAY_BE,
         "arguments": f"a list of 1 to {MOST_ARGUMENTS:,} texts",
@@ -64,6 +66,7 @@ def allowed(limits: Limits) -> dict[str, str]:
         "volume_gb": f"a whole number from 1 to {limits.max_volume_gb} (limits.max_volume_gb in cdk.json)",
         "machine_image": "the name of an image (machine_images in cdk.json has them), as in digits",
         "job_role": "the name of a role (job_roles in cdk.json has them), as in datasets",
+        "mounts": MOUNTS_MAY_BE,
         "owner": OWNER_MAY_BE,
     }
 
@@ -79,6 +82,7 @@ ENTRIES = {
     "environment": f"texts of up to {MOST_BYTES:,} bytes",
     "secrets": "arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME",
     "data": "addresses, as in s3://bucket/folder/",
+    "mounts": MOUNT_MAY_BE,
 }
 """Says what the entries of a list or an object may be."""
 NEEDED = ("code", "command")

@@ -14,10 +14,12 @@ from pydantic import (
 )
 
 from admission.efa import Mode
+from admission.mounts import MountField
 from admission.values import (
     AUTO,
     Accelerators,
     Buying,
+    CodeSource,
     ContainerName,
     JobRole,
     Location,
@@ -38,7 +40,8 @@ from admission.values import (
 from contract.events import Event
 from contract.health import HealthCheck
 from contract.jobs import NoProgress, Reaction, Scope, Selection
-from refusals.fields import REGION, ArchiveAddress, Owner
+from contract.mounts import MOST as MOST_MOUNTS
+from refusals.fields import REGION, Owner
 
 RESERVATION_MAY_BE = (
     "id of a Capacity Reservation or Capacity Block, as in cr-0123456789abcdef0, or ARN of a resource group of them"
@@ -95,13 +98,17 @@ class JobRequest(BaseModel):
         },
     )
 
-    code: ArchiveAddress = Field(
+    code: CodeSource = Field(
         default_factory=str,
         description=(
-            "S3 address of the archive (.tar, .tar.gz, .tgz or .zip) that is unpacked on each node. With image it may be left out; where "
-            "it is given, the container has it as its working folder."
+            "S3 address of the archive (.tar, .tar.gz, .tgz or .zip) that is unpacked on each node, or a commit of a git repository (git: "
+            "its https address, ref: the commit's whole hash), which Admit fetches once. With image it may be left out; where it is given, "
+            "the container has it as its working folder."
         ),
-        examples=["s3://my-bucket/uploads/ddp_digits.tar.gz"],
+        examples=[
+            "s3://my-bucket/uploads/ddp_digits.tar.gz",
+            {"git": "https://github.com/owner/repository.git", "ref": "0123456789abcdef0123456789abcdef01234567"},
+        ],
     )
     command: Annotated[list[Passable], BeforeValidator(read_words)] = Field(
         default_factory=list,
@@ -324,6 +331,12 @@ class JobRequest(BaseModel):
         default=None,
         description="Name, in the deployment's setting job_roles, of the role whose rights the training gets; none without it.",
         examples=["datasets"],
+    )
+    mounts: list[MountField] = Field(
+        default_factory=list,
+        max_length=MOST_MOUNTS,
+        description="File systems of the deployment's setting file_systems that every node has in its folders, with an image or without.",
+        examples=[[{"from": "fsx:corpus", "at": "/data", "read_only": True}]],
     )
     owner: Owner = Field(default="", description="Whom to ask about this job; a tag on everything it uses.")
 

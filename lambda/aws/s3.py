@@ -32,6 +32,7 @@ CONFLICT = frozenset({"ConditionalRequestConflict", "409"})
 RACED = frozenset({"PreconditionFailed", "412"}) | CONFLICT
 ARCHIVE_CLASSES = frozenset({"GLACIER", "DEEP_ARCHIVE"})
 """Classes of storage whose objects have to be restored before they can be read."""
+JSON = "application/json"
 AGAIN_S = (0.1, 0.4, 1.6)
 """Pauses before a conditional write is sent again that met another one."""
 TELLS = 5
@@ -81,16 +82,16 @@ class Bucket:
             raise
 
     def put(self, key: str, body: bytes) -> None:
-        self._client.put_object(Bucket=self.name, Key=key, Body=body, ContentType="application/json")
+        self._client.put_object(Bucket=self.name, Key=key, Body=body, ContentType=JSON)
 
     def create(self, key: str, body: bytes) -> str:
         """Returns the ETag; raises Raced where the object exists."""
         return self._conditional(key, body, IfNoneMatch="*")
 
-    def ensure(self, key: str, body: bytes) -> None:
+    def ensure(self, key: str, body: bytes, kind: str = JSON) -> None:
         """Writes the object unless it exists. Usually one call, and needs no permission to read."""
         try:
-            self._put_if(key, body, IfNoneMatch="*")
+            self._put_if(key, body, IfNoneMatch="*", ContentType=kind)
         except ClientError as problem:
             if code_of(problem) not in RACED - CONFLICT:
                 raise
@@ -119,8 +120,7 @@ class Bucket:
                     Bucket=self.name,
                     Key=key,
                     Body=body,
-                    ContentType="application/json",
-                    **condition,  # type: ignore[arg-type]
+                    **{"ContentType": JSON, **condition},  # type: ignore[arg-type]
                 )
             except ClientError as problem:
                 if pause is None or code_of(problem) not in CONFLICT:

@@ -22,3 +22,10 @@ def exists(arn: str, region: str) -> bool:
         if code_of(problem) in {"ResourceNotFoundException", "AccessDeniedException"}:
             return False
         raise
+
+
+def value(name: str) -> str:
+    """The text of a secret of the home region, empty where it has none; raises ClientError. For a token of the settings: secrets of jobs
+    are read on nodes alone."""
+    secrets: SecretsManagerClient = client("secretsmanager")
+    return secrets.get_secret_value(SecretId=name).get("SecretString", "").strip()

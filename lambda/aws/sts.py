@@ -29,8 +29,10 @@ class RoleDenied(Exception):
 def job_session(role: str, job: Job, attempt: int) -> Keys:
     """Keys for everything of the job, and for nothing of another but the checkpoints that it begins with; `role` is the job role's ARN."""
     source = [{"Key": sessions.SOURCE_TAG, "Value": job.resume.job}] if job.resume else []
-    pulled = job.container.arns(job.execution.split(":")[1]) if job.container else ()
-    return _session(role, job, attempt, source, Policy=sessions.policy(job.secrets.values(), pulled))
+    _, partition, _, _, account, *_ = job.execution.split(":")
+    pulled = job.container.arns(partition) if job.container else ()
+    own = sessions.policy(job.secrets.values(), pulled, job.mounted, partition=partition, account=account)
+    return _session(role, job, attempt, source, Policy=own)
 
 
 def training_session(role: str, job: Job, attempt: int) -> Keys:

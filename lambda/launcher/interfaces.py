@@ -8,13 +8,13 @@ from typing import Any
 from contract.fabric import PLAIN, Interface
 
 
-def asked(interfaces: Sequence[Interface], *, subnet: str, security_group: str) -> list[dict[str, Any]]:
-    """Returns NetworkInterfaces. They carry subnet and security group: EC2 refuses them beside SubnetId.
+def asked(interfaces: Sequence[Interface], *, subnet: str, security_groups: Sequence[str]) -> list[dict[str, Any]]:
+    """Returns NetworkInterfaces. They carry subnet and security groups: EC2 refuses them beside SubnetId.
 
     None has a public address. A single interface says so; EC2 refuses the parameter beside several interfaces, which get no public
     address anyway. A plain launch has the same bytes as before there was EFA: its ClientToken stands for them.
     """
-    whole: dict[str, Any] = {"SubnetId": subnet, "Groups": [security_group]}
+    whole: dict[str, Any] = {"SubnetId": subnet, "Groups": list(security_groups)}
     if len(interfaces) == 1:
         whole["AssociatePublicIpAddress"] = False
     return [{"DeviceIndex": one.device, **whole, "DeleteOnTermination": True, **_beyond(one)} for one in interfaces]

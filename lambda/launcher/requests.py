@@ -45,7 +45,7 @@ def request(job: Job, attempt: int, rung: Rung, *, group: str, security_group: s
         "NetworkInterfaces": interfaces.asked(
             job.interfaces_of(rung.instance_type),
             subnet=_zone(place, rung.zone).subnet,
-            security_group=security_group,
+            security_groups=[security_group, *_clients(job, rung)],
         ),
         "BlockDeviceMappings": [
             {
@@ -72,8 +72,13 @@ def request(job: Job, attempt: int, rung: Rung, *, group: str, security_group: s
 
 
 def security_group(step: Step) -> str:
-    """The one that a request names for its nodes; empty in a request that names none."""
+    """The job's own that a request names for its nodes, ahead of those of file systems; empty in a request that names none."""
     return next((str(group) for one in step.request.get("NetworkInterfaces", []) for group in one["Groups"]), "")
+
+
+def _clients(job: Job, rung: Rung) -> list[str]:
+    """The groups that let nodes reach the file systems which the job mounts, each once: without them a node reaches none."""
+    return list(dict.fromkeys(one.file_system.clients for one in job.mounted if one.region == rung.region))
 
 
 def _performance(job: Job) -> dict[str, int]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from contract.names import BUCKET_PATTERN
 from refusals.wording import plain
 
-FORM = "s3://bucket/key"
+SCHEME = "s3://"
+FORM = f"{SCHEME}bucket/key"
 MOST_BYTES = 1024
 """The most bytes of a key."""
 

@@ -25,9 +25,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from localaws.containers import real
+from localaws.containers import own_root, real
+from localaws.containers.base import DEEP_LEARNING
 from localaws.containers.images import NotRunnable, image_of
 from localaws.containers.shim import descendants, read, state_of, write
+from localaws.containers.unpacked import COPIED, OWN, unpack
+from localaws.model import ACCOUNT
 
 ENV_LINE = 64 * 1024
 """The longest line of an environment file that docker reads."""
@@ -49,8 +52,8 @@ class Daemon:
 
     def main(self, words: Sequence[str]) -> int:
         match list(words):
-            case ["info", "--format", "{{json .DockerRootDir}}"]:
-                print(json.dumps(str(self._home)))
+            case ["info", "--format", "[{{json .DockerRootDir}},{{json .DriverStatus}}]"]:
+                print(json.dumps([str(self._home), []]))
             case ["image", "inspect", "--format", "{{.Id}}", address]:
                 if not self._pulled(address).exists():
                     return _error(f"Error response from daemon: No such image: {address}")
@@ -121,12 +124,19 @@ class Daemon:
             sys.exit(f"Error response from daemon: manifest verification failed for digest {digest}")
         place = self._pulled(address)
         place.parent.mkdir(parents=True, exist_ok=True)
-        if (mark := self._images / real.MARK).exists():
-            with suppress(subprocess.CalledProcessError):  # a container of AWS's, of which there is nothing here
-                real.buildah(self._store, "pull", "-q", "--tls-verify=false", f"{mark.read_text()}/images@{digest}")
-                place.with_suffix(".real").write_text(f"{mark.read_text()}/images@{digest}")
+        for one in self._stands_for(account, digest):
+            with suppress(subprocess.CalledProcessError):  # not built here
+                unpack(self._store, one)
+                place.with_suffix(".real").write_text(one)
+                break
         place.write_bytes(config)
         print(address)
+
+    def _stands_for(self, account: str, digest: str) -> list[str]:
+        """Returns where the image's root may be: what was built here, or the base that stands for AWS's containers."""
+        if not (registry := real.registry(self._images)):
+            return []
+        return [f"{registry}/images@{digest}"] + ([f"{registry}/base:{DEEP_LEARNING}"] if account != ACCOUNT else [])
 
     def _password(self, registry: str) -> str:
         with suppress(OSError, ValueError, KeyError):
@@ -158,9 +168,6 @@ class Daemon:
             return _error(f"Error response from daemon: No such container: {name}")
         if state["Running"]:
             _end(self._of(name), state["Pid"])
-        if self._store.exists():
-            with suppress(subprocess.CalledProcessError):
-                real.buildah(self._store, "rm", name)
         shutil.rmtree(self._of(name), ignore_errors=True)
         print(name)
         return 0
@@ -189,21 +196,21 @@ class Daemon:
         self, image: str, given: argparse.Namespace, said: Mapping[str, Any], words: list[str]
     ) -> dict[str, Any]:
         """In the image's own root, with the folders mounted at their places."""
-        print("rehearsal: the image's own root, as buildah built it", flush=True)
-        real.buildah(self._store, "from", "-q", "--pull-never", "--name", given.name, image)
-        root = real.buildah(self._store, "mount", given.name)
-        baked = {name: value for name, _, value in (one.partition("=") for one in said.get("Env") or ())}
-        return {
-            "root": root,
-            "mounts": [(str(source), target, read_only) for source, target, read_only in _mounts(given.mount)],
-            "words": words,
-            "variables": {**_network(), "HOME": "/root", **baked, **_environment(given)},
-            "folder": given.workdir or said.get("WorkingDir") or "/",
-        }
+        print(OWN, flush=True)
+        found = unpack(self._store, image)
+        return own_root.start(
+            str(found.root),
+            words,
+            _without(given, {**_network(), "HOME": "/root", **found.variables, **_environment(given)}),
+            given.workdir or said.get("WorkingDir") or "/",
+            mounts=[*found.mounts, *((str(source), target, read) for source, target, read in _mounts(given.mount))],
+            user=found.user,
+            init=given.init,
+        )
 
     def _stand_in(self, given: argparse.Namespace, words: list[str]) -> dict[str, Any]:
         """Without a root of its own: every path is translated."""
-        print("rehearsal: no root of the image's own, but the files that its Dockerfile copies", flush=True)
+        print(COPIED, flush=True)
         root = self._of(given.name) / "root"
         try:
             image = image_of(self._images, given.image.rpartition("@")[2])
@@ -220,7 +227,7 @@ class Daemon:
         asked = {name: inside.all(value) for name, value in _environment(given).items()}
         workdir = Path(inside.here(given.workdir or image.workdir or "/"))
         workdir.mkdir(parents=True, exist_ok=True)
-        variables = {**_network(), **usual, **baked, **asked}
+        variables = _without(given, {**_network(), **usual, **baked, **asked})
         return {"words": [*map(inside.here, words)], "variables": variables, "folder": str(workdir)}
 
 
@@ -283,7 +290,8 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
         parser.add_argument(f"--{name}", default="")
     for name in ("ulimit", "device", "mount", "env"):
         parser.add_argument(f"--{name}", action="append", default=[])
-    parser.add_argument("--init", action="store_true")
+    for name in ("init", "no-healthcheck"):
+        parser.add_argument(f"--{name}", action="store_true")
     parser.add_argument("image")
     parser.add_argument("words", nargs=argparse.REMAINDER)
     parser.error = lambda message: _refuse(message)  # type: ignore[method-assign]
@@ -311,6 +319,11 @@ def _environment(given: argparse.Namespace) -> dict[str, str]:
             name, equals, value = line.partition("=")
             found |= {name: value} if equals else {}
     return found
+
+
+def _without(given: argparse.Namespace, variables: Mapping[str, str]) -> dict[str, str]:
+    """Takes away what is named without a value anywhere, as docker does with a variable of the image's."""
+    return {name: value for name, value in variables.items() if name not in given.env or name in os.environ}
 
 
 def _words(given: argparse.Namespace, said: Mapping[str, Any]) -> list[str]:

@@ -1,7 +1,7 @@
-"""Real images, where the computer has buildah and docker-registry: a registry on loopback, and a base image of Debian's packages.
+"""Real images, where the computer has buildah, skopeo and docker-registry: a registry on loopback, and the base images in it.
 
-No image registry is needed: the base is a small root file system with Python and BusyBox, which `make container-tools` makes.
-Everything runs as root, without a daemon and without cgroups.
+Everything runs as root, without a daemon and without cgroups. What builds need beside the registry, pip's settings among them, is looked up
+when the registry starts.
 """
 
 from __future__ import annotations
@@ -9,26 +9,23 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
-import tempfile
 import time
 import urllib.request
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
+from localaws.containers import inputs, own_root
+from localaws.containers.base import DEEP_LEARNING, IMAGES, KEY, PLACE, PYTHON, key
 from localaws.ports import Port
 
-TOOLS = ("buildah", "docker-registry", "unshare")
-BASE = Path(__file__).parents[2] / "build" / "container-base"
-ROOT = "root"
+TOOLS = ("buildah", "skopeo", "docker-registry", "unshare")
 MARK = "registry"
 """File beside the stand-in's images with the registry's address; where it is, builds and pulls are real."""
-STANDS_FOR = "base:python"
-"""What stands for every base image."""
-PACKAGES = ("python3-minimal", "libpython3.11-stdlib", "busybox-static")
-LEFT_OUT = ("perl", "debconf", "dpkg", "tar", "media-types", "install-info")
-APPLETS = ("sh", "cat", "echo", "ls", "env", "sleep", "mkdir", "rm", "cp")
+NOT_SHOWN = (
+    "the bases of images: small ones of Debian's packages, and the machine image's libraries for AWS's containers, whose toolkit the local "
+    "SageMaker plays; limits of a container's memory and processes; a network of its own"
+)
+"""What really built images do not show, for the printed result of a rehearsal."""
 START_S = 10.0
 FIRST_PORT = 5055
 
@@ -38,13 +35,27 @@ def lacks() -> str:
     missing = [one for one in TOOLS if shutil.which(one) is None]
     if os.geteuid() != 0:
         return "they need root"
-    if missing or not (BASE / ROOT / "bin/sh").exists():
+    if missing or not (PLACE / KEY).exists():
         return f"{', '.join(missing) or 'the base image'} is missing: make container-tools"
+    if (PLACE / KEY).read_text() != key():
+        return "the base image is an earlier one: make container-tools"
+    if not own_root.can_run():
+        return "this computer lets no process have mounts and a root of its own"
     return ""
 
 
+def announced(say: Callable[[str], object]) -> bool:
+    """Whether images are built and run for real here; says which it is."""
+    lacking = lacks()
+    if lacking:
+        say(f"images are not built for real, their files are copied as their Dockerfiles say: {lacking}")
+    else:
+        say("images are built for real, by buildah on bases of this computer's own, and run in their own roots")
+    return not lacking
+
+
 def begin(images: Path, at_stop: Callable[[Callable[[], None]], object]) -> str:
-    """Starts a registry with the base image, for the builds and machines of one local AWS. Returns its address."""
+    """Starts a registry with the base images, for the builds, machines and services of one local AWS. Returns its address."""
     images.mkdir(parents=True, exist_ok=True)
     port = Port(FIRST_PORT)
     address = f"127.0.0.1:{port.number}"
@@ -63,22 +74,28 @@ def begin(images: Path, at_stop: Callable[[Callable[[], None]], object]) -> str:
 
     at_stop(stop)
     _wait_for(address)
-    image = f"{address}/{STANDS_FOR}"
-    with tempfile.TemporaryDirectory() as context:
-        recipe = Path(context, "Dockerfile")
-        recipe.write_text(f'FROM scratch\nCOPY {ROOT} /\nENV PATH=/usr/local/bin:/usr/bin:/bin\nCMD ["/bin/bash"]\n')
-        buildah(images / "store", "bud", "--isolation", "chroot", "-q", "-t", image, "-f", str(recipe), str(BASE))
-    buildah(images / "store", "push", "-q", "--tls-verify=false", image)
+    for name in (PYTHON, DEEP_LEARNING):
+        copy = ["skopeo", "copy", "-q", "--dest-tls-verify=false", f"oci:{PLACE / IMAGES}:{name}"]
+        subprocess.run([*copy, f"docker://{address}/base:{name}"], check=True)
+    inputs.keep(images)
     (images / MARK).write_text(address)
     return address
 
 
+def registry(images: Path) -> str:
+    """Returns the address of the registry on loopback; empty where there is none."""
+    return (images / MARK).read_text() if (images / MARK).exists() else ""
+
+
 def buildah(store: Path, *words: str) -> str:
-    """Returns what it says. Raises CalledProcessError with its errors. The driver needs no mounts, which a machine that loses its power
-    would leave behind."""
-    command = ["buildah", "--root", str(store), "--runroot", f"{store}-run", "--storage-driver", "vfs", *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, errors="replace")
+    """Returns what it says. Raises CalledProcessError with its errors."""
+    done = subprocess.run([*command(store), *words], capture_output=True, text=True, check=True, errors="replace")
     return done.stdout.strip()
+
+
+def command(store: Path) -> list[str]:
+    """Returns the beginning of a call of buildah. The driver needs no mounts, which a machine that loses its power would leave behind."""
+    return ["buildah", "--root", str(store), "--runroot", f"{store}-run", "--storage-driver", "vfs"]
 
 
 def _wait_for(address: str) -> None:
@@ -91,32 +108,3 @@ def _wait_for(address: str) -> None:
             if time.monotonic() > until:
                 raise
             time.sleep(0.05)
-
-
-def make(folder: Path) -> None:
-    """Unpacks Debian's packages into a root file system."""
-    root = folder / ROOT
-    shutil.rmtree(folder, ignore_errors=True)
-    root.mkdir(parents=True)
-    kinds = ("recommends", "suggests", "conflicts", "breaks", "replaces", "enhances")
-    listed = subprocess.run(
-        ["apt-cache", "depends", "--recurse", *(f"--no-{one}" for one in kinds), *PACKAGES],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    names = sorted({line for line in listed.splitlines() if line[:1].isalnum() and not line.startswith(LEFT_OUT)})
-    with tempfile.TemporaryDirectory() as packages:
-        subprocess.run(["apt-get", "download", "-qq", *names], cwd=packages, check=True)
-        for file in sorted(Path(packages).glob("*.deb")):
-            subprocess.run(["dpkg", "-x", str(file), str(root)], check=True)
-    for name in APPLETS:
-        with suppress(FileExistsError):
-            (root / "bin" / name).symlink_to("busybox")
-    (root / "usr/bin/python").symlink_to("python3")
-    for name in ("tmp", "root", "proc", "dev", "sys"):
-        (root / name).mkdir(exist_ok=True)
-
-
-if __name__ == "__main__":
-    make(Path(sys.argv[1]))

@@ -1,13 +1,13 @@
 """Process 1 of a container on a machine of the rehearsal: starts its command, passes signals on, and ends everything with it.
 
-It runs alone (`python -I -S shim.py FOLDER`); with `--inside FOLDER` it only becomes the command itself. The folder has
-start.json (words, variables, folder, and for an image with a root of its own that root and its mounts), and gets state.json as docker
-shows it.
+It runs alone (`python -I -S shim.py FOLDER`). The folder has start.json (words, variables, folder, and for an image with a root of its own
+what own_root.py needs besides), and gets state.json as docker shows it.
 """
 
 from __future__ import annotations
 
 import ctypes
+import errno
 import json
 import os
 import signal
@@ -15,12 +15,11 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 PR_SET_CHILD_SUBREAPER = 36
-CLONE_NEWNS = 0x00020000
-MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 1, 32, 4096, 16384, 1 << 18
-NOT_EXECUTABLE, NOT_FOUND = 126, 127
+CODES = {errno.EACCES: 126, errno.ENOENT: 127}
+"""How docker's init ends where it cannot run the command: the container has been started then."""
 NEVER = "0001-01-01T00:00:00Z"
 STARTED = "2026-01-01T00:00:00Z"
 
@@ -72,57 +71,30 @@ def descendants(root: int) -> set[int]:
     return found - {root}
 
 
-def enter(root: str, mounts: list[tuple[str, str, bool]], folder: str) -> None:
-    """Makes the image's root the process's own, with the job's folders in it, in a mount namespace that nobody else sees."""
-    kernel = ctypes.CDLL(None, use_errno=True)
-
-    def call(name: str, *given: object) -> None:
-        if getattr(kernel, name)(*given):
-            raise OSError(ctypes.get_errno(), f"{name} {given}")
-
-    call("unshare", CLONE_NEWNS)
-    call("mount", b"none", b"/", None, MS_REC | MS_PRIVATE, None)
-    for source, target, read_only in (*mounts, *((f"/{one}", f"/{one}", False) for one in ("proc", "dev", "sys"))):
-        place = root + target
-        Path(place).mkdir(parents=True, exist_ok=True)
-        call("mount", source.encode(), place.encode(), None, MS_BIND | MS_REC, None)
-        if read_only:
-            call("mount", source.encode(), place.encode(), None, MS_BIND | MS_REMOUNT | MS_RDONLY, None)
-    os.chroot(root)
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    os.chdir(folder)
-
-
-def become(folder: Path) -> NoReturn:
-    """Replaces this process by the command, in the image's own root."""
-    start = json.loads((folder / "start.json").read_text())
-    enter(start["root"], start["mounts"], start["folder"])
-    try:
-        os.execvpe(start["words"][0], start["words"], start["variables"])
-    except OSError as problem:
-        print(f'exec: "{start["words"][0]}": {problem.strerror}', file=sys.stderr, flush=True)
-        os._exit(NOT_FOUND if isinstance(problem, FileNotFoundError) else NOT_EXECUTABLE)
-
-
 def main(folder: Path) -> int:
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     start = json.loads((folder / "start.json").read_text())
-    root, at = start.get("root"), start["folder"]
+    rooted, reason = "root" in start, folder / "reason"
+    own_root = [
+        sys.executable,
+        "-I",
+        "-S",
+        str(Path(__file__).with_name("own_root.py")),
+        str(folder / "start.json"),
+        str(reason),
+    ]
     try:
         process = subprocess.Popen(
-            start["words"],
+            own_root if rooted else start["words"],
             env=start["variables"],
             stdin=subprocess.DEVNULL,
             start_new_session=True,
-            cwd=None if root else at,
-            preexec_fn=(lambda: enter(root, start["mounts"], at)) if root else None,
+            cwd=None if rooted else start["folder"],
         )
     except OSError as problem:
-        what = "executable file not found in $PATH" if isinstance(problem, FileNotFoundError) else problem.strerror
-        said = f'exec: "{start["words"][0]}": {what}: unknown'
-        code = NOT_FOUND if isinstance(problem, FileNotFoundError) else NOT_EXECUTABLE
-        print(f"docker: Error response from daemon: failed to create task for container: {said}", flush=True)
-        write(folder, state_of("created", code=code, error=said))
+        code = CODES.get(problem.errno or 0, 1)
+        print(f"[FATAL tini (7)] exec {start['words'][0]} failed: {problem.strerror}", flush=True)
+        write(folder, state_of("exited", code=code, started=STARTED))
         return code
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
         signal.signal(number, lambda number, _frame: process.send_signal(number))
@@ -136,12 +108,19 @@ def main(folder: Path) -> int:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 continue
     code = code if code >= 0 else 128 - code
+    if reason.exists():
+        return _refused(folder, reason.read_text(), code)
     if folder.exists():
         write(folder, state_of("exited", code=code, started=STARTED))
     return code
 
 
+def _refused(folder: Path, reason: str, code: int) -> int:
+    """The container was made, and its command never began."""
+    print(f"docker: Error response from daemon: failed to create task for container: {reason}", flush=True)
+    write(folder, state_of("created", code=code, error=reason))
+    return code
+
+
 if __name__ == "__main__":
-    if sys.argv[1] == "--inside":
-        become(Path(sys.argv[2]))
     os._exit(main(Path(sys.argv[1])))

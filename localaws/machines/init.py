@@ -24,12 +24,24 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 PR_SET_CHILD_SUBREAPER = 36
+CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x00020000, 16384, 1 << 18
+OWN_MOUNTS = "run/own-mounts"
+"""Exists where the node has a mount namespace of its own (localaws/machines/mounting.py)."""
 DANGEROUS = re.compile(r"(?<![\w./-])(?:/usr)?/s?bin/(systemctl|poweroff|shutdown|halt|reboot)\b")
 """Commands whose full paths would act on the computer that the rehearsal runs on."""
 POWER = {"poweroff", "halt"}
 SOFT_FILES = 1024
 SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|sec|min|h|)")
 SECONDS = {"ms": 0.001, "s": 1, "sec": 1, "min": 60, "h": 3600, "": 1}
+
+
+def own_mounts(root: Path) -> None:
+    """Gives the node a mount namespace of its own, where the computer allows it: what the node mounts is seen by nobody else, and is gone
+    with its last process."""
+    kernel = ctypes.CDLL(None, use_errno=True)
+    if kernel.unshare(CLONE_NEWNS) or kernel.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None):
+        return
+    (root / OWN_MOUNTS).touch()
 
 
 class Refusal(Exception):
@@ -315,6 +327,7 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
         sys.exit(f"prctl: {os.strerror(ctypes.get_errno())}")
+    own_mounts(given.root)
     faults = {"skew": given.skew, "full": given.full, "timerless": given.timerless}
     init = Init(given.root, given.grace, given.socket, given.standins, **faults)
     init.run(given.script)

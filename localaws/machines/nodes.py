@@ -10,12 +10,12 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from localaws.machines import gpus
+from localaws.machines import file_systems, gpus
 from localaws.machines.gpus import GpuState
 from localaws.machines.imds import Imds, Metadata
 from localaws.machines.mischief import Birth
@@ -54,8 +54,9 @@ class Node:
         images: Path,
         endpoint: str,
         grace_s: float,
+        reached: Iterable[str] = (),
     ) -> None:
-        """`images` has what builds made, for the machine's docker."""
+        """`images` has what builds made, for the machine's docker; `reached` are file systems to which its network leads."""
         self.machine, self.folder, self.struck = machine, folder, set[str]()
         """`struck`: names of the faults that have struck it."""
         self.console = folder / "var/log/console"
@@ -70,6 +71,7 @@ class Node:
             gpus.say(folder, line)
         script = folder / "var/lib/cloud/instance/user-data.txt"
         script.write_bytes(born.user_data)
+        (folder / file_systems.REACHED).write_text(json.dumps(list(reached)))
         self.imds = Imds(metadata, machine.address)
         self.wire = Wire(machine.address, urlsplit(endpoint).port or 80) if born.has_wire else None
         if born.cut:
@@ -84,6 +86,7 @@ class Node:
             "TRAINYARD_ROOT": str(folder),
             "TRAINYARD_REHEARSAL_INIT": name,
             "TRAINYARD_REHEARSAL_IMAGES": str(images),
+            "TRAINYARD_REHEARSAL_FILE_SYSTEMS": str(images.with_name(file_systems.FOLDER)),
             "AWS_ENDPOINT_URL": self.wire.endpoint if self.wire else endpoint,
             "AWS_EC2_METADATA_SERVICE_ENDPOINT": self.imds.endpoint,
             # Nodes share this computer's processors. With one thread per processor in every node, the shipped example took two
@@ -166,6 +169,11 @@ class Node:
             self._process.stdin.flush()
 
 
+def _groups(machine: Machine) -> list[str]:
+    """The security groups of its first network interface."""
+    return [group for one in machine.request.get("NetworkInterfaces", [])[:1] for group in one.get("Groups") or []]
+
+
 def network(ami: Path) -> dict[str, str]:
     """Returns the way to a package index from this computer, and one cache of downloads for all nodes: a real subnet's
     network is its own, and faster than a laptop's."""
@@ -229,7 +237,9 @@ class Nodes:
             folder = self._folder / machine.id
             born = self._aws.mischief.birth(machine, self._aws.conditions)
             images = self._aws.work / "images"
-            node = Node(machine, self._metadata(machine), born, folder, self._ami, images, self._aws.endpoint, grace_s)
+            metadata, endpoint = self._metadata(machine), self._aws.endpoint
+            reached = file_systems.reached(self._aws, self._aws.work, machine.region, _groups(machine))
+            node = Node(machine, metadata, born, folder, self._ami, images, endpoint, grace_s, reached)
             self._nodes[machine.id] = node
             self._start(lambda: node.watch(lambda: self._off(machine)), f"node-{machine.id}")
 

@@ -31,10 +31,10 @@ AT_ONCE = 8
 """Containers that run at once on this computer, even if the queue allows more."""
 RETIRED = "ECS is performing maintenance on the underlying infrastructure hosting the task."
 NOT_SHOWN = (
-    f"Fargate: a child is a process of the local Python with AWS's SDK; at most {AT_ONCE} at once, whatever the queue allows; its file "
-    "system is not read-only, and its user is yours"
+    f"Fargate: at most {AT_ONCE} children at once, whatever the queue allows",
+    "images of children: a child is a process of the local Python with AWS's SDK; its file system is not read-only, and its user is yours",
 )
-"""What a rehearsed array does not show, for the printed result of a rehearsal."""
+"""What a rehearsed array does not show, for the printed result of a rehearsal; the last, where images are not really built."""
 _current: list[Jobs] = []
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from localaws.containers.container import BASIC, Container, slim_python
 from localaws.containers.images import Image, NotRunnable, here
 from localaws.containers.logs import LogStream
+from localaws.containers.unpacked import COPIED, OWN, built
 from localaws.services.batch_jobs import GRACE_S, Attempt
 from localaws.services.sagemaker_checks import REGISTRY
 
@@ -58,31 +60,50 @@ class Fargate:
     def _started(
         self, attempt: Attempt, properties: Mapping[str, Any], variables: Mapping[str, str]
     ) -> tuple[Container, LogStream | None]:
-        image = self._pulled(properties)
+        digest = self._pulled(properties)
+        own = built(self._aws.work / "images", digest)
+        image = own.image() if own else Image.of(self._aws.work / "images", digest)
         root = self._aws.work / "tasks" / attempt.task.rpartition("/")[2]
         image.lay_out(root)
         log = self._log(attempt, properties)
+        if log:
+            log.say(OWN if own else COPIED)
         words = [*image.entrypoint, *(properties.get("command") or image.command)]
         if not words:
             raise NotRunnable("neither the image nor the job definition has a command")
         attempt.started_at = time.time()
-        attempt.container = Container(
-            [here(root, word) for word in words],
-            self._variables(image, root, properties, variables),
-            root / image.workdir.lstrip("/"),
-            self._ear(log),
-        )
+        if own:
+            words = own.command(
+                words,
+                self._variables(image.variables, properties, variables),
+                note=root / "start.json",
+                user=properties.get("user", ""),
+                read_only=properties.get("readonlyRootFilesystem", False),
+            )
+            attempt.container = Container(words, {}, root, self._ear(log))
+        else:
+            attempt.container = Container(
+                [here(root, word) for word in words],
+                {**self._variables(image.environment(root), properties, variables), **self._python(image, root)},
+                root / image.workdir.lstrip("/"),
+                self._ear(log),
+            )
         return attempt.container, log
 
+    def _python(self, image: Image, root: Path) -> dict[str, str]:
+        """The Python and the packages of an image that has none of its own."""
+        packages = [image.environment(root).get("PYTHONPATH", ""), str(self._aws.workers.sdk())]
+        return {
+            "PATH": f"{slim_python(self._aws.work / 'slim')}:{BASIC}",
+            "PYTHONPATH": ":".join(filter(None, packages)),
+        }
+
     def _variables(
-        self, image: Image, root: Any, properties: Mapping[str, Any], given: Mapping[str, str]
+        self, of_image: Mapping[str, str], properties: Mapping[str, Any], given: Mapping[str, str]
     ) -> dict[str, str]:
         """Contains only what ECS, the image and the job definition set, and the way to the local AWS."""
-        of_image = image.environment(root)
         role = properties.get("jobRoleArn", "")
         own = {one["name"]: one["value"] for one in properties.get("environment", [])}
-        python = slim_python(self._aws.work / "slim")
-        packages = [of_image.pop("PYTHONPATH", ""), str(self._aws.workers.sdk())]
         return {
             "HOME": "/",
             "LANG": "C.UTF-8",
@@ -92,14 +113,12 @@ class Fargate:
             **of_image,
             **given,
             **own,
-            "PATH": f"{python}:{BASIC}",
-            "PYTHONPATH": ":".join(filter(None, packages)),
             **self._aws.environment(),
             **(self._aws.credentials_for(role).variables() if role else {}),
         }
 
-    def _pulled(self, properties: Mapping[str, Any]) -> Image:
-        """Pulls the image with the execution role. Raises NotStarted."""
+    def _pulled(self, properties: Mapping[str, Any]) -> str:
+        """Returns the digest of the image, pulled with the execution role. Raises NotStarted."""
         found = REGISTRY.fullmatch(properties["image"])
         if not found:
             raise NotStarted(f"CannotPullContainerError: {properties['image']} is in no private registry")
@@ -109,7 +128,7 @@ class Fargate:
         images = ecr.batch_get_image(registryId=account, repositoryName=repository, imageIds=[wanted])["images"]
         if not images:
             raise NotStarted(f"CannotPullContainerError: {properties['image']}: not found")
-        return Image.of(self._aws.work / "images", images[0]["imageId"]["imageDigest"])
+        return str(images[0]["imageId"]["imageDigest"])
 
     def _log(self, attempt: Attempt, properties: Mapping[str, Any]) -> LogStream | None:
         """Opens the log stream with the execution role, as the log driver does."""

@@ -25,7 +25,7 @@ NOT_SHOWN = (
     "Docker: Dockerfiles are read, not run, and an image is a manifest without layers (the buildspec, its script, the AWS command line "
     "and the registries' rules are real)"
 )
-"""What a rehearsed build does not show, for the printed result of a rehearsal."""
+"""What a build by the stand-in for Docker does not show, for the printed result of a rehearsal."""
 
 
 def install(aws: LocalAws) -> None:

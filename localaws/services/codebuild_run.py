@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from localaws.containers import real
 from localaws.containers.container import BASIC
 from localaws.containers.logs import LogStream
 from localaws.services.codebuild_model import Build
@@ -64,7 +65,13 @@ class Run:
         self.build.phase = "PROVISIONING"
         if self.build.group:
             self._log = LogStream(self._client("logs"), self.build.group, self.build.stream)
-        self._say("[Container] Docker is a stand-in here: no image is made, but manifests are pushed")
+        really = real.registry(self._aws.work / "images")
+        what = (
+            "builds are buildah's, on bases of this computer's own"
+            if really
+            else "no image is made, but manifests are pushed"
+        )
+        self._say(f"[Container] Docker is a stand-in here: {what}")
 
     def _unpack(self) -> None:
         self.build.phase = "DOWNLOAD_SOURCE"

@@ -33,10 +33,10 @@ NOT_SHOWN = (
     "SageMaker's instances: each is a process on this computer without GPUs, its /opt/ml a folder; hosts have loopback addresses, as "
     f"their names do not resolve; MASTER_PORT is one that is free here, from {MASTER_PORT} on, as all share one network; FastFile is "
     "downloaded; there is no MPI",
-    "images of trainings: each is the folder that it was built from: COPY, WORKDIR, ENV, ENTRYPOINT and CMD of its Dockerfile are "
-    "followed, what RUN makes is replaced by the Python with PyTorch of the local machine image",
     f"SageMaker's quotas ({QUOTA} instances a type), its pace ({BURST} creations at once, then one in {EVERY_S:g} s, a region), and its "
     f"size: {AT_ONCE} trainings compute at once",
+    "images of trainings: each is the folder that it was built from: COPY, WORKDIR, ENV, ENTRYPOINT and CMD of its Dockerfile are "
+    "followed, what RUN makes is replaced by the Python with PyTorch of the local machine image",
 )
 """What a rehearsed training does not show, for the printed result of a rehearsal."""
 _current: list[Trainings] = []

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import shutil
 import tarfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from localaws.containers.images import NotRunnable, here
+from localaws.containers.images import NotRunnable
 
 PROGRAM, SUBMITTED = "SAGEMAKER_PROGRAM", "SAGEMAKER_SUBMIT_DIRECTORY"
 """Variables of an image or a training; as hyperparameters they are written in small letters."""
@@ -28,14 +28,15 @@ def chosen(variables: Mapping[str, str], said: str) -> str:
     return found
 
 
-def bring(code: Path, submitted: str, root: Path) -> None:
-    """Unpacks or copies what was submitted, unless the folder of the code has something: then that stays. Raises ToolkitError."""
+def bring(code: Path, submitted: str, place: Callable[[str], Path]) -> None:
+    """Unpacks or copies what was submitted, unless the folder of the code has something: then that stays. `place` says where this
+    computer has a path of the container. Raises ToolkitError."""
     code.mkdir(parents=True, exist_ok=True)
     if not submitted or any(code.iterdir()):
         return
     if submitted.startswith("s3://"):
         raise NotRunnable(f"{SUBMITTED} is {submitted}: this computer reads code of the image and of a channel")
-    source = Path(here(root, submitted))
+    source = place(submitted)
     if source == code:
         return
     if source.is_dir():
@@ -48,7 +49,7 @@ def bring(code: Path, submitted: str, root: Path) -> None:
                     raise ToolkitError("framework error: \nException: Attempted Path Traversal in Tar File")
             archive.extractall(code)
     except (OSError, tarfile.TarError) as problem:
-        raise _failed(problem, root) from problem
+        raise _failed(problem, str(source), submitted) from problem
 
 
 def words(code: Path, program: str, root: Path, arguments: Sequence[str], launcher: Sequence[str]) -> list[str]:
@@ -58,10 +59,11 @@ def words(code: Path, program: str, root: Path, arguments: Sequence[str], launch
     try:
         (code / program).chmod(0o777)
     except OSError as problem:
-        raise _failed(problem, root) from problem
+        raise _failed(problem, str(root), "") from problem
     return ["/bin/sh", "-c", f"./{program} {' '.join(arguments)}"]
 
 
-def _failed(problem: Exception, root: Path) -> ToolkitError:
-    told = f"{type(problem).__name__}: {problem}".replace(str(root), "")
+def _failed(problem: Exception, local: str, inside: str) -> ToolkitError:
+    """Names a path as the container has it."""
+    told = f"{type(problem).__name__}: {problem}".replace(local, inside)
     return ToolkitError(f"framework error: \nTraceback (most recent call last):\n{told}")

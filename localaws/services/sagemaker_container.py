@@ -1,6 +1,7 @@
 """Prepares a training container: the /opt/ml of SageMaker's contract, and the variables of the toolkit in AWS's own images.
 
-SageMaker's paths lie below the container's folder; SAGEMAKER_BASE_DIR, the toolkit's own variable, names it.
+An image that was really built runs in its own root, with SageMaker's folders mounted. Of any other, SageMaker's paths lie below the
+container's folder; SAGEMAKER_BASE_DIR, the toolkit's own variable, names it.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ from typing import Any
 
 from localaws.containers.container import BASIC
 from localaws.containers.images import Image, NotRunnable, here
+from localaws.containers.unpacked import Unpacked
 from localaws.services.sagemaker_code import PROGRAM, SUBMITTED, bring, chosen, words
 
 BASE = "opt/ml"
 TORCHRUN, MPI = "sagemaker_torch_distributed_enabled", "sagemaker_mpi_enabled"
 CHECKPOINTS = "/opt/ml/checkpoints"
+MOUNTED = ("input", "model", "output")
+"""SageMaker's folders that are not the image's; its code lies in another one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +34,42 @@ class Host:
     address: str
     """Address in 127.0.0.0/8, because names of hosts do not resolve here."""
     root: Path
-    """The folder that the container would see as `/`."""
+    """The folder that the container would see as `/`; where the image has a root of its own, only of what SageMaker mounts."""
+    own: Unpacked | None = None
+    """The image's own root, where it was really built."""
 
     @property
     def base(self) -> Path:
         return self.root / BASE
+
+    @property
+    def seen(self) -> Path:
+        """SageMaker's folder, as the program sees it."""
+        return Path("/", BASE) if self.own else self.base
+
+    def here(self, word: str) -> str:
+        """Returns a path of the container as the program needs it."""
+        return word if self.own else here(self.root, word)
+
+    def inside(self, folder: str) -> Path:
+        """Returns a folder of the container as the program needs it."""
+        return Path(folder) if self.own else self.root / folder.lstrip("/")
+
+    def place(self, path: str) -> Path:
+        """Returns where this computer has a file of the container: SageMaker's, or the image's own."""
+        found = self.root / path.lstrip("/")
+        return self.own.root / path.lstrip("/") if self.own and not found.exists() else found
+
+    @property
+    def brought(self) -> Path:
+        """Where this computer has the code that the toolkit brings."""
+        return self.base / "code"
+
+    @property
+    def code(self) -> Path:
+        """Where this computer has the code that runs: the image's, if it has any."""
+        baked = self.own.root / BASE / "code" if self.own else self.brought
+        return baked if baked.is_dir() and any(baked.iterdir()) else self.brought
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +81,6 @@ class Started:
     folder: Path
     by_toolkit: bool
     """Whether AWS's toolkit writes the failure file if the program does not."""
-    said: str = ""
-    """A first line of the log that tells how the rehearsal runs it; empty for none."""
 
 
 def lay_out(host: Host, hosts: Sequence[Host], request: Mapping[str, Any]) -> None:
@@ -69,20 +102,21 @@ def started(
 ) -> Started:
     """`port`: where the first host listens for the others. Raises NotRunnable if the image names nothing that can be run."""
     variables = {
-        "PATH": f"{ami.absolute() / 'bin'}:{BASIC}",
-        "HOME": str(host.root / "root"),
+        "PATH": BASIC if host.own else f"{ami.absolute() / 'bin'}:{BASIC}",
+        "HOME": "/root" if host.own else str(host.root / "root"),
         "LANG": "C.UTF-8",
         "PYTHONUNBUFFERED": "1",
         "OMP_NUM_THREADS": "1",
         "GLOO_SOCKET_IFNAME": "lo",
-        "SAGEMAKER_BASE_DIR": str(host.base),
-        **image.environment(host.root),
+        "SAGEMAKER_BASE_DIR": str(host.seen),
+        **(image.variables if host.own else image.environment(host.root)),
         **platform_variables(request),
     }
-    folder = host.root / image.workdir.lstrip("/")
     if command := own_words(image, request):
-        return Started([here(host.root, word) for word in command], variables, folder, by_toolkit=False)
-    return _by_toolkit(host, hosts, request, variables, request.get("HyperParameters", {}), port)
+        start = Started([host.here(word) for word in command], variables, host.inside(image.workdir), by_toolkit=False)
+    else:
+        start = _by_toolkit(host, hosts, request, variables, request.get("HyperParameters", {}), port)
+    return _in_its_root(host, start, request) if host.own else start
 
 
 def own_words(image: Image, request: Mapping[str, Any]) -> list[str]:
@@ -98,6 +132,11 @@ def platform_variables(request: Mapping[str, Any]) -> dict[str, str]:
     return {**request.get("Environment", {}), "TRAINING_JOB_NAME": request["TrainingJobName"]}
 
 
+def checkpoints_at(request: Mapping[str, Any]) -> str:
+    """Returns the folder of the container whose files SageMaker keeps."""
+    return str(request.get("CheckpointConfig", {}).get("LocalPath", CHECKPOINTS))
+
+
 def _by_toolkit(
     host: Host,
     hosts: Sequence[Host],
@@ -108,8 +147,7 @@ def _by_toolkit(
 ) -> Started:
     """Starts an image based on one of AWS's: its entry point is the toolkit, which runs a program of the image's code."""
     program = chosen(variables, str(plain(given.get(PROGRAM.lower(), ""))))
-    code = host.base / "code"
-    bring(code, str(plain(given.get(SUBMITTED.lower(), ""))) or variables.get(SUBMITTED, ""), host.root)
+    bring(host.code, str(plain(given.get(SUBMITTED.lower(), ""))) or variables.get(SUBMITTED, ""), host.place)
     if plain(given.get(MPI, "")) is True:
         raise NotRunnable(f"{MPI} is set, and this computer has no MPI to start the program with")
     launcher = list[str]()
@@ -117,10 +155,23 @@ def _by_toolkit(
         launcher += ["-m", "torch.distributed.run", "--nnodes", str(len(hosts)), "--nproc_per_node", "1"]
         launcher += ["--master_addr", hosts[0].address, "--master_port", str(port)]
         launcher += ["--node_rank", str([one.name for one in hosts].index(host.name))]
+    folder = host.seen / "code"
     whole = {**variables, **_toolkit(host, hosts, request, program, port), **variables_of_parameters(given)}
-    whole["PYTHONPATH"] = ":".join(filter(None, (str(code), whole.get("PYTHONPATH", ""))))
-    command = words(code, program, host.root, _arguments(given), launcher)
-    return Started(command, whole, code, by_toolkit=True)
+    whole["PYTHONPATH"] = ":".join(filter(None, (str(folder), whole.get("PYTHONPATH", ""))))
+    command = words(host.code, program, host.root, _arguments(given), launcher)
+    return Started(command, whole, folder, by_toolkit=True)
+
+
+def _in_its_root(host: Host, start: Started, request: Mapping[str, Any]) -> Started:
+    """The same in the image's own root: SageMaker's folders are mounted, and the code that the toolkit brought."""
+    assert host.own is not None
+    places = [*(f"/{BASE}/{name}" for name in MOUNTED), checkpoints_at(request)]
+    places += [f"/{BASE}/code"] if any(host.brought.iterdir()) else []
+    mounts = [(str(host.root / place.lstrip("/")), place, False) for place in places]
+    command = host.own.command(
+        start.command, start.variables, note=host.root / "start.json", mounts=mounts, folder=str(start.folder)
+    )
+    return Started(command, {}, host.root, start.by_toolkit)
 
 
 def plain(text: str) -> Any:
@@ -148,7 +199,8 @@ def _toolkit(host: Host, hosts: Sequence[Host], request: Mapping[str, Any], prog
     given = request.get("HyperParameters", {})
     own = {name: plain(value) for name, value in given.items() if not _toolkits(name)}
     channels = [one["ChannelName"] for one in request.get("InputDataConfig", [])]
-    base, names = host.base, [one.name for one in hosts]
+    base, names = host.seen, [one.name for one in hosts]
+    config = host.base / "input/config"
     return {
         "SM_HOSTS": json.dumps(names),
         "SM_CURRENT_HOST": host.name,
@@ -166,8 +218,8 @@ def _toolkit(host: Host, hosts: Sequence[Host], request: Mapping[str, Any], prog
         **{f"SM_CHANNEL_{_upper(one)}": str(base / "input/data" / one) for one in channels},
         "SM_INPUT_DIR": str(base / "input"),
         "SM_INPUT_CONFIG_DIR": str(base / "input/config"),
-        "SM_INPUT_DATA_CONFIG": (base / "input/config/inputdataconfig.json").read_text(),
-        "SM_RESOURCE_CONFIG": (base / "input/config/resourceconfig.json").read_text(),
+        "SM_INPUT_DATA_CONFIG": (config / "inputdataconfig.json").read_text(),
+        "SM_RESOURCE_CONFIG": (config / "resourceconfig.json").read_text(),
         "SM_MODEL_DIR": str(base / "model"),
         "SM_OUTPUT_DIR": str(base / "output"),
         "SM_OUTPUT_DATA_DIR": str(base / "output/data"),

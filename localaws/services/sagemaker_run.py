@@ -17,13 +17,13 @@ from moto.s3.models import s3_backends
 from localaws.containers.container import Container
 from localaws.containers.images import Image, NotRunnable, image_of
 from localaws.containers.logs import LogStream
+from localaws.containers.unpacked import COPIED, OWN, Unpacked, built
 from localaws.ports import Port
 from localaws.services.sagemaker_bytes import Bytes, DataProblem
 from localaws.services.sagemaker_code import ToolkitError
-from localaws.services.sagemaker_container import CHECKPOINTS, Host, Started, lay_out, started
+from localaws.services.sagemaker_container import Host, Started, checkpoints_at, lay_out, started
 from localaws.services.sagemaker_jobs import ENDED, Training
 from localaws.services.sagemaker_planned import SIGKILL_S
-from localaws.services.sagemaker_roots import Roots
 
 if TYPE_CHECKING:
     from localaws.server import LocalAws
@@ -75,7 +75,6 @@ class Run:
         self.stop, self._gone = threading.Event(), threading.Event()
         # Separate from the local AWS's, so that a training's draws do not depend on when it draws them.
         self._chance = random.Random(f"{aws.conditions.seed} {training.name}")
-        self._roots = Roots(aws.work / "images", aws.work / "trainings" / "store")
         self._bytes = Bytes(self._client("s3"), region, self._bucket_region)
 
     def _bucket_region(self, bucket: str) -> str | None:
@@ -155,20 +154,16 @@ class Run:
     def _attempt(self, port: int) -> bool:
         """Downloads and trains; returns false after an interruption."""
         self._enter("Downloading")
-        image = image_of(self._aws.work / "images", self._image)
-        self.hosts = self._laid_out(image)
+        own = built(self._aws.work / "images", self._image)
+        image = own.image() if own else image_of(self._aws.work / "images", self._image)
+        self.hosts = self._laid_out(image, own)
         self._download()
         hosts, ami = self.hosts, self._ami
-        starts = [
-            self._roots.started(image, self._image, host, self.request, self._checkpoints_at())
-            or started(image, host, hosts, self.request, ami=ami, port=port)
-            for host in hosts
-        ]
+        starts = [started(image, host, hosts, self.request, ami=ami, port=port) for host in hosts]
         self._enter("Training")
         logs = [self._log(host) for host in self.hosts]
-        for log, one in zip(logs, starts, strict=True):
-            if one.said:
-                log.say(one.said)
+        for log in logs:
+            log.say(OWN if own else COPIED)
         last = [deque[str](maxlen=TOLD) for _ in self.hosts]
         self.containers = [
             Container(one.command, one.variables, one.folder, self._ear(log, lines))
@@ -185,7 +180,6 @@ class Run:
             for log in logs:
                 log.flush()
             self._send_checkpoints()
-            self._roots.close()
 
     def _watch(self, starts: Sequence[Started], last: Sequence[deque[str]]) -> bool:
         """Waits until the containers end, or must end. Raises Over."""
@@ -252,12 +246,13 @@ class Run:
 
     # bytes
 
-    def _laid_out(self, image: Image) -> list[Host]:
+    def _laid_out(self, image: Image, own: Unpacked | None) -> list[Host]:
         root = self._aws.work / "trainings" / self.region / self.training.name
         names = [f"algo-{number + 1}" for number in range(self.training.instances)]
         folders = [root / str(self.interruptions) / name for name in names]
         hosts = [
-            Host(name=name, address=self._addresses(), root=folder) for name, folder in zip(names, folders, strict=True)
+            Host(name=name, address=self._addresses(), root=folder, own=own)
+            for name, folder in zip(names, folders, strict=True)
         ]
         for host in hosts:
             (host.root / "root").mkdir(parents=True, exist_ok=True)
@@ -290,11 +285,8 @@ class Run:
     def _checkpoints(self) -> str:
         return str(self.request.get("CheckpointConfig", {}).get("S3Uri", ""))
 
-    def _checkpoints_at(self) -> str:
-        return str(self.request.get("CheckpointConfig", {}).get("LocalPath", CHECKPOINTS))
-
     def _local_checkpoints(self, host: Host) -> Path:
-        place: Path = host.root / self._checkpoints_at().lstrip("/")
+        place: Path = host.root / checkpoints_at(self.request).lstrip("/")
         place.mkdir(parents=True, exist_ok=True)
         return place
 

@@ -1,8 +1,9 @@
-"""A certificate for 127.0.0.1, with the authority that signed it."""
+"""A certificate for 127.0.0.1 and for names that a test gives to it, with the authority that signed it."""
 
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -13,8 +14,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 
-def certificate(folder: Path) -> tuple[Path, Path]:
-    """Makes both: the authority's certificate, which clients trust, and the chain with the key, which the server shows."""
+def certificate(folder: Path, names: Sequence[str] = ("localhost",)) -> tuple[Path, Path]:
+    """Makes both, for hosts of these names: the authority's certificate, which clients trust, and the server's chain with its key."""
     now, days = datetime.now(timezone.utc), timedelta(days=2)
     of_authority, of_server = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     authority, server = _name("an authority of tests"), _name("127.0.0.1")
@@ -31,7 +32,9 @@ def certificate(folder: Path) -> tuple[Path, Path]:
 
     usage = x509.KeyUsage(False, False, False, False, False, True, False, False, False)
     root = issued(authority, of_authority.public_key(), signs=True).add_extension(usage, critical=True)
-    local = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("localhost")])
+    local = x509.SubjectAlternativeName(
+        [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), *(x509.DNSName(name) for name in names)]
+    )
     leaf = issued(server, of_server.public_key(), signs=False).add_extension(local, critical=False)
     folder.mkdir(parents=True, exist_ok=True)
     trusted, chain = folder / "authority.pem", folder / "server.pem"

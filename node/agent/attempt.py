@@ -30,6 +30,7 @@ from agent.links import check as links
 from agent.logs import OWN_LINE, LogShipper
 from agent.meeting import meet
 from agent.metadata import Metadata
+from agent.mounts.mounting import Mounts
 from agent.orders import PATIENCE, OrderWatch
 from agent.position import Position
 from agent.progress import ProgressFile
@@ -84,7 +85,7 @@ class Attempt:
         self._work = root / WORK
         for name in ("checkpoints", "artifacts", "code"):
             (self._work / name).mkdir(parents=True, exist_ok=True)
-        self._ground = self._chosen_ground()
+        self._ground = self._chosen_ground(job, node)
         self._progress = ProgressFile(self._ground.progress_file)
         self._logs = self._shipper(names.log_stream(job.id, node.attempt, node.rank))
         self._kernel_logs = self._shipper(names.kernel_stream(job.id, node.attempt, node.rank))
@@ -145,6 +146,7 @@ class Attempt:
             self._monitor()
             self._health.start()
             self._ground.begin()
+            self._with_keys(self._mounts.begin)
             self._with_keys(self._restore)
             environment = self._prepare()
             fabric.wait(
@@ -203,15 +205,18 @@ class Attempt:
         self._reporter.moment("prepared")
         return environment
 
-    def _chosen_ground(self) -> Ground:
-        job, node = self._job, self._node
+    def _chosen_ground(self, job: Job, node: NodeIdentity) -> Ground:
+        self._mounts = Mounts(
+            job, root=self._root, work=self._work, variables=self._variables, keys=lambda: self._aws.job_keys.current(),
+            pause=self._pause, note=self._note, tell=lambda text: self._reporter.change(note=text),
+        )  # fmt: skip
         if job.container is None:
             return Machine(
                 job, self._work, self._variables, attempt=node.attempt, rank=node.rank, bucket=self._bucket(node.region),
                 tool=self._tool, with_keys=self._with_keys, note=self._note, now=self._now,
             )  # fmt: skip
         return ContainerGround(
-            job, job.container, node.region, root=self._root, work=self._work, variables=self._variables,
+            job, job.container, node.region, root=self._root, work=self._work, variables=self._variables, mounts=self._mounts.places,
             token=self._aws.registry_token, instance_type=lambda: self._metadata.patient("instance-type", self._pause),
             pause=self._pause, note=self._note, tell=lambda text: self._reporter.change(note=text),
         )  # fmt: skip
@@ -311,6 +316,7 @@ class Attempt:
             ending = self._examined(ending)
         self._ground.close()
         unsaved = self._saver.finish()
+        self._mounts.close()
         self._watch.close()
         self._room.end()
         if self._role is not None:

@@ -8,12 +8,19 @@ from contract import keys
 from stacks.parts import item_rights
 from stacks.parts.agent import Agent
 from stacks.parts.container_rights import ContainerRights
+from stacks.parts.git_rights import GitHosts
 from stacks.parts.right import Right
 from stacks.parts.rights import READ, Rights
 
 
 def admit(
-    rights: Rights, agent: Agent, containers: ContainerRights, *, images: Iterable[str], data_buckets: tuple[str, ...]
+    rights: Rights,
+    agent: Agent,
+    containers: ContainerRights,
+    git: GitHosts,
+    *,
+    images: Iterable[str],
+    data_buckets: tuple[str, ...],
 ) -> list[Right]:
     """Returns the rights of the admission. `images`: names of the parameters that hold image ids."""
     return [
@@ -37,9 +44,9 @@ def admit(
             "ec2:GetEbsDefaultKmsKeyId",
             "ec2:DescribeCapacityReservations",
         ),
-        rights.resource_groups(),
         rights.prices(),
         rights.parameters(sorted(images)),
-        rights.describe_secrets(),
+        rights.secrets_and_groups(),
         *containers.look(),
+        *git.read,
     ]

@@ -10,6 +10,7 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from stacks.parts import interfaces
+from stacks.parts.alarms import Alarms
 from stacks.parts.queue import DeadLetters, Queue
 
 BAD_ENDS = ["FAILED", "TIMED_OUT", "ABORTED"]
@@ -52,4 +53,20 @@ def clear_up_after(
                 )
             )
         ],
+    )
+
+
+def watch_cleanup(alarms: Alarms, letters: DeadLetters, function: lambda_.Function) -> None:
+    """Raises an alarm where the cleanup gave up, or broke."""
+    alarms.on_any(
+        "cleanup-letters",
+        letters.metric_approximate_number_of_messages_visible(statistic="Maximum"),
+        "An execution ended, and the cleanup could not prove in time that its machines ended: they may still run. "
+        "The letter names the execution; the reaper ends its machines about ten minutes after it ended.",
+    )
+    alarms.on_any(
+        "cleanup-errors",
+        function.metric_errors(statistic="Sum"),
+        "The function that cleans up after executions broke or ran out of time; its message is tried again after twelve minutes. "
+        "Its log says why; meanwhile the reaper ends the machines.",
     )

@@ -105,12 +105,6 @@ class Rights:
         reason = "Describe calls know no resources; the condition keeps them to our regions."
         return Right(name, actions, ["*"], reason, self._here())
 
-    def resource_groups(self) -> Right:
-        """Allows to read which reservations a resource group of the account holds."""
-        reason = "Groups come and go; of their reservations only those with our tag are used."
-        groups = arn_of("resource-groups", "*", cdk.Aws.ACCOUNT_ID, "group/*")
-        return Right("ListGroupsOfReservations", ["resource-groups:ListGroupResources"], [groups], reason, self._here())
-
     def look_everywhere(self, *actions: str) -> Right:
         """Allows Describe calls in every region: instances may run in a region that the settings no longer name."""
         reason = "Describe calls know no resources, and what was launched in a region outlives the region's settings."
@@ -222,11 +216,16 @@ class Rights:
         """Pattern of the ARNs of the secrets under the deployment's own path."""
         return arn_of("secretsmanager", "*", cdk.Aws.ACCOUNT_ID, f"secret:{names.secret_prefix(self.deployment)}*")
 
-    def describe_secrets(self) -> Right:
+    def secrets_and_groups(self) -> Right:
+        """Allows to see which secrets of jobs exist, and which reservations a resource group of the account holds. One statement: a list
+        of many regions is long, and a role takes so many characters."""
         reason = (
-            "What people put under the deployment's own path is what jobs may have; the condition keeps to our regions."
+            "What people put under the deployment's own path is what jobs may have, and of a group's reservations only those with our tag "
+            "are used; the condition keeps to our regions."
         )
-        return Right("DescribeSecrets", ["secretsmanager:DescribeSecret"], [self.secret_arns], reason, self._here())
+        groups = arn_of("resource-groups", "*", cdk.Aws.ACCOUNT_ID, "group/*")
+        actions = ["secretsmanager:DescribeSecret", "resource-groups:ListGroupResources"]
+        return Right("DescribeSecretsAndGroups", actions, [self.secret_arns, groups], reason, self._here())
 
     @property
     def _descriptions(self) -> str:

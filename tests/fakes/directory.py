@@ -18,6 +18,8 @@ class Directory:
     parameters: dict[tuple[str, str], str] = field(default_factory=dict)
     secrets: dict[tuple[str, str], str] = field(default_factory=dict)
     """To the ARN."""
+    values: dict[tuple[str, str], str] = field(default_factory=dict)
+    """To the text of the secret."""
     dying: set[str] = field(default_factory=set)
     """ARNs of secrets that are scheduled for deletion: they can be described, and not read."""
     stacks: dict[str, str] = field(default_factory=dict)
@@ -86,9 +88,12 @@ class Directory:
 
     def secretsmanager(self, call: Call) -> dict[str, Any]:
         """A secret of another region does not exist: secrets belong to one."""
-        if call.operation != "DescribeSecret":
+        if call.operation not in ("DescribeSecret", "GetSecretValue"):
             raise Refused("InvalidRequestException", f"The fake has no {call.name}")
         arn = self.secrets.get((call.region, call.params["SecretId"]))
         if arn is None:
             raise Refused("ResourceNotFoundException", "Secrets Manager can't find the specified secret.")
+        if call.operation == "GetSecretValue":
+            text = self.values.get((call.region, call.params["SecretId"]))
+            return {"ARN": arn, **({"SecretBinary": b""} if text is None else {"SecretString": text})}
         return {"ARN": arn, "Name": arn.rsplit(":", 1)[-1], "DeletedDate": 1 if arn in self.dying else None}

@@ -181,7 +181,7 @@ def test_the_public_parameter_of_neuron_names_an_image_that_exists(yard: Yard) -
 def efa(yard: Yard, name: str) -> dict[str, Any]:
     """A launch with the interfaces that the local EC2's own description of the type asks for."""
     entry = yard.ec2.describe_instance_types(InstanceTypes=[name])["InstanceTypes"][0]
-    wanted = asked(interfaces(instance_type(entry)), subnet=yard.subnet["SubnetId"], security_group=yard.group)
+    wanted = asked(interfaces(instance_type(entry)), subnet=yard.subnet["SubnetId"], security_groups=[yard.group])
     return yard.request(1, InstanceType=name, NetworkInterfaces=wanted)
 
 

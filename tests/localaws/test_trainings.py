@@ -13,6 +13,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from contract import tags
+from localaws.containers.unpacked import COPIED
 from localaws.services import sagemaker
 from localaws.services.sagemaker_run import Run
 from tests.archives import tarred
@@ -45,7 +46,8 @@ def test_a_training_goes_through_the_states_and_leaves_what_the_contract_says(gr
     config = json.loads(files(grid, "out/whole/output/output.tar.gz")["config.json"])
     assert (config["hosts"], config["current_host"]) == (["algo-1", "algo-2"], "algo-2")
     log = grid.log("/aws/sagemaker/TrainingJobs", "whole/algo-1-")
-    assert log[0] == "begins at 0 with ['a.csv'] ['--name', 'two words', '--rate', '0.5', '--steps', '4']"
+    assert log[0] == COPIED
+    assert log[1] == "begins at 0 with ['a.csv'] ['--name', 'two words', '--rate', '0.5', '--steps', '4']"
     assert log[-1] == "loss=0.250"
 
 
@@ -58,7 +60,7 @@ def files(grid: Grid, key: str, region: str = HOME) -> dict[str, str]:
 def test_an_image_with_an_entry_point_is_given_the_word_train(grid: Grid) -> None:
     create(grid, "own", image="own")
     assert grid.ended("own")["TrainingJobStatus"] == "Completed"
-    assert grid.log("/aws/sagemaker/TrainingJobs", "own/")[0].endswith("['a.csv'] ['train']")
+    assert grid.log("/aws/sagemaker/TrainingJobs", "own/")[1].endswith("['a.csv'] ['train']")
 
 
 def test_a_name_is_free_in_the_other_region_and_never_again_in_its_own(grid: Grid) -> None:
@@ -172,7 +174,10 @@ def test_code_of_a_channel_is_run_by_the_toolkit(grid: Grid) -> None:
     channel = put_code(grid, "good", ("train.py", "import os, sys; print('runs', sys.argv, os.listdir('.'))"))
     create(grid, "brought", image="empty", hyper={**TOOLKIT, "lr": 2}, InputDataConfig=[channel])
     assert grid.ended("brought")["TrainingJobStatus"] == "Completed"
-    assert grid.log("/aws/sagemaker/TrainingJobs", "brought/") == ["runs ['train.py', '--lr', '2'] ['train.py']"]
+    assert grid.log("/aws/sagemaker/TrainingJobs", "brought/") == [
+        COPIED,
+        "runs ['train.py', '--lr', '2'] ['train.py']",
+    ]
 
 
 def test_a_program_that_is_not_in_the_code_fails_in_the_toolkits_words(grid: Grid) -> None:

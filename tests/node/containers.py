@@ -33,13 +33,21 @@ class Dock:
         patch.setenv("TRAINYARD_REHEARSAL_IMAGES", str(folder))
 
     def offer(
-        self, script: str, *, command: Sequence[str] = (), arguments: Sequence[str] = (), said: Any = None, **job: Any
+        self,
+        script: str,
+        *,
+        command: Sequence[str] = (),
+        arguments: Sequence[str] = (),
+        said: Any = None,
+        bakes: str = "",
+        **job: Any,
     ) -> None:
-        """Admits a job whose image has the script as its entry point, and a folder of the machine has the image."""
+        """Admits a job whose image has the script as its entry point, and a folder of the machine has the image; `bakes` are further lines
+        of its Dockerfile."""
         context = self.folder / "context"
         context.mkdir(parents=True, exist_ok=True)
         (context / "main.py").write_text(script)
-        (context / "Dockerfile").write_text("FROM base\nWORKDIR /app\nCOPY main.py /app/\nENV BAKED=yes\n")
+        (context / "Dockerfile").write_text("FROM base\nWORKDIR /app\nCOPY main.py /app/\nENV BAKED=yes\n" + bakes)
         keep(self.folder, DIGEST, context, {})
         config = said if said is not None else {"Entrypoint": ["python", "/app/main.py"]}
         self.have(f"{REPOSITORY}@{DIGEST}", config)

@@ -44,6 +44,7 @@ def test_the_least_container_has_these_words_and_no_others() -> None:
         *("--pull", "never"),
         *("--log-driver", "none"),
         "--init",
+        "--no-healthcheck",
         *("--network", "host"),
         *("--shm-size", "1000"),
         *("--ulimit", "memlock=-1:-1"),
@@ -169,6 +170,18 @@ def test_a_value_of_one_line_stands_in_the_file_as_it_is(value: str) -> None:
 def test_a_value_that_no_line_holds_is_passed_by_its_name(value: str) -> None:
     said = DockerEnvironment.of({"A": value})
     assert (said.lines, dict(said.passed)) == ((), {"A": value})
+
+
+@pytest.mark.parametrize(
+    "name", ["LD_PRELOAD", "LD_AUDIT", "GLIBC_TUNABLES", "DOCKER_HOST", "GODEBUG", "PATH", "HOME", "http_proxy"]
+)
+def test_a_variable_that_docker_itself_obeys_is_known(name: str) -> None:
+    assert options.DOCKERS_OWN.fullmatch(name)
+
+
+@pytest.mark.parametrize("name", ["CERTIFICATE", "KEY", "PATHS", "MY_HOME", "PYTHONPATH", "MODEL_LD", "NCCL_DEBUG"])
+def test_a_variable_of_the_programs_is_none_of_dockers(name: str) -> None:
+    assert not options.DOCKERS_OWN.fullmatch(name)
 
 
 def test_no_two_folders_of_a_container_are_the_same_or_hide_each_other() -> None:

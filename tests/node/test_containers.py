@@ -122,7 +122,9 @@ def test_an_entry_point_that_the_image_lacks_is_the_jobs_own_failure(dock: Dock)
     dock.offer("", said={"Entrypoint": ["no-such-program"]})
     ending = dock.site.run()
     assert (ending.code, ending.error) == (1, "TrainingFailed")
-    assert 'the image\'s command cannot be started: exec: "no-such-program": executable file not found' in ending.reason
+    assert (
+        "the image's command cannot be started: exec no-such-program failed: No such file or directory" in ending.reason
+    )
     assert dock.containers == []
 
 
@@ -274,6 +276,35 @@ def test_the_job_roles_keys_are_shown_where_the_container_has_them(dock: Dock) -
     assert dock.site.run().error == ""
     assert f'place credential_process = /bin/cat "{containers.ROLE}/keys.json"' in dock.site.lines
     assert "mode 0o644" in dock.site.lines
+
+
+def test_an_image_with_variables_that_lead_elsewhere_gets_the_keys_of_its_job_role_all_the_same(dock: Dock) -> None:
+    role = Keys(access_key="ASIAROLE", secret_key="hush", token="t", expires=time.time() + 3600)
+    dock.offer(
+        "import os\nprint('led', sorted(n for n in os.environ if n.startswith('AWS_') and 'ENDPOINT' not in n))",
+        bakes="ENV AWS_PROFILE=theirs AWS_ACCESS_KEY_ID=AKIATHEIRS\n",
+        job_role="datasets",
+    )
+    dock.site.give_keys(replace(KEYS, training=role))
+    dock.site.gets_keys = False
+    assert dock.site.run().error == ""
+    assert "led ['AWS_CONFIG_FILE']" in dock.site.lines
+
+
+def test_without_a_job_role_the_images_own_variables_stay(dock: Dock) -> None:
+    dock.offer("import os\nprint('led', os.environ['AWS_PROFILE'])", bakes="ENV AWS_PROFILE=theirs\n")
+    assert dock.site.run().error == ""
+    assert "led theirs" in dock.site.lines
+
+
+@pytest.mark.parametrize("name", ["LD_PRELOAD", "DOCKER_HOST"])
+def test_a_value_that_would_run_in_docker_itself_ends_the_job(dock: Dock, name: str) -> None:
+    """Outside of the container and as root."""
+    dock.offer("print('never')", environment={name: "two\nlines"})
+    ending = dock.site.run()
+    assert ending.error == "TrainingFailed"
+    assert f"the value of {name} has more than one line" in ending.reason
+    assert "never" not in dock.site.lines
 
 
 def pids(dock: Dock, word: str) -> list[int]:

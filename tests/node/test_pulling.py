@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agent.container import ground, pulling
+from agent.container.docker import CONTAINERD, Docker
 from agent.container.ground import ContainerGround
 from agent.container.pulling import Why
 from agent.failures import CannotStart, MachineTrouble
@@ -24,23 +26,35 @@ ADDRESS = CONTAINER.address(REGION)
 PULLS = """
 echo "$@" >> "$DOCK/calls"
 case "$3" in
-  info) echo "\\"$DOCK\\"" ;;
+  info) echo "[\\"$DOCK\\",%s]" ;;
   image) exit 1 ;;
-  login) cat > "$DOCK/password"; mkdir -p "$2"; echo secret > "$2/config.json" ;;
+  login) cat > "$DOCK/password"; cp "$2/config.json" "$DOCK/before"; echo secret > "$2/config.json" ;;
   pull) %s ;;
 esac
 """
+CONTAINERDS = '[[\\"driver-type\\",\\"io.containerd.snapshotter.v1\\"]]'
+
+
+def docker(pull: str, status: str = "null") -> str:
+    """A docker that pulls as the script says."""
+    return PULLS % (status, pull)
 
 
 class Pulled:
     """A machine whose docker pulls as a script says."""
 
     def __init__(self, folder: Path, *, size: int = 1, variables: dict[str, str]) -> None:
-        self.notes, self.folder, self.expired = list[str](), folder, 0
+        self.notes, self.folder, self.expired, self.refused = list[str](), folder, 0, 0
+        self._size, self._variables = size, variables
         self.work = folder / "work"
-        container = replace(CONTAINER, size=size)
+        self.within(JOB.timing.prepare_allowance_s)
+
+    def within(self, most_s: float) -> None:
+        """A pull may last so long."""
+        container, folder, variables = replace(CONTAINER, size=self._size), self.folder, self._variables
+        timing = replace(JOB.timing, prepare_allowance_s=most_s)
         self.ground = ContainerGround(
-            replace(JOB, container=container, code=None),
+            replace(JOB, container=container, code=None, timing=timing),
             container,
             REGION,
             root=folder,
@@ -58,6 +72,9 @@ class Pulled:
         self.expired -= 1
         if self.expired >= 0:
             raise KeysExpired("the keys of the job have expired")
+        self.refused -= 1
+        if self.refused >= 0:
+            raise ConnectionError("no way to ECR")
         return base64.b64encode(b"AWS:hush").decode()
 
     def run(self) -> None:
@@ -74,7 +91,7 @@ class Pulled:
 def machine(tmp_path: Path, program: Program, monkeypatch: pytest.MonkeyPatch) -> Pulled:
     monkeypatch.setattr(pulling, "AGAIN_S", 0.01)
     monkeypatch.setenv("DOCK", str(tmp_path))
-    program("docker", PULLS % "exit 0")
+    program("docker", docker("exit 0"))
     return Pulled(tmp_path, variables={"PATH": f"{tmp_path}/programs:/usr/bin:/bin"})
 
 
@@ -83,7 +100,7 @@ def asks(call: str) -> str:
 
 
 def fails(program: Program, said: str) -> None:
-    program("docker", PULLS % f"echo '{said}' >&2; exit 1")
+    program("docker", docker(f"echo '{said}' >&2; exit 1"))
 
 
 def test_the_login_goes_through_standard_input_and_nothing_of_it_stays(machine: Pulled) -> None:
@@ -100,7 +117,7 @@ def test_the_login_goes_through_standard_input_and_nothing_of_it_stays(machine: 
 
 
 def test_an_image_that_the_machine_has_is_not_pulled(machine: Pulled, program: Program) -> None:
-    program("docker", (PULLS % "exit 1").replace("exit 1 ;;\n  login", "exit 0 ;;\n  login"))
+    program("docker", docker("exit 1").replace("exit 1 ;;\n  login", "exit 0 ;;\n  login"))
     machine.run()
     assert not any(asks(call) in ("pull", "login") for call in machine.calls)
 
@@ -129,6 +146,11 @@ def test_expired_keys_are_waited_for(machine: Pulled) -> None:
         "Error response from daemon: Head x: no basic auth credentials",
         "no matching manifest for linux/amd64 in the manifest list entries",
         "failed to register layer: write /opt/x: no space left on device",
+        f'Error response from daemon: failed to resolve reference "{ADDRESS}": {ADDRESS}: not found',
+        "unexpected status from HEAD request to https://x/v2/yard/images/manifests/sha256:a: 403 Forbidden",
+        "failed to copy: could not fetch content descriptor sha256:a (application/x) from remote: not found",
+        "no match for platform in manifest: not found",
+        "unsupported media type application/vnd.cncf.helm.config.v1+json",
     ],
 )
 def test_what_another_machine_would_meet_as_well_ends_the_job_in_the_registrys_words(
@@ -147,6 +169,9 @@ def test_what_another_machine_would_meet_as_well_ends_the_job_in_the_registrys_w
         "Error response from daemon: Get https://x/v2/: net/http: TLS handshake timeout",
         "Error response from daemon: received unexpected HTTP status: 503 Service Unavailable",
         "toomanyrequests: Rate exceeded",
+        "denied: Your authorization token has expired. Reauthenticate and try again.",
+        "open /var/lib/docker/tmp/x: permission denied",
+        "unexpected status from GET request to https://x.s3.amazonaws.com/layer: 403 Forbidden",
         "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?",
         "something that nobody has ever said",
     ],
@@ -162,10 +187,69 @@ def test_what_may_pass_is_tried_again_and_then_the_machines(machine: Pulled, pro
 def test_a_pull_that_goes_well_the_second_time_is_no_failure(machine: Pulled, program: Program) -> None:
     program(
         "docker",
-        PULLS % 'if [ -e "$DOCK/tried" ]; then exit 0; fi; touch "$DOCK/tried"; echo "i/o timeout" >&2; exit 1',
+        docker('if [ -e "$DOCK/tried" ]; then exit 0; fi; touch "$DOCK/tried"; echo "i/o timeout" >&2; exit 1'),
     )
     machine.run()
     assert any("is not pulled yet: i/o timeout" in note for note in machine.notes)
+
+
+def test_a_login_that_ecr_does_not_give_at_once_is_asked_for_again(machine: Pulled) -> None:
+    machine.refused = 2
+    machine.run()
+    assert asks(machine.calls[-1]) == "pull"
+    assert any("ECR gives no login: ConnectionError: no way to ECR" in note for note in machine.notes)
+
+
+def test_a_login_that_ecr_never_gives_is_the_machines_failure_in_its_words(machine: Pulled) -> None:
+    machine.refused = 100
+    with pytest.raises(MachineTrouble, match="in 3 tries: ECR gives no login: ConnectionError: no way to ECR"):
+        machine.run()
+
+
+def test_a_pull_that_hangs_is_ended_and_says_so(machine: Pulled, program: Program) -> None:
+    program("docker", docker("sleep 600"))
+    machine.within(0.2)
+    with pytest.raises(MachineTrouble, match=r"in 3 tries: docker pull had not ended after 0 s"):
+        machine.run()
+
+
+def test_a_pull_that_begins_as_the_job_ends_is_none(machine: Pulled) -> None:
+    """The order comes between the login and the pull."""
+    own = Docker(machine.work / "docker", {"PATH": f"{machine.folder}/programs:/usr/bin:/bin"})
+    own.give_up()
+    assert own.pull(ADDRESS, 5.0).code is None
+    assert not (machine.folder / "calls").exists()
+
+
+def test_docker_finds_a_login_before_it_looks_for_a_keyring_of_a_desktop(machine: Pulled) -> None:
+    """Where docker-credential-secretservice is installed, a login without any other fails for want of a display."""
+    machine.run()
+    assert json.loads((machine.folder / "before").read_text()) == {"auths": {REPOSITORY.partition("/")[0]: {}}}
+
+
+def test_the_room_of_containerds_store_counts_where_docker_keeps_images_there(
+    machine: Pulled, program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program("docker", docker("exit 0", CONTAINERDS))
+    monkeypatch.setattr(ground.devices, "free", lambda folder: 0 if folder == CONTAINERD else 20 * GIB)
+    with pytest.raises(CannotStart, match=r"the disk has 0\.0 GiB free"):
+        machine.run()
+
+
+def test_containerds_folder_does_not_count_where_docker_has_its_own_store(
+    machine: Pulled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ground.devices, "free", lambda folder: 0 if folder == CONTAINERD else 20 * GIB)
+    machine.run()
+
+
+def test_a_daemon_that_does_not_run_is_started_although_docker_says_success(machine: Pulled, program: Program) -> None:
+    """Asked for a format, docker writes that there is no daemon, an empty answer, and ends with 0."""
+    away = 'if [ "$3" = info ] && [ ! -e "$DOCK/up" ]; then echo no daemon >&2; echo \'["",null]\'; exit 0; fi\n'
+    program("docker", away + docker("exit 0"))
+    program("systemctl", 'touch "$DOCK/up"')
+    machine.run()
+    assert asks(machine.calls[-1]) == "pull"
 
 
 def test_docker_that_never_answers_is_the_machines_failure(machine: Pulled, program: Program) -> None:

@@ -78,6 +78,7 @@ def most(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
             },
             machine_images={f"image-{n}": f"/{'p' * 48}/{n}" for n in range(3)},
             copy_accounts=[f"{n:012}" for n in range(20)],
+            git_hosts={f"git-{n}.com": f"token-{n}" for n in range(5)},
             image_readers={
                 "accounts": [f"{n:012}" for n in range(100)],
                 "organizations": [f"o-{n:032}" for n in range(20)],

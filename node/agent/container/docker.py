@@ -19,6 +19,15 @@ from agent.programs import Said, ask
 ANSWER_S = 30.0
 START_S = 90.0
 """How long the daemon may take to start, on a machine that does not start it at its boot."""
+REMOVALS = 3
+"""Docker gives up on a container whose processes take longer than 10 s to end; the next try finds them ended."""
+KILL_S = 10.0
+STOPS_S = 5.0
+PLACES = ("info", "--format", "[{{json .DockerRootDir}},{{json .DriverStatus}}]")
+CONTAINERD = Path("/var/lib/containerd")
+"""Where images are kept by the store of containerd, docker's usual one since version 29."""
+CONTAINERDS = "io.containerd.snapshotter.v1"
+"""The kind of storage that docker says it has then."""
 WORDS = 2000
 """Characters of what docker says that are kept."""
 
@@ -34,6 +43,7 @@ class Docker:
         self._config, self._variables = config, dict(variables)
         self._first = [program, "--config", str(config)]
         self._pulling: subprocess.Popen[str] | None = None
+        self._given_up = False
 
     @property
     def variables(self) -> dict[str, str]:
@@ -44,27 +54,34 @@ class Docker:
         """The whole command of docker's."""
         return [*self._first, *words]
 
-    def root(self) -> Path:
-        """The folder in which it keeps images; starts its daemon where that does not run. Raises MachineTrouble."""
-        said = self._ask("info", "--format", "{{json .DockerRootDir}}")
-        if said.code != 0:
-            with suppress(OSError):
-                ask(["systemctl", "start", "docker"], START_S)
-            said = self._ask("info", "--format", "{{json .DockerRootDir}}")
-        if said.code == 0:
-            with suppress(ValueError):
-                found = json.loads(said.text.strip().rpartition("\n")[2])
-                if isinstance(found, str) and found:
-                    return Path(found)
+    def places(self) -> list[Path]:
+        """The folders in which it keeps images; starts its daemon where that does not run. Raises MachineTrouble."""
+        if found := self._places(said := self._ask(*PLACES)):
+            return found
+        with suppress(OSError):
+            ask(["systemctl", "start", "docker"], START_S)
+        if found := self._places(said := self._ask(*PLACES)):
+            return found
         raise MachineTrouble(f"docker does not answer: {said.text.strip()[-WORDS:] or f'it ended with {said.code}'}")
+
+    @staticmethod
+    def _places(said: Said) -> list[Path]:
+        """Of an answer, which without a daemon is an empty one, with the exit code of success."""
+        with suppress(ValueError):
+            root, status = json.loads(said.text.strip().rpartition("\n")[2])
+            if isinstance(root, str) and root:
+                return [Path(root), *([CONTAINERD] if CONTAINERDS in dict(status or ()).values() else [])]
+        return []
 
     def has(self, address: str) -> bool:
         """Whether the machine has the image already."""
         return self._ask("image", "inspect", "--format", "{{.Id}}", address).code == 0
 
     def login(self, registry: str, password: str) -> Said:
-        """The password goes through docker's standard input; what it keeps of it is gone with the folder of its settings."""
+        """The password goes through docker's standard input; what it keeps of it is gone with the folder of its settings. An empty login
+        stands there before: without any, docker looks for a desktop's keyring, which fails on a machine that has its helper."""
         self._config.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (self._config / "config.json").write_text(json.dumps({"auths": {registry: {}}}), "ascii")
         return self._run(["login", "--username", "AWS", "--password-stdin", registry], password, ANSWER_S)
 
     def pull(self, address: str, most_s: float) -> Said:
@@ -75,7 +92,11 @@ class Docker:
         shutil.rmtree(self._config, ignore_errors=True)
 
     def give_up(self) -> None:
-        """Ends a pull that runs in another thread."""
+        """Ends a login or a pull that runs in another thread, and lets none begin."""
+        self._given_up = True
+        self._end_pull()
+
+    def _end_pull(self) -> None:
         if (process := self._pulling) is not None:
             with suppress(OSError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -88,21 +109,35 @@ class Docker:
             return found if isinstance(found, dict) else None
         return None
 
-    def signal(self, number: signal.Signals) -> None:
-        """To the first process of the container."""
-        self._ask("kill", "--signal", number.name, NAME)
+    def signal(self, number: signal.Signals) -> bool:
+        """To the first process of the container. Whether it was running to get it."""
+        return self._ask("kill", "--signal", number.name, NAME, most_s=KILL_S).code == 0
 
-    def remove(self) -> Said:
-        """Ends the container with all of its processes, and deletes what it wrote beside its mounts."""
-        return self._ask("rm", "--force", "--volumes", NAME)
+    def machine_stops(self) -> bool:
+        """Whether the machine shuts down: systemd ends containers then as it ends services, beside the agent."""
+        with suppress(OSError):
+            return ask(["systemctl", "is-system-running"], STOPS_S).text.strip() == "stopping"
+        return False
 
-    def _ask(self, *words: str) -> Said:
+    def remove(self) -> str:
+        """Ends the container with all of its processes, and deletes what it wrote beside its mounts. Returns why it may still be there,
+        empty where it is gone."""
+        said = Said(None)
+        for _ in range(REMOVALS):
+            said = self._ask("rm", "--force", "--volumes", NAME)
+            if said.code == 0 or "no such container" in said.text.lower():
+                return ""
+        return said.text.strip()[-WORDS:] or f"docker rm ended with {said.code}"
+
+    def _ask(self, *words: str, most_s: float = ANSWER_S) -> Said:
         try:
-            return ask(self.words(*words), ANSWER_S)
+            return ask(self.words(*words), most_s)
         except OSError as problem:
             return Said(None, str(problem))
 
     def _run(self, words: Sequence[str], given: str, most_s: float) -> Said:
+        if self._given_up:
+            return Said(None, "given up")
         try:
             process = subprocess.Popen(
                 self.words(*words),
@@ -118,11 +153,13 @@ class Docker:
             return Said(None, str(problem))
         self._pulling = process
         try:
+            if self._given_up:
+                self._end_pull()
             text, _ = process.communicate(given, timeout=most_s)
             return Said(process.returncode, text)
         except subprocess.TimeoutExpired:
-            self.give_up()
+            self._end_pull()
             text, _ = process.communicate()
-            return Said(None, text)
+            return Said(None, f"{text}\ndocker {words[0]} had not ended after {most_s:.0f} s".strip())
         finally:
             self._pulling = None

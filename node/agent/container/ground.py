@@ -13,21 +13,24 @@ from pathlib import Path
 
 from agent.container import pulling
 from agent.container.docker import Docker
-from agent.container.options import DockerEnvironment, Hardware, Mount, run
+from agent.container.options import DOCKERS_OWN, ENV_LINE, DockerEnvironment, Hardware, Mount, run
 from agent.container.process import ContainerProcess
 from agent.disk import devices
 from agent.failures import CannotStart, MachineTrouble, Ordered
 from agent.ground import Folders
 from agent.keys import KeysExpired
 from agent.requirements import REQUIREMENTS
-from contract import containers
+from contract import containers, training
 from contract.containers import Container
 from contract.jobs import Job
+from contract.mounts import Mount as FileSystemMount
 
 LOOK_S = 0.2
 KINDS = ("infiniband/uverbs*", "infiniband/rdma_cm")
 """Device files of EFA below /dev."""
-NEURON, COPY = ("neuron[0-9]*",), ("gdrdrv",)
+NEURON = ("neuron[0-9]*",)
+NVIDIA = ("nvidia[0-9]*", "nvidiactl", "nvidia-modeset", "nvidia-uvm", "nvidia-uvm-tools", "gdrdrv")
+"""Also those that the NVIDIA toolkit gives: of them systemd does not know, and takes them away when it reads its units anew."""
 
 
 class ContainerGround:
@@ -42,6 +45,7 @@ class ContainerGround:
         root: Path,
         work: Path,
         variables: Mapping[str, str],
+        mounts: Sequence[tuple[Path, FileSystemMount]] = (),
         token: Callable[[str], str],
         instance_type: Callable[[], str],
         pause: Callable[[float], None],
@@ -49,10 +53,10 @@ class ContainerGround:
         tell: Callable[[str], None],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`token` gives the login of a registry's region, and raises KeysExpired; `pause` raises Ordered where an order comes; `tell`
-        says in the node's report what it waits for."""
+        """`mounts` says where the machine has the job's file systems; `token` gives the login of a registry's region, and raises
+        KeysExpired; `pause` raises Ordered where an order comes; `tell` says in the node's report what it waits for."""
         self._job, self._container, self._address = job, container, container.address(region)
-        self._root, self._work, self._variables = root, work, variables
+        self._root, self._work, self._variables, self._mounted = root, work, variables, mounts
         self._token, self._instance_type, self._pause = token, instance_type, pause
         self._note, self._tell, self._monotonic = note, tell, monotonic
         self._settings = work / "docker"
@@ -95,6 +99,12 @@ class ContainerGround:
     ) -> ContainerProcess:
         assert self._docker is not None, "prepare comes first"
         said, file = DockerEnvironment.of(environment), self._settings / "environment"
+        if unsafe := [name for name in said.passed if DOCKERS_OWN.fullmatch(name)]:
+            raise CannotStart(
+                f"the value of {unsafe[0]} has more than one line or {ENV_LINE:,} bytes, and docker itself would obey it: set it in the "
+                "image, or by a script that the container runs"
+            )
+        absent = training.OTHER_KEYS - environment.keys() if self._job.job_role else frozenset[str]()
         self._settings.mkdir(mode=0o700, parents=True, exist_ok=True)
         file.touch(mode=0o600)
         file.write_text("".join(f"{line}\n" for line in said.lines), "utf-8")
@@ -107,19 +117,21 @@ class ContainerGround:
             arguments=self._container.arguments,
             mounts=self._mounts(),
             environment_file=file,
-            passed=sorted(said.passed),
+            passed=sorted({*said.passed, *absent}),
             folder=containers.CODE if self._job.code else "",
             hardware=self._hardware(),
         )
-        return ContainerProcess(self._docker, words, folder=self._work, passed=said.passed, on_line=on_line)
+        own = {name: value for name, value in self._docker.variables.items() if name not in absent}
+        return ContainerProcess(
+            self._docker, words, folder=self._work, variables={**own, **said.passed}, on_line=on_line
+        )
 
     def close(self) -> None:
         self._closed.set()
         if self._docker is not None:
             self._docker.give_up()
-            said = self._docker.remove()
-            if said.code not in (0, 1):
-                self._note(f"the container may still be there: {said.text.strip()[-pulling.WORDS :]}")
+            if trouble := self._docker.remove():
+                self._note(f"the container may still be there: {trouble}")
             self._docker.forget()
 
     def _mounts(self) -> list[Mount]:
@@ -130,6 +142,7 @@ class ContainerGround:
             mounts.append(Mount(source=self._work / "code", target=containers.CODE))
         if self._job.job_role:
             mounts.append(Mount(source=self._work / "role", target=containers.ROLE, read_only=True))
+        mounts += [Mount(source=place, target=one.at, read_only=one.read_only) for place, one in self._mounted]
         return mounts
 
     def _hardware(self) -> Hardware:
@@ -139,7 +152,7 @@ class ContainerGround:
         for wanted, patterns in (
             (self._job.efas_of(kind), KINDS),
             (self._job.neurons.get(kind, 0), NEURON),
-            (gpus, COPY),
+            (gpus, NVIDIA),
         ):
             for pattern in patterns if wanted else ():
                 found += [
@@ -167,12 +180,12 @@ class ContainerGround:
 
     def _pull(self) -> None:
         docker = self._docker = Docker(self._settings, self._variables)
-        place = docker.root()
+        places = docker.places()
         if docker.has(self._address):
             self._note(f"the machine has the image {self._address} already")
             return
         with suppress(OSError):  # a folder that cannot be looked at: the pull will say what is wrong
-            if lacking := pulling.lacks_room(devices.free(place), self._container.size):
+            if lacking := pulling.lacks_room(min(map(devices.free, places)), self._container.size):
                 raise CannotStart(f"the image {self._address} does not fit: {lacking}")
         began, said = self._monotonic(), ""
         for number in range(pulling.TRIES):
@@ -197,6 +210,8 @@ class ContainerGround:
             except KeysExpired:
                 if self._closed.wait(pulling.AGAIN_S):
                     raise
+            except Exception as problem:
+                return f"ECR gives no login: {type(problem).__name__}: {problem}"
         password = base64.b64decode(token).decode().partition(":")[2]
         said = docker.login(registry, password)
         if said.code == 0:

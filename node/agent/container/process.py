@@ -7,17 +7,15 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
+from agent.container import ends
 from agent.container.docker import Docker
-from agent.failures import CannotStart, MachineTrouble
+from agent.failures import MachineTrouble
 from agent.training import LINGER_S, ChildProcess
 
-NEVER = "0001-01-01T00:00:00Z"
-"""When a container was started that never was."""
-REFUSED = 125
-"""Docker's own exit code where it could not even make the container."""
 LOOK_S = 0.2
+ENDS_S = 10.0
+"""How long docker may take to end a container: drivers take back the memory of eight GPUs in seconds."""
 WORDS = 1000
 
 
@@ -30,16 +28,14 @@ class ContainerProcess:
         words: Sequence[str],
         *,
         folder: Path,
-        passed: Mapping[str, str],
+        variables: Mapping[str, str],
         on_line: Callable[[str], None],
     ) -> None:
-        """`words` are those after `docker`; `passed` are variables that it takes from its own environment."""
-        self._docker, self._over, self._pid = docker, False, 0
+        """`words` are those after `docker`; `variables` are its own environment."""
+        self._docker, self._over, self._asked, self._pid = docker, False, False, 0
         self.why = ""
         """What docker says of the end, beside its exit code."""
-        self._client = ChildProcess(
-            docker.words(*words), folder=folder, environment={**docker.variables, **passed}, on_line=on_line
-        )
+        self._client = ChildProcess(docker.words(*words), folder=folder, environment=variables, on_line=on_line)
 
     @property
     def pid(self) -> int:
@@ -62,10 +58,11 @@ class ContainerProcess:
         return None if code is None else self._judged(code)
 
     def stop(self, first: signal.Signals, grace_s: float) -> int:
-        """Sends `first` to its first process, and ends all of them where it still runs after `grace_s` seconds."""
-        until = time.monotonic() + grace_s
-        self._docker.signal(first)
+        """Sends `first` to its first process, and ends all of them where it still runs after `grace_s` seconds. A container that docker
+        is still starting gets the signal as soon as it runs."""
+        until, heard, self._asked = time.monotonic() + grace_s, False, True
         while time.monotonic() < until:
+            heard = heard or self._docker.signal(first)
             if (code := self.wait(LOOK_S)) is not None:
                 return code
         return self.end(0.0)
@@ -73,38 +70,26 @@ class ContainerProcess:
     def end(self, linger_s: float = LINGER_S) -> int:
         """Ends it with all of its processes, and reads its last lines. Returns the exit code."""
         if not self._over:
-            self._docker.signal(signal.SIGKILL)
-            if (code := self._client.wait(LINGER_S)) is not None:
-                self._client.end(linger_s)
-                return self._judged(code)
+            until, heard, self._asked = time.monotonic() + ENDS_S, False, True
+            while (code := self._client.wait(LOOK_S)) is None and time.monotonic() < until:
+                heard = heard or self._docker.signal(signal.SIGKILL)
+            self._over = code is not None
         return self._client.end(linger_s)
 
     def _judged(self, code: int) -> int:
-        if self._over:
+        if self._over or self._asked:  # what the agent ends itself needs no explanation
+            self._over = True
             return code
         self._over = True
-        state = self._docker.state()
-        if state is None:
-            if code == REFUSED:
-                raise MachineTrouble(f"docker could not make the container: {self._words()}")
-            return code
-        if state.get("Running"):
-            self.why = ", and docker was gone before its container, which was ended"
+        self._client.end(LINGER_S)  # its last lines
+        state, tail = self._docker.state(), list(self._client.tail)
+        if state is not None and state.get("Running"):
             self._docker.signal(signal.SIGKILL)
-        elif str(state.get("StartedAt") or NEVER) == NEVER:
-            raise _never_ran(code, state, self._words())
-        if state.get("OOMKilled"):
+        words = "\n".join(tail)[-WORDS:] or "it said nothing"
+        if (problem := ends.failure(code, state, tail, words)) is not None:
+            raise problem
+        if self._docker.machine_stops():
+            raise MachineTrouble(f"the machine shuts down, which ended the container with {code}")
+        if state is not None and state.get("OOMKilled"):
             self.why = "; docker says that memory was full"
         return code
-
-    def _words(self) -> str:
-        self._client.end(LINGER_S)
-        return "\n".join(self._client.tail)[-WORDS:] or "it said nothing"
-
-
-def _never_ran(code: int, state: Mapping[str, Any], said: str) -> Exception:
-    """Docker made the container and could not start it: with 126 and 127 because of what was to run, otherwise because of the machine."""
-    words = str(state.get("Error") or "") or said
-    if code in (126, 127):
-        return CannotStart(f"the image's command cannot be started: {words}")
-    return MachineTrouble(f"docker could not start the container: {words}")

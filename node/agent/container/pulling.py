@@ -27,20 +27,26 @@ class Why(Enum):
 
 SAID = (
     (Why.FULL, re.compile(r"no space left on device|disk quota exceeded", re.IGNORECASE)),
+    (Why.PASSING, re.compile(r"token has expired|permission denied", re.IGNORECASE)),
     (
         Why.OTHER_PROCESSOR,
-        re.compile(r"no matching manifest|does not match the (specified|detected) platform", re.IGNORECASE),
+        re.compile(
+            r"no matching manifest|no match for platform|does not match the (specified|detected) platform",
+            re.IGNORECASE,
+        ),
     ),
     (
         Why.GONE,
         re.compile(
             r"manifest unknown|manifest for \S+ not found|name unknown|repository \S+ not found|requested image not found|"
-            r"denied|not authorized|no basic auth|unauthorized|invalid reference format",
+            r"failed to resolve reference \S+ \S+: not found|from remote: not found|"
+            r"denied|not authorized|no basic auth|unauthorized|unexpected status from HEAD request to \S+ 403|"
+            r"invalid reference format|unsupported media type|encountered remote \S+ when fetching",
             re.IGNORECASE,
         ),
     ),
 )
-"""What docker and ECR say, in the order in which it counts."""
+"""What docker and ECR say, in the order in which it counts; docker's own store and containerd's have words of their own."""
 
 
 def why(said: str) -> Why:

@@ -17,7 +17,7 @@ from contract.jobs import Job
 from localaws.services.ec2_reservations import CapacityReservation
 from localaws.services.ecr_model import digest_of
 from tests.archives import packed, said_to_unpack_to, tarred, zipped
-from tests.builders import ADMISSION, IMAGE, JOB, NOW, PLACE
+from tests.builders import ADMISSION, FILE_SYSTEMS, IMAGE, JOB, NOW, PLACE
 from tests.fakes.aws import Aws
 from tests.fakes.ecr import FakeEcr
 from tests.fakes.functions import Functions
@@ -64,7 +64,7 @@ class Account(Aws):
     def __init__(self) -> None:
         super().__init__(now=NOW)
         places = (PLACE, ABROAD)
-        admits(deployed(fake=self, places=places), places)
+        admits(deployed(fake=self, places=places), [replace(PLACE, file_systems=FILE_SYSTEMS), ABROAD])
         for place in places:
             values = {(place.region, "/aws/service/x"): IMAGE.id, (place.region, "/aws/service/a"): "ami-gone"}
             self.directory.parameters |= values

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from admission.policy import Care, care
+from admission.care import Care, care
 from contract import agents, items, keys
 from contract.codec import decode
 from contract.intents import Intent

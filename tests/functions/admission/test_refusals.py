@@ -21,6 +21,7 @@ ROWS = [(section, row) for section in SECTIONS for row in section.rows]
 
 
 @pytest.mark.parametrize(("section", "row"), ROWS, ids=[f"{section.field}: {row.what}" for section, row in ROWS])
+@pytest.mark.usefixtures("git_hosts")
 def test_a_wrong_request_is_told_what_is_wrong_and_changes_nothing(there: Account, section: Section, row: Row) -> None:
     if row.closed:
         store(there, items.ADMISSION_CLOSED, as_json({"reason": row.closed}))

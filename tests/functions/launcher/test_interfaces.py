@@ -53,7 +53,7 @@ def test_several_interfaces_never_speak_of_a_public_address() -> None:
 
 @pytest.mark.parametrize("sort", list(InterfaceType))
 def test_a_single_interface_always_forbids_a_public_address(sort: InterfaceType) -> None:
-    (one,) = asked([Interface(type=sort)], subnet="subnet-a", security_group="sg-1")
+    (one,) = asked([Interface(type=sort)], subnet="subnet-a", security_groups=["sg-1"])
     assert one["AssociatePublicIpAddress"] is False
 
 

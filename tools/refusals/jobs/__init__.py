@@ -9,6 +9,7 @@ from tools.refusals.jobs.image import ARGUMENTS, IMAGE
 from tools.refusals.jobs.looked_up import LOOKED_UP
 from tools.refusals.jobs.machine_image import MACHINE_IMAGE
 from tools.refusals.jobs.money import MONEY
+from tools.refusals.jobs.mounts import MOUNTS
 from tools.refusals.jobs.notify import NOTIFY
 from tools.refusals.jobs.reservation import RESERVATION
 from tools.refusals.jobs.resume import RESUME
@@ -26,6 +27,7 @@ SECTIONS = tuple(
             HEALTH,
             IMAGE,
             MACHINE_IMAGE,
+            MOUNTS,
             NOTIFY,
             RESERVATION,
             RESUME,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tools.refusals.jobs.table import LEAST, Row, Section
+from tools.refusals.jobs.table import CODE, LEAST, Row, Section
 
 REGISTRY = "123456789012.dkr.ecr.eu-central-1.amazonaws.com"
 CONTAINERS = "763104351884.dkr.ecr.eu-central-1.amazonaws.com"
@@ -93,7 +93,7 @@ IMAGE = Section(
         Row(
             "one beside a wrong code",
             {**LEAST, "image": "images:gone", "code": 7},
-            "code: 7 is not a string; allowed: s3://bucket/key of an archive whose name ends in .tar.gz, .tgz, .tar or .zip",
+            f"code: 7 is not a string; allowed: {CODE}",
             f"image: images:gone does not exist in eu-central-1 ({REGISTRY}/yard/images:gone); allowed: {THERE}",
         ),
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tools.refusals.jobs import git
 from tools.refusals.jobs.table import CODE, LEAST, OURS, SECRET, Row, Section
 
 WITHOUT_TYPES = {name: value for name, value in LEAST.items() if name != "instance_types"}
@@ -63,7 +64,7 @@ LOOKED_UP = (
             (
                 "no S3 address",
                 "https://example.com/a.zip",
-                "https://example.com/a.zip is not an S3 address; allowed: s3://bucket/key",
+                "https://example.com/a.zip is not an S3 address",
             ),
             ("no bucket", "s3:///a.zip", "s3:///a.zip has no bucket; allowed: s3://bucket/key"),
             ("no bucket's name", "s3://My_Bucket/a.zip", "My_Bucket is not a bucket name; allowed: s3://bucket/key"),
@@ -142,6 +143,7 @@ LOOKED_UP = (
                 " policy or key keeps the deployment out"
                 "; allowed: what the deployment may read",
             ),
+            *git.ROWS,
         ),
     ),
     Section(
@@ -291,7 +293,7 @@ LOOKED_UP = (
             (
                 "more than the keys of a job may name",
                 {f"TOKEN{number}": f"{SECRET}a-long-path-of-a-secret/{number:02d}" for number in range(20)},
-                "their ARNs are together 291 characters too long for a job's keys; allowed: about fifteen secrets, of which one may "
+                "their ARNs are together 325 characters too long for a job's keys; allowed: about fifteen secrets, of which one may "
                 "hold several values as JSON",
             ),
             Row(

@@ -14,7 +14,9 @@ LEAST: dict[str, Any] = {
     "instance_types": ["g5.xlarge"],
 }
 """The smallest request that is admitted."""
-CODE = "s3://bucket/key of an archive whose name ends in .tar.gz, .tgz, .tar or .zip"
+ARCHIVE = "s3://bucket/key of an archive whose name ends in .tar.gz, .tgz, .tar or .zip"
+COMMIT = '{"git": "https://github.com/owner/repository.git", "ref": the 40 characters that `git rev-parse HEAD` prints}'
+CODE = f"{ARCHIVE}, or a commit: {COMMIT}"
 OURS = "s3://yard-home/uploads/..., s3://datasets/..., s3://partner/..., s3://retired/... (data_buckets in cdk.json)"
 SECRET = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:trainyard/yard/"
 VARIABLE = "up to 128 letters, digits and _, not beginning with a digit"

@@ -1,0 +1,1 @@
+"""File systems that the job mounts."""

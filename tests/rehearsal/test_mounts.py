@@ -1,0 +1,104 @@
+"""Jobs that mount file systems: on nodes whose network leads there, with an image and without, to read and to write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localaws.conditions import Conditions
+from localaws.containers import real
+from rehearsal.yard import StartedJob, Yard
+from tests.rehearsal.jobs import ONE, failed, succeeded
+
+pytestmark = [pytest.mark.rehearsal]
+READER = """
+import os, pathlib
+rank = os.environ["NODE_RANK"]
+print("read", rank, pathlib.Path("/data/words.txt").read_text(), flush=True)
+pathlib.Path("/shared", f"rank-{rank}.txt").write_text("written by " + rank)
+try:
+    pathlib.Path("/data/new.txt").write_text("x")
+    print("wrote into what is read only", flush=True)
+except OSError as problem:
+    print("refused:", problem.strerror, flush=True)
+"""
+BARE = """
+import os, pathlib
+data = pathlib.Path.cwd().parents[3] / "data"
+print("read", (data / "words.txt").read_text(), flush=True)
+(data / "new.txt").write_text("x")
+"""
+DOCKERFILE = "ARG BASE\nFROM ${BASE}\nCOPY train.py /app/\nWORKDIR /app\n"
+MOUNTS = [{"from": "fsx:corpus", "at": "/data"}, {"from": "efs:home", "at": "/shared", "read_only": False}]
+
+
+@pytest.fixture(scope="module")
+def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
+    folder = tmp_path_factory.mktemp("mounts")
+    there = {"corpus": "fsx", "home": "efs", "bucket": "s3files"}
+    wanted = ["workflow", "builds"]
+    with Yard(folder / "work", Conditions(speed=10.0), wanted=wanted, file_systems=there) as made:
+        if not real.lacks():
+            real.begin(made.aws.work / "images", made.aws.at_stop)
+        (made.files("corpus") / "words.txt").write_text("the corpus")
+        (made.files("bucket") / "words.txt").write_text("the bucket")
+        yield made
+
+
+@pytest.fixture(scope="module")
+def jobs(yard: Yard, tmp_path_factory: pytest.TempPathFactory) -> dict[str, StartedJob]:
+    folder = tmp_path_factory.mktemp("code")
+    image = "pytorch-training:2.8.0-gpu-py312-cu129-ubuntu22.04-ec2"
+    two = {"instance_types": ["g5.xlarge"], "nodes": 2, "max_hours": 1}
+    command = {"command": ["python", "train.py"]}
+    requests: dict[str, Mapping[str, Any]] = {
+        "imaged": {**two, **command, "image": image, "code": code(yard, folder / "reader", READER), "mounts": MOUNTS},
+        "bare": {
+            **ONE,
+            **command,
+            "code": code(yard, folder / "bare", BARE),
+            "mounts": [{"from": "s3files:bucket", "at": "/data"}],
+        },
+        "none": {**ONE, **command, "code": code(yard, folder / "none", "print('nothing')")},
+    }
+    return {name: yard.start(request, name) for name, request in requests.items()}
+
+
+def code(yard: Yard, folder: Path, script: str) -> str:
+    folder.mkdir()
+    (folder / "train.py").write_text(script)
+    return yard.upload(folder, folder.name)
+
+
+def logged(job: StartedJob) -> str:
+    return "\n".join(line for stream in job.log_streams() for line in job.log(stream))
+
+
+def test_both_nodes_of_a_job_with_an_image_read_one_file_system_and_write_the_other(
+    yard: Yard, jobs: dict[str, StartedJob]
+) -> None:
+    succeeded(jobs["imaged"])
+    lines = logged(jobs["imaged"])
+    assert [f"read {rank} the corpus" in lines for rank in (0, 1)] == [True, True]
+    assert "mounted fsx:corpus at /data, read only" in lines
+    assert [(yard.files("home") / f"rank-{rank}.txt").read_text() for rank in (0, 1)] == [
+        "written by 0",
+        "written by 1",
+    ]
+
+
+def test_what_is_mounted_to_read_cannot_be_written(yard: Yard, jobs: dict[str, StartedJob]) -> None:
+    succeeded(jobs["imaged"])
+    assert "refused: Read-only file system" in logged(jobs["imaged"])
+    assert not (yard.files("corpus") / "new.txt").exists()
+
+
+def test_a_job_without_an_image_fails_as_its_program_does_where_it_writes_what_is_read_only(
+    yard: Yard, jobs: dict[str, StartedJob]
+) -> None:
+    assert "the command exited with code 1" in failed(jobs["bare"], "TrainingFailed")
+    assert "read the bucket" in logged(jobs["bare"])
+    assert not (yard.files("bucket") / "new.txt").exists()
