@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 NODES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid test lint types unit security rehearsal-tests local-tests local-tests-first local-tests-second in-lanes older-python rehearse-faults rehearse-losses test-deep grid-load bench-reaper bench-state bench-capacity bench-submission bench-checkpoints bench-rehearsal bench-spot synth deploy destroy bake-image snapshots docs container-tools lock format clean
+.PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid test lint types unit security rehearsal-tests local-tests local-tests-first local-tests-second in-lanes older-python rehearse-faults rehearse-losses test-deep grid-load bench-reaper bench-state bench-capacity bench-submission bench-checkpoints bench-rehearsal bench-containers bench-spot synth deploy destroy bake-image snapshots docs container-tools lock format clean
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -210,6 +210,9 @@ bench-checkpoints: setup build/checkpoint-peers/ready ## Commits and restores be
 
 bench-rehearsal: setup-rehearsal ## A warm rehearsal, part by part, and whether it keeps its bounds (minutes)
 	@$(BIN)/python -m benchmarks.rehearsal
+
+bench-containers: setup-rehearsal ## A job with an image, without one, and as a line of a grid, into docs/benchmarks/containers.md (minutes)
+	@$(BIN)/python -m benchmarks.containers
 
 bench-spot: setup ## Spot jobs over public traces of capacity, into docs/benchmarks/spot.md: TRAINYARD_SPOT_TRACES=FOLDER (an hour)
 	@PYTHONPATH=.:lambda:node $(BIN)/python -m benchmarks.spot $(ARGS)

@@ -31,7 +31,8 @@ that of a line [manifest.schema.json](manifest.schema.json), and [grid-refusals.
 
 Data may lie in the `data_buckets` of cdk.json, below `uploads/` of the home bucket, and below `uploads/` and `grids/` of the buckets
 of bytes. SageMaker reads only buckets of the training's own region. Keys are not looked up before the start:
-their own policies have to admit the role of trainings.
+their own policies have to admit the role of trainings. `code` may lie in the `data_buckets` and below `uploads/` of the home bucket, in any
+region: Plan copies it to where its lines run ([how code runs](grid.md#code)).
 
 | column | what | default | as in |
 |---|---|---|---|

@@ -27,7 +27,12 @@ TRAIN = """
 import json, os, pathlib, signal, sys, time
 base = pathlib.Path(os.environ["SAGEMAKER_BASE_DIR"])
 config = json.loads((base / "input/config/hyperparameters.json").read_text())
-given = {name: json.loads(value) for name, value in config.items() if not name.startswith("sagemaker_")}
+def read(text):
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+given = {name: read(value) for name, value in config.items() if not name.startswith("sagemaker_")}
 checkpoint = base / "checkpoints/step"
 asked = []
 signal.signal(signal.SIGTERM, lambda *_: asked.append(1))

@@ -16,12 +16,13 @@ from contract.jobs import Job
 from localaws.conditions import Conditions
 from localaws.containers import real
 from rehearsal import grid
+from rehearsal.faults import parse_faults
 from rehearsal.grid import GridJob
 from rehearsal.summary import summarise
 from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.conftest import REGIONS
 from tests.rehearsal.jobs import stored, succeeded
-from tests.waiting import HANG_S
+from tests.waiting import HANG_S, until
 
 pytestmark = [pytest.mark.rehearsal]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "image_job"
@@ -166,6 +167,33 @@ def test_a_program_in_a_container_of_awss_has_it_too(coded: StartedJob, lines: l
 def test_a_program_that_fails_is_told_in_the_toolkits_words(lines: list[Record]) -> None:
     assert lines[3].outcome is LineOutcome.FAILED
     assert "AlgorithmError: ExecuteUserScriptError: ExitCode 1" in lines[3].reason
+
+
+def test_a_line_that_is_stopped_leaves_no_process_and_keeps_its_checkpoint(yard: Yard) -> None:
+    endless = {**LINE, "arguments": ["--steps", "100000"]}
+    address = grid.upload_manifest(yard, json.dumps(endless), "stopped.jsonl")
+    job = grid.start(yard, {"manifest": address}, "both-stopped")
+    until(lambda: job.trainings() and job.trainings()[0].training.metrics, HANG_S)
+    job.yard.client("stepfunctions").stop_execution(executionArn=job.arn)
+    job.wait(HANG_S)
+    job.settle_grid(HANG_S)
+    assert (job.trainings_left(), job.processes_left()) == ([], 0)
+    (line,) = job.lines()
+    bucket, _, key = line.request["CheckpointConfig"]["S3Uri"].removeprefix("s3://").partition("/")
+    kept = json.loads(stored(yard, f"{key}/line.json", bucket))
+    assert kept["step"] > 0
+
+
+def test_an_interrupted_spot_line_goes_on_from_the_checkpoint_of_its_image(yard: Yard) -> None:
+    spot = {**LINE, "instance_count": 1, "market": "spot", "max_wait_hours": 2, "arguments": ["--steps", "200"]}
+    address = grid.upload_manifest(yard, json.dumps(spot), "spot.jsonl")
+    with yard.faults(parse_faults(["spot-interrupted:line=all,after=60"])):
+        job = grid.start(yard, {"manifest": address}, "both-spot")
+        succeeded(job)
+    (record,) = job.results()
+    assert (record.outcome, record.reason) == (LineOutcome.COMPLETED, "")
+    assert [one.interruptions for one in job.trainings()] == [1]
+    assert "goes on from step" in logged(yard, record)
 
 
 def test_the_trainings_read_the_code_with_their_own_role_from_their_own_region(lines: list[Record], yard: Yard) -> None:

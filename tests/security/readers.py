@@ -89,6 +89,7 @@ S3_READERS = (
     Reader("artifact", BYTES, _B.artifacts + ANYTHING),
     Reader("upload", BYTES, keys.UPLOADS + ANYTHING),
     Reader("bytes of a line", BYTES, _G.bytes(A_NUMBER) + ANYTHING),
+    Reader("code of a line", BYTES, _G.code(A_NAME) + ANYTHING),
 )
 
 
@@ -135,7 +136,7 @@ READ_BY = {
     },
     GridPrefix: {
         *("description", "facts", "lines", "work", "stopped", "records", "record", "results_csv", "results_jsonl"),
-        *("failed", "report", "bytes", "checkpoints"),
+        *("failed", "report", "bytes", "checkpoints", "code"),
     },
 }
 """What makes keys in the contract; each is in the table above."""

@@ -118,7 +118,7 @@ MAY: dict[str, set[str]] = {
     "Drain": WRITES | TABLE,
     "GridCleanup": WRITES | QUEUES,
     "GridCollect": WRITES,
-    "GridPlan": WRITES | TABLE,
+    "GridPlan": WRITES | TABLE | {"read bytes", "write bytes"},
     "ImageBuild": READS,
     "Launcher": WRITES | TABLE | {"make volumes", "grant"},
     "Job": READS | {"read bytes", "write bytes"},
