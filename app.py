@@ -77,7 +77,7 @@ def build(app: cdk.App, settings: Settings) -> None:
             base_accounts=base_accounts(settings.training),
             copy_accounts=settings.copy_accounts,
         ),
-        git=GitHosts(rights=common.rights, secrets={host: name or "" for host, name in settings.git_hosts.items()}),
+        git=GitHosts(rights=common.rights, secrets=settings.git_hosts),
         data_buckets=settings.data_buckets,
         job_roles=settings.job_roles,
         master_port=settings.master_port,

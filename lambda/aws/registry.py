@@ -24,6 +24,7 @@ MANIFESTS = (
 )
 
 
+LINUX = "linux"
 INDEXES = frozenset(MANIFESTS[1::2])
 """Manifests of several images, one a processor."""
 MOST_CONFIG = 8 * 1024**2
@@ -107,14 +108,15 @@ def stored(image: ContainerImage, config: Any = PATIENT) -> StoredImage | None:
         return StoredImage(digest=digest, platforms=(_platform(ecr, image, manifest),))
     wanted = [one for one in manifest.get("manifests", []) if _is_linux(one)]
     inner = [_manifest(ecr, image, str(one["digest"]), "") for one in wanted]
-    return StoredImage(
-        digest=digest, platforms=tuple(_platform(ecr, image, one[2]) for one in inner if one is not None)
-    )
+    platforms = tuple(_platform(ecr, image, one[2]) for one in inner if one is not None)
+    if not platforms:
+        raise Unreadable("its index names no image for Linux that the registry has")
+    return StoredImage(digest=digest, platforms=platforms)
 
 
 def _is_linux(one: Mapping[str, Any]) -> bool:
     """Whether a manifest of an index is an image for Linux; builders put what they attest beside it, for the platform "unknown"."""
-    return dict(one.get("platform") or {}).get("os") == "linux"
+    return dict(one.get("platform") or {}).get("os") == LINUX
 
 
 def _manifest(ecr: Any, image: ContainerImage, digest: str, tag: str) -> tuple[str, str, dict[str, Any]] | None:
@@ -138,7 +140,9 @@ def _manifest(ecr: Any, image: ContainerImage, digest: str, tag: str) -> tuple[s
         kind = str(one.get("imageManifestMediaType") or content.get("mediaType") or "")
     except (ValueError, AttributeError):
         raise Unreadable("its manifest is no JSON") from None
-    return str(one["imageId"]["imageDigest"]), kind, content
+    if not (digest := one["imageId"].get("imageDigest")):
+        raise Unreadable("the registry tells no digest for it")
+    return str(digest), kind, content
 
 
 def _platform(ecr: Any, image: ContainerImage, manifest: Mapping[str, Any]) -> Platform:
@@ -155,6 +159,8 @@ def _platform(ecr: Any, image: ContainerImage, manifest: Mapping[str, Any]) -> P
         raise Unreadable("its configuration is not the one that its manifest names")
     try:
         said = json.loads(body)
+        if (system := str(said.get("os") or LINUX)) != LINUX:
+            raise Unreadable(f"it is an image for {system}, and nodes run {LINUX}")
         runs = said.get("config") or {}
         return Platform(
             architecture=str(said["architecture"]),

@@ -1,4 +1,4 @@
-"""Jobs whose code is a commit: Admit's function fetches it from git's own server, over TLS, and every node of every attempt unpacks that."""
+"""Jobs whose code is a commit: Admit fetches it from git's own server over TLS, and every node of every attempt unpacks that."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHosts]:
 
 
 @pytest.fixture(scope="module")
-def yard(hosts: GitHosts, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
-    settings = {"git_hosts": {HOST: None, PRIVATE: "git-token"}}
+def there(hosts: GitHosts, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
+    settings = {"git_hosts": {HOST: "", PRIVATE: "git-token"}}
     conditions = Conditions(speed=10.0, faults=parse_faults([LOST]))
     with Yard(tmp_path_factory.mktemp("yard"), conditions, settings=settings, wanted=["workflow"]) as made:
         made.aws.outside = hosts.variables
@@ -63,10 +63,10 @@ def described(job: StartedJob) -> Job:
     return decode(Job, stored(job.yard, keys.JobPrefix(job.name).description))
 
 
-def test_a_job_of_two_nodes_whose_code_is_a_commit_ends_done(yard: Yard, hosts: GitHosts, tmp_path: Path) -> None:
+def test_a_job_of_two_nodes_whose_code_is_a_commit_ends_done(there: Yard, hosts: GitHosts, tmp_path: Path) -> None:
     ref = pushed(hosts, f"{HOST}/team/trainer.git", tmp_path / "work")
     code = {"git": f"https://{HOST}/team/trainer.git", "ref": ref}
-    job = yard.start({**QUICK, "code": code, "command": train(20, 0.1)}, "from-git")
+    job = there.start({**QUICK, "code": code, "command": train(20, 0.1)}, "from-git")
     succeeded(job)
     assert job.artifacts()
     found = described(job).code
@@ -80,30 +80,30 @@ def test_a_job_of_two_nodes_whose_code_is_a_commit_ends_done(yard: Yard, hosts: 
 
 
 def test_what_is_pushed_by_force_between_two_attempts_changes_nothing(
-    yard: Yard, hosts: GitHosts, tmp_path: Path
+    there: Yard, hosts: GitHosts, tmp_path: Path
 ) -> None:
     ref = pushed(hosts, f"{HOST}/team/moved.git", tmp_path / "work")
     code = {"git": f"https://{HOST}/team/moved.git", "ref": ref}
-    job = yard.start({**QUICK, "code": code, "command": train(40, 0.2)}, "moved")
+    job = there.start({**QUICK, "code": code, "command": train(40, 0.2)}, "moved")
     until(lambda: "Train" in job.states(), HANG_S)
     assert push(hosts.folder / HOST / "team" / "moved.git", tmp_path / "work", "raise SystemExit(9)") != ref
     succeeded(job)
     assert job.attempt() == 2
-    later = yard.start({**QUICK, "code": code, "command": train(3, 0.1)}, "later")
+    later = there.start({**QUICK, "code": code, "command": train(3, 0.1)}, "later")
     assert f"has no commit {ref}" in failed(later, "InvalidRequest")
 
 
 def test_a_private_repository_is_fetched_with_the_secret_of_its_host_and_nothing_is_denied(
-    yard: Yard, hosts: GitHosts, tmp_path: Path
+    there: Yard, hosts: GitHosts, tmp_path: Path
 ) -> None:
     address = f"{PRIVATE}/team/trainer.git"
     ref = pushed(hosts, address, tmp_path / "work")
     hosts.tokens[address] = f"x-access-token:{TOKEN}"
     code = {"git": f"https://{address}", "ref": ref}
-    job = yard.start({**QUICK, "nodes": 1, "code": code, "command": train(3, 0.1)}, "private")
+    job = there.start({**QUICK, "nodes": 1, "code": code, "command": train(3, 0.1)}, "private")
     succeeded(job)
-    reads = [one for one in yard.aws.recorder.of(name="secretsmanager:GetSecretValue") if "Admission" in one.role]
+    reads = [one for one in there.aws.recorder.of(name="secretsmanager:GetSecretValue") if "Admission" in one.role]
     assert reads
-    assert [one.name for one in yard.aws.recorder.of() if "Admission" in one.role and one.error in DENIALS] == []
-    assert TOKEN not in stored(yard, keys.JobPrefix(job.name).description).decode()
-    assert not [line for lines in yard.aws.workers.logs().values() for line in lines if TOKEN in line]
+    assert [one.name for one in there.aws.recorder.of() if "Admission" in one.role and one.error in DENIALS] == []
+    assert TOKEN not in stored(there, keys.JobPrefix(job.name).description).decode()
+    assert not [line for lines in there.aws.workers.logs().values() for line in lines if TOKEN in line]

@@ -167,7 +167,7 @@ TOGETHER: dict[str, tuple[object, str]] = {
         "trainyard.regions names cn-north-1 of the partition aws-cn, and home is in aws; allowed: regions of one partition",
     ),
     "more images than fit": (
-        {"machine_images": {f"image-{n}": f"/{'p' * 84}" for n in range(8)}},
+        {"machine_images": {f"image-{n}": f"/{'p' * 86}" for n in range(8)}},
         "trainyard.machine_images and git_hosts take 840 characters; allowed: 827, because a function's variables have 4 KB",
     ),
     "a repository twice": ({"repositories": ["images", "images"]}, "trainyard.repositories names images twice"),
