@@ -166,7 +166,8 @@ def region_problems(
     if look.stored is None:
         theirs = f"; {TAGS_OF_CONTAINERS}" if image.account in _containers(env) else ""
         return [
-            f"{where} does not exist in {region} ({plain(str(image), 300)}); allowed: repository and tag of an image that stands there{theirs}"
+            f"{where} does not exist in {region} ({plain(str(image), 300)}); allowed: repository and tag of an image that stands there"
+            f"{theirs}"
         ]
     return []
 
