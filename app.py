@@ -84,7 +84,7 @@ def build(app: cdk.App, settings: Settings) -> None:
             Mountable(name=one.name, kind=Kind(one.kind), region=one.region, id=one.id, access_point=one.access_point)
             for one in settings.file_systems
         ],
-        git=GitHosts(rights=common.rights, secrets={host: name or "" for host, name in settings.git_hosts.items()}),
+        git=GitHosts(rights=common.rights, secrets=settings.git_hosts),
         data_buckets=settings.data_buckets,
         job_roles=settings.job_roles,
         master_port=settings.master_port,

@@ -314,6 +314,7 @@ class Workers:
             **dict(function.variables),
             **self._aws.credentials_for(function.role, session=function.name).variables(),
             **self._aws.environment(),
+            **self._aws.outside,
             "AWS_REGION": function.region,
             "AWS_DEFAULT_REGION": function.region,
             "AWS_EXECUTION_ENV": f"AWS_Lambda_{function.runtime}",

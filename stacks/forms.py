@@ -195,8 +195,8 @@ GitHost = Annotated[
 SecretName = Annotated[
     str,
     Form(
-        r"^[A-Za-z0-9/_+=.@-]+$",
-        "the name of a secret of the home region, of up to 60 characters, not its ARN",
+        r"^[A-Za-z0-9/_+=.@-]*$",
+        "the name of a secret of the home region, of up to 60 characters, not its ARN; empty for none",
         longest=60,
     ),
 ]

@@ -253,9 +253,9 @@ class Settings(Block):
     """Who outside the account may pull the deployment's images."""
     copy_accounts: tuple[Account, ...] = Field(default=(), max_length=20)
     """Other accounts whose private images may be copied in."""
-    git_hosts: dict[GitHost, SecretName | None] = Field(default={"github.com": None, "gitlab.com": None}, max_length=5)
-    """Host from which requests may take code, to the name of a secret of the home region with a token for it (`TOKEN` or `USER:TOKEN`), or
-    null for none. Whoever may start jobs may read what the token may read."""
+    git_hosts: dict[GitHost, SecretName] = Field(default={"github.com": "", "gitlab.com": ""}, max_length=5)
+    """Host from which requests may take code, to the name of a secret of the home region with a token for it (`TOKEN` or `USER:TOKEN`),
+    empty for none. Whoever may start jobs may read what the token may read."""
     master_port: int = Field(default=29500, ge=1024, le=65535)
     """Where rank 0 of a job listens for the others; the default is PyTorch's."""
     limits: LimitSettings = LimitSettings()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -14,6 +15,10 @@ from contract.health import HealthCheck
 from contract.images import ContainerImage, parsed, registry
 from refusals.wording import plain
 
+TAGS_OF_CONTAINERS = (
+    "tags of AWS's containers name at least version, device and Python, as in 2.9-gpu-py312, and an image of a public registry is copied "
+    "in (docs/images.md)"
+)
 COMMON = ""
 """The key of `base_accounts` for all regions that are not named there."""
 
@@ -73,6 +78,12 @@ def standing_in(image: ContainerImage, region: str, env: AdmissionEnvironment) -
     return replace(image, registry=registry(account, region, suffix_of(env))) if image.account == account else image
 
 
+def _copying(image: ContainerImage, env: AdmissionEnvironment) -> str:
+    """The input with which that machine copies the image in."""
+    given = {"copy": plain(str(image), 300), "repository": env.repositories[0], "tag": image.tag or "v1"}
+    return json.dumps(given)
+
+
 def _containers(env: AdmissionEnvironment) -> set[str]:
     return {account for account in env.base_accounts.values() if account}
 
@@ -90,8 +101,9 @@ def problems_of_name(request: JobRequest, env: AdmissionEnvironment) -> list[str
     account = account_of(env)
     if not image.account:
         return [
-            f"{where} is in a registry that nodes do not log in to; allowed: private ECR registries (the Build machine copies an "
-            "image from elsewhere into the deployment's own, docs/images.md)"
+            f"{where} is in a registry that nodes do not log in to; allowed: private ECR registries (the machine "
+            f"{names.build_machine(env.deployment)} copies an image from elsewhere into the deployment's own: "
+            f"{_copying(image, env)}, docs/images.md)"
         ]
     if image.account == account and image.repository not in {
         names.repository(env.deployment, one) for one in env.repositories
@@ -129,12 +141,19 @@ def problems(request: JobRequest, looks: Mapping[str, ImageLook], env: Admission
     return []
 
 
-def region_problems(request: JobRequest, region: str, look: ImageLook | None, *, field: str) -> list[str]:
+def region_problems(
+    request: JobRequest, region: str, look: ImageLook | None, env: AdmissionEnvironment, *, field: str
+) -> list[str]:
     """What stands against the region because of its registry; `field` is the request's field that names the region."""
-    if request.image is None or look is None:
+    if request.image is None or problems_of_name(request, env):
         return []
-    image = look.image
     where = f"image: {plain(request.image)}"
+    if look is None:
+        return [
+            f"{where} is one of AWS's Deep Learning Containers, of which no registry in {region} is known; allowed: regions of {field} "
+            f"that have one, or a copy in a repository of {env.deployment} (docs/images.md)"
+        ]
+    image = look.image
     if look.trouble:
         return [
             f"{where} cannot be looked at in {image.registry} ({plain(look.trouble, 200)}); allowed: an image that can be read there"
@@ -145,8 +164,10 @@ def region_problems(request: JobRequest, region: str, look: ImageLook | None, *,
             f"every region of {field} has"
         ]
     if look.stored is None:
+        theirs = f"; {TAGS_OF_CONTAINERS}" if image.account in _containers(env) else ""
         return [
             f"{where} does not exist in {region} ({plain(str(image), 300)}); allowed: repository and tag of an image that stands there"
+            f"{theirs}"
         ]
     return []
 

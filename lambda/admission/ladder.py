@@ -239,7 +239,7 @@ def region_problems(
         ]
     return [
         *volumes.problems(facts.volume_key, region, place.volume_key, field=where),
-        *containers.region_problems(request, region, facts.look, field=where),
+        *containers.region_problems(request, region, facts.look, env, field=where),
         *mounts.region_problems(request.mounts, region, place),
     ]
 

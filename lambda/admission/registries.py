@@ -19,6 +19,13 @@ from contract.images import ContainerImage
 AT_ONCE = 8
 
 
+class RegistryAway(Exception):
+    """A registry does not answer for now: Admit is tried again, and this is the last that a person reads once its patience is over."""
+
+    def __init__(self, image: ContainerImage, why: str) -> None:
+        super().__init__(f"image: {image} cannot be looked at, because the registry does not answer: {why}")
+
+
 def looked(images: Mapping[str, ContainerImage], *, auto: bool) -> dict[str, ImageLook]:
     """What each region's registry says. Where a tag names another image than in the first region that has one, the registry is asked for
     the first one's digest. An error that says nothing of the image is raised, unless a region of "auto" may be left out."""
@@ -49,9 +56,9 @@ def _look(image: ContainerImage, *, auto: bool) -> ImageLook:
         return ImageLook(image=image, trouble=str(problem))
     except ClientError as problem:
         if passes(problem) and not auto:
-            raise
+            raise RegistryAway(image, str(problem)) from problem
         return ImageLook(image=image, trouble=code_of(problem))
     except BotoCoreError as problem:
         if not auto:
-            raise
+            raise RegistryAway(image, str(problem)) from problem
         return ImageLook(image=image, trouble=type(problem).__name__)

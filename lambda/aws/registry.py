@@ -23,8 +23,6 @@ MANIFESTS = (
     "application/vnd.oci.image.manifest.v1+json",
     "application/vnd.oci.image.index.v1+json",
 )
-
-
 INDEXES = frozenset(MANIFESTS[1::2])
 """Manifests of several images, one a processor."""
 LINUX = "linux"
@@ -109,7 +107,7 @@ def stored(image: ContainerImage, config: Any = PATIENT) -> StoredImage | None:
         return StoredImage(digest=digest, platforms=(_platform(ecr, image, manifest),))
     platforms = [*_inner(ecr, image, manifest)]
     if not platforms:
-        raise Unreadable("it has nothing for Linux")
+        raise Unreadable("its index names no image for Linux that the registry has")
     return StoredImage(digest=digest, platforms=tuple(platforms))
 
 
@@ -149,7 +147,9 @@ def _manifest(ecr: Any, image: ContainerImage, digest: str, tag: str) -> tuple[s
         kind = str(one.get("imageManifestMediaType") or content.get("mediaType") or "")
     except (ValueError, AttributeError):
         raise Unreadable("its manifest is no JSON") from None
-    return str(one["imageId"]["imageDigest"]), kind, content
+    if not (digest := one["imageId"].get("imageDigest")):
+        raise Unreadable("the registry tells no digest for it")
+    return str(digest), kind, content
 
 
 def _platform(ecr: Any, image: ContainerImage, manifest: Mapping[str, Any]) -> Platform:
@@ -167,7 +167,7 @@ def _platform(ecr: Any, image: ContainerImage, manifest: Mapping[str, Any]) -> P
     try:
         said = json.loads(body)
         if (system := str(said.get("os") or LINUX)) != LINUX:
-            raise Unreadable(f"it is an image for {system}")
+            raise Unreadable(f"it is an image for {system}, and nodes run {LINUX}")
         runs = said.get("config") or {}
         return Platform(
             architecture=str(said["architecture"]),

@@ -40,10 +40,11 @@ def described(
     *,
     size: int = 0,
     name: str = "",
+    system: str = "linux",
 ) -> tuple[str, bytes]:
     """Returns the manifest and the configuration of an image of one layer; `name` makes an image differ from another."""
     runs = {"Entrypoint": list(entry_point) or None, "Cmd": list(command) or None, "Labels": {"name": name}}
-    config = json.dumps({"architecture": architecture, "os": "linux", "config": runs}).encode()
+    config = json.dumps({"architecture": architecture, "os": system, "config": runs}).encode()
     layer = {"digest": digest_of(name.encode()), "size": size}
     named = {"digest": digest_of(config), "size": len(config)}
     return json.dumps({"schemaVersion": 2, "mediaType": MANIFEST, "config": named, "layers": [layer]}), config

@@ -31,7 +31,7 @@ ACKNOWLEDGED = {
 
 
 class Layer(lambda_.LayerVersion):
-    """The pinned libraries of all functions (boto3, pydantic, Powertools): Lambda's own boto3 is months behind."""
+    """The pinned libraries of all functions (boto3, dulwich, pydantic, Powertools): Lambda's own boto3 is months behind."""
 
     def __init__(self, scope: Construct, name: str) -> None:
         super().__init__(
@@ -44,7 +44,7 @@ class Layer(lambda_.LayerVersion):
             ),
             compatible_runtimes=[RUNTIME],
             compatible_architectures=[lambda_.Architecture.X86_64],
-            description="Pinned boto3, pydantic and Powertools",
+            description="Pinned boto3, dulwich, pydantic and Powertools",
         )
 
 

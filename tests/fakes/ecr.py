@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from localaws.model import Refused
 from localaws.services.ecr_model import Ecr, Image, Wanted, described, digest_of
+
+INDEX = "application/vnd.oci.image.index.v1+json"
 
 
 class FakeEcr(Ecr):
@@ -33,5 +36,14 @@ class FakeEcr(Ecr):
         manifest, config = described(architecture, name=f"{name}:{tag}", **said)
         digest = digest_of(manifest.encode())
         self.manifests[digest], self.blobs[digest_of(config)] = manifest, config
+        self.repositories.setdefault((account, name), {})[tag] = digest
+        return digest
+
+    def push_index(self, account: str, name: str, tag: str, *images: tuple[str, str, str]) -> str:
+        """Keeps an index of images (system, architecture, digest) under a tag; returns its digest."""
+        many = [{"digest": one, "platform": {"os": system, "architecture": kind}} for system, kind, one in images]
+        index = json.dumps({"schemaVersion": 2, "mediaType": INDEX, "manifests": many})
+        digest = digest_of(index.encode())
+        self.manifests[digest] = index
         self.repositories.setdefault((account, name), {})[tag] = digest
         return digest

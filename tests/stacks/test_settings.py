@@ -104,6 +104,8 @@ WRONG: list[tuple[str, object, str]] = [
     *(("job_roles.corpus", arn, ROLE) for arn in NO_ROLES),
     ("job_roles", {f"role-{n}": CORPUS for n in range(21)}, "; allowed: at most 20 items"),
     ("job_roles", [CORPUS], "; allowed: "),
+    ("git_hosts", {f"git-{n}.com": "" for n in range(6)}, "; allowed: at most 5 items"),
+    ("git_hosts", ["github.com"], "; allowed: "),
     ("limits.max_nodes", 0, "; allowed: greater than or equal to 1"),
     ("limits.max_nodes", 1.5, "; allowed: a valid integer"),
     ("limits.max_hours", float("nan"), "; allowed: a finite number"),
@@ -166,9 +168,17 @@ TOGETHER: dict[str, tuple[object, str]] = {
         {"regions": [HOME, {"region": "cn-north-1"}]},
         "trainyard.regions names cn-north-1 of the partition aws-cn, and home is in aws; allowed: regions of one partition",
     ),
+    "a host with a port": (
+        {"git_hosts": {"github.com:443": ""}},
+        "trainyard.git_hosts.github.com:443 is not a key of this block; allowed: the name of a host that serves git over https",
+    ),
+    "a secret by its ARN": (
+        {"git_hosts": {"github.com": "arn:aws:secretsmanager:eu-central-1:111122223333:secret:a"}},
+        "; allowed: the name of a secret of the home region, of up to 60 characters, not its ARN; empty for none",
+    ),
     "more images than fit": (
-        {"machine_images": {f"image-{n}": f"/{'p' * 84}" for n in range(8)}},
-        "trainyard.machine_images and git_hosts take 840 characters; allowed: 827, because a function's variables have 4 KB",
+        {"machine_images": {f"image-{n}": f"/{'p' * 86}" for n in range(8)}},
+        "trainyard.machine_images and git_hosts take 852 characters; allowed: 827, because a function's variables have 4 KB",
     ),
     "a repository twice": ({"repositories": ["images", "images"]}, "trainyard.repositories names images twice"),
     "the cache for a repository": (

@@ -103,6 +103,9 @@ class Account(Aws):
         here.push(ours, name, "shell", command=["python", "/app/train.py"])
         here.push(ours, name, "graviton", architecture="arm64", command=["python"])
         here.push(ours, name, "large", entry_point=["python"], size=20 * GIB)
+        arm = here.push(ours, name, "arm", architecture="arm64", command=["python"])
+        here.push_index(ours, name, "arms", ("linux", "arm64", arm))
+        here.push_index(ours, name, "windows", ("windows", "amd64", here.push(ours, name, "pane", system="windows")))
         bare = json.dumps({"schemaVersion": 2})
         here.manifests[digest_of(bare.encode())] = bare
         here.repositories[ours, name]["bare"] = digest_of(bare.encode())

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from admission.containers import ImageLook, agreed
+from admission.registries import RegistryAway
 from aws.facts import Platform, StoredImage
 from contract import names
 from contract.containers import UNPACKED, Container
@@ -19,6 +20,7 @@ from contract.images import ContainerImage
 from contract.jobs import Job
 from localaws.services.ecr_model import digest_of
 from tests.builders import ADMISSION, PLACE
+from tests.fakes.faults import Kind
 from tests.fakes.yard import ABROAD
 from tests.functions.admission.account import (
     ADMITTING,
@@ -210,12 +212,7 @@ def test_an_index_that_does_not_say_for_what_its_images_are_is_read_as_docker_re
 @pytest.mark.parametrize("system", ["windows", "unknown"])
 def test_an_index_without_an_image_for_linux_is_refused(there: Account, system: str) -> None:
     indexed(there, [{"digest": pushed(there, "amd64"), "platform": {"os": system, "architecture": "amd64"}}])
-    assert "it has nothing for Linux" in refused({**ALONE, "image": "images:both"})
-
-
-def test_an_index_whose_images_are_gone_is_refused(there: Account) -> None:
-    indexed(there, [{"digest": f"sha256:{'0' * 64}", "platform": {"os": "linux", "architecture": "amd64"}}])
-    assert "it has nothing for Linux" in refused({**ALONE, "image": "images:both"})
+    assert "its index names no image for Linux that the registry has" in refused({**ALONE, "image": "images:both"})
 
 
 def test_an_image_for_windows_is_refused(there: Account) -> None:
@@ -244,6 +241,75 @@ def test_a_wrong_field_beside_it_does_not_keep_the_image_from_being_looked_up(th
 def test_an_image_that_may_not_be_pulled_is_not_even_asked_for(there: Account) -> None:
     refused({**ALONE, "image": f"{registry('999999999999')}/images:v1"})
     assert there.regions("ecr") == set()
+
+
+@pytest.mark.parametrize(
+    "inner", [(), (("linux", "amd64", f"sha256:{'0' * 64}"),), (("unknown", "unknown", "sha256:1"),)]
+)
+def test_an_index_without_an_image_that_the_registry_has_is_refused(
+    there: Account, inner: tuple[tuple[str, str, str], ...]
+) -> None:
+    there.ecr[HOME].push_index(PLACE_ACCOUNT, NAME, "hollow", *inner)
+    assert "its index names no image for Linux that the registry has" in refused({**ALONE, "image": "images:hollow"})
+    assert there.changes == []
+
+
+def test_an_image_whose_digest_nobody_tells_is_refused(there: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = there.ecr[HOME].answer
+
+    def answer(operation: str, params: Any) -> dict[str, Any]:
+        told = honest(operation, params)
+        return {**told, "images": [{**one, "imageId": {}} for one in told.get("images", [])]}
+
+    monkeypatch.setattr(there.ecr[HOME], "answer", answer)
+    said = refused(ALONE)
+    assert f"images:v1 cannot be looked at in {registry(PLACE_ACCOUNT)} (the registry tells no digest for it)" in said
+    assert there.changes == []
+
+
+@pytest.mark.parametrize("kind", [Kind.THROTTLED, Kind.ERROR, Kind.UNREACHABLE])
+def test_a_registry_that_is_away_is_no_refusal_and_is_told_with_the_image_and_its_region(
+    there: Account, kind: Kind
+) -> None:
+    there.faults.add(kind, "ecr:BatchGetImage", times=100)
+    with pytest.raises(RegistryAway) as problem:
+        start(ALONE)
+    assert str(problem.value).startswith(f"image: {registry(PLACE_ACCOUNT)}/{NAME}:v1 cannot be looked at")
+    assert there.changes == []
+    there.faults.waiting.clear()
+    assert start(ALONE)["job"] == "job-1"
+
+
+def test_any_region_leaves_out_the_one_whose_registry_is_away(there: Account) -> None:
+    there.faults.add(Kind.THROTTLED, "ecr:BatchGetImage", times=100, region=AWAY)
+    told = start({**ALONE, "regions": "auto"})
+    assert [rung.region for rung in job(there).ladder if rung.region == AWAY] == []
+    assert any(line.startswith(f"{AWAY}: image: images:v1 cannot be looked at") for line in told["left_out"])
+
+
+def test_a_registry_that_lets_nobody_look_is_a_refusal_that_names_it(there: Account) -> None:
+    there.faults.add(Kind.DENIED, "ecr:BatchGetImage")
+    assert f"images:v1 cannot be looked at in {registry(PLACE_ACCOUNT)} (AccessDenied" in refused(ALONE)
+
+
+WITHOUT = replace(ADMITTING, regions=(HOME, AWAY), base_accounts={"": CONTAINERS, AWAY: ""})
+"""A deployment that trains in a region of which no registry of AWS's containers is known."""
+
+
+def test_a_container_of_awss_where_no_registry_of_them_is_known_is_refused_with_the_region() -> None:
+    request = {**LEAST, "image": ":".join(CONTAINER), "regions": [HOME, AWAY]}
+    with account(WITHOUT) as there:
+        assert f"of which no registry in {AWAY} is known" in refused(request)
+        assert f"of which no registry in {AWAY} is known" in refused(
+            {**LEAST, "image": ":".join(CONTAINER), "region": AWAY}
+        )
+        assert there.changes == []
+
+
+def test_any_region_leaves_out_the_one_without_a_registry_of_awss_containers() -> None:
+    with account(WITHOUT) as there:
+        start({**LEAST, "image": ":".join(CONTAINER), "regions": "auto"})
+        assert {rung.region for rung in job(there).ladder} == {HOME} == container(there).repositories.keys()
 
 
 LOOK = ImageLook(

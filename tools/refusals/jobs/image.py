@@ -11,6 +11,11 @@ CONTAINERS = "763104351884.dkr.ecr.eu-central-1.amazonaws.com"
 PARTNER = "777788889999.dkr.ecr.eu-central-1.amazonaws.com"
 MAY_BE = "repository and tag of an image, as in images:digits-1, or its whole address in a private ECR registry"
 THERE = "repository and tag of an image that stands there"
+TAGS = (
+    "tags of AWS's containers name at least version, device and Python, as in 2.9-gpu-py312, and an image of a public registry is copied "
+    "in (docs/images.md)"
+)
+ABSENT = f"sha256:{'0' * 64}"
 IN_IMAGE = ("code", "command")
 """Fields that a request with an image does not need."""
 
@@ -38,13 +43,37 @@ IMAGE = Section(
         (
             "a name that is neither a repository nor a container of AWS's",
             "nothing:v1",
-            f"nothing:v1 does not exist in eu-central-1 ({CONTAINERS}/nothing:v1); allowed: {THERE}",
+            f"nothing:v1 does not exist in eu-central-1 ({CONTAINERS}/nothing:v1); allowed: {THERE}; {TAGS}",
+        ),
+        (
+            "a container of AWS's without its Python",
+            "pytorch-training:2.11-gpu",
+            f"pytorch-training:2.11-gpu does not exist in eu-central-1 ({CONTAINERS}/pytorch-training:2.11-gpu); allowed: {THERE}; {TAGS}",
+        ),
+        (
+            "a digest that does not exist",
+            f"images@{ABSENT}",
+            f"images@{ABSENT} does not exist in eu-central-1 ({REGISTRY}/yard/images@{ABSENT}); allowed: {THERE}",
+        ),
+        (
+            "a digest with a capital letter",
+            f"images@{ABSENT[:-1]}A",
+            f"images@{ABSENT[:-1]}A has a tag or a digest that is none",
+        ),
+        ("a digest of another kind", "images@md5:0", "images@md5:0 has a tag or a digest that is none"),
+        (
+            "one of Docker Hub by its whole address",
+            "docker.io/library/python:3.12",
+            "docker.io/library/python:3.12 is in a registry that nodes do not log in to; allowed: private ECR registries (the machine "
+            'yard-build copies an image from elsewhere into the deployment\'s own: {"copy": "docker.io/library/python:3.12", "repository": '
+            '"images", "tag": "3.12"}, docs/images.md)',
         ),
         (
             "one of a public registry",
             "public.ecr.aws/docker/library/python:3.12",
             "public.ecr.aws/docker/library/python:3.12 is in a registry that nodes do not log in to; allowed: private ECR registries "
-            "(the Build machine copies an image from elsewhere into the deployment's own, docs/images.md)",
+            "(the machine yard-build copies an image from elsewhere into the deployment's own: "
+            '{"copy": "public.ecr.aws/docker/library/python:3.12", "repository": "images", "tag": "3.12"}, docs/images.md)',
         ),
         (
             "one of the account that is not the deployment's",
@@ -67,6 +96,23 @@ IMAGE = Section(
             "images:bare",
             f"images:bare cannot be looked at in {REGISTRY} (its manifest names no configuration and no layers); allowed: an image "
             "that can be read there",
+        ),
+        (
+            "one whose index has none for Linux",
+            "images:windows",
+            f"images:windows cannot be looked at in {REGISTRY} (its index names no image for Linux that the registry has); allowed: an "
+            "image that can be read there",
+        ),
+        (
+            "one for another system",
+            "images:pane",
+            f"images:pane cannot be looked at in {REGISTRY} (it is an image for windows, and nodes run linux); allowed: an image that can "
+            "be read there",
+        ),
+        (
+            "an index without the type's processors",
+            "images:arms",
+            "images:arms is for arm64, and g5.xlarge has x86_64; allowed: an image for the processors of the type",
         ),
         (
             "one for other processors",

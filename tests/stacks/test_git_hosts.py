@@ -1,0 +1,49 @@
+"""Who reads the tokens with which code is fetched: Admit alone, those of the settings alone."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from contract.environments import AdmissionEnvironment
+from tests.stacks.synth import every, rights
+from tools.synthesis import Synthesised, synthesise
+
+HOSTS = {"github.com": "github-token", "gitlab.com": "", "git.example.com": "github-token"}
+
+
+@pytest.fixture(scope="module")
+def hosted(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
+    return synthesise(tmp_path_factory.mktemp("hosted"), git_hosts=HOSTS)
+
+
+def readers(deployment: Synthesised) -> dict[str, list[str]]:
+    """By the name of the statement: what may read the value of a secret, but of a job's own."""
+    found = [one for stack, template in deployment.stacks.items() for one in rights(template, stack=stack)]
+    return {
+        one.name: [*map(str, one.resources)]
+        for one in found
+        if "secretsmanager:GetSecretValue" in one.actions and one.name != "ReadSecrets"
+    }
+
+
+def test_admit_reads_each_secret_of_the_settings_once_and_no_other(hosted: Synthesised) -> None:
+    (resources,) = readers(hosted).values()
+    (resource,) = resources
+    assert resource.endswith(":secretsmanager:eu-central-1:111122223333:secret:github-token-??????")
+
+
+def test_nobody_reads_a_secret_where_no_host_has_one(deployment: Synthesised) -> None:
+    assert readers(deployment) == {}
+
+
+def test_admit_knows_the_hosts_and_the_names_of_their_secrets(hosted: Synthesised) -> None:
+    wanted = f"TRAINYARD_{'git_hosts'.upper()}"
+    assert "git_hosts" in AdmissionEnvironment.__dataclass_fields__
+    told = [
+        json.loads(one["Environment"]["Variables"][wanted])
+        for _, one in every(hosted, "AWS::Lambda::Function")
+        if wanted in one["Environment"]["Variables"]
+    ]
+    assert told == [HOSTS]
