@@ -203,5 +203,5 @@ def test_a_name_stands_for_one_file_system() -> None:
 
 def test_a_deployment_takes_no_more_than_its_parameter_and_its_job_role_hold() -> None:
     many = [{**IMAGES, "name": f"images-{n}"} for n in range(MOST_OF_A_DEPLOYMENT + 1)]
-    with pytest.raises(BadSettings, match="file_systems is .*; allowed: at most 10 items"):
+    with pytest.raises(BadSettings, match=r"file_systems is .*; allowed: at most 10 items"):
         Settings.parse(CONTEXT[BLOCK] | {"file_systems": many})
