@@ -80,7 +80,7 @@ class FileSystems:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mount:
+class JobMount:
     """A file system in the folders of every node of a job."""
 
     file_system: FileSystem

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from contract.containers import FOLDERS
-from contract.mounts import MOST, NAME_PATTERN, FileSystem, Kind, Mount
+from contract.mounts import MOST, NAME_PATTERN, FileSystem, JobMount, Kind
 from refusals.wording import plain
 
 FROM = f"^({'|'.join(Kind)}):{NAME_PATTERN.pattern}$"
@@ -104,17 +104,17 @@ def region_problems(mounts: Iterable[MountField], region: str, file_systems: Ite
     ]
 
 
-def chosen(mounts: Iterable[MountField], offered: Mapping[str, Iterable[FileSystem]]) -> tuple[Mount, ...]:
+def chosen(mounts: Iterable[MountField], offered: Mapping[str, Iterable[FileSystem]]) -> tuple[JobMount, ...]:
     """The job's mounts, without those of which no region has the file system. `offered`: by region; a name stands for one file system of
     one region."""
     found = {one.address: (region, one) for region, file_systems in offered.items() for one in file_systems}
     return tuple(
-        Mount(file_system=found[one.source][1], region=found[one.source][0], at=one.at, read_only=one.read_only)
+        JobMount(file_system=found[one.source][1], region=found[one.source][0], at=one.at, read_only=one.read_only)
         for one in mounts
         if one.source in found
     )
 
 
-def told(mounts: Iterable[Mount]) -> list[str]:
+def told(mounts: Iterable[JobMount]) -> list[str]:
     """The mounts for people."""
     return [f"{one.file_system.address} at {one.at}, {'read only' if one.read_only else 'to write'}" for one in mounts]

@@ -10,7 +10,7 @@ import pytest
 
 from contract import mounts, sessions
 from contract.codec import decode, encode
-from contract.mounts import Kind, Mount
+from contract.mounts import JobMount, Kind
 from tests.builders import FILE_SYSTEMS, JOB, MOUNTED
 
 ACCOUNT = "123456789012"
@@ -18,7 +18,7 @@ HOME = f"arn:aws:elasticfilesystem:eu-central-1:{ACCOUNT}:file-system/fs-0123456
 IMAGES = f"arn:aws:s3files:eu-central-1:{ACCOUNT}:file-system/fs-0123456789abcdef2"
 
 
-def statements(*mounted: Mount) -> list[dict[str, Any]]:
+def statements(*mounted: JobMount) -> list[dict[str, Any]]:
     """What a session's own policy says beside what it leaves to the role."""
     found: list[dict[str, Any]] = json.loads(sessions.policy([], [], mounted, account=ACCOUNT))["Statement"]
     return found[1:]

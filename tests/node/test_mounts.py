@@ -18,7 +18,7 @@ from agent.mounts.mounting import CREDENTIALS, Mounts
 from agent.mounts.options import MEANING, PROFILE, command, helper
 from agent.programs import Said
 from contract.jobs import Job
-from contract.mounts import Kind, Mount
+from contract.mounts import JobMount, Kind
 from tests.builders import JOB, MOUNTED
 from tests.node.containers import CONTAINER
 from tests.node.world import KEYS, Site
@@ -40,7 +40,7 @@ class Machine:
         for kind in helpers:
             (self.programs / helper(kind)).touch(mode=0o755)
 
-    def mounts(self, *mounted: Mount, job: Job = JOB, keys: Callable[[], Any] = lambda: KEYS) -> Mounts:
+    def mounts(self, *mounted: JobMount, job: Job = JOB, keys: Callable[[], Any] = lambda: KEYS) -> Mounts:
         return Mounts(
             replace(job, mounted=mounted),
             root=self.root,
@@ -100,7 +100,7 @@ def test_s3_files_are_read_through_the_file_system_because_the_job_has_no_right_
 
 
 @pytest.mark.parametrize("mount", MOUNTED)
-def test_every_option_has_a_meaning_in_the_docs_and_nothing_is_ever_run_with_anothers_rights(mount: Mount) -> None:
+def test_every_option_has_a_meaning_in_the_docs_and_nothing_is_ever_run_with_anothers_rights(mount: JobMount) -> None:
     for read_only in (True, False):
         options = command(replace(mount, read_only=read_only), Path("/x"), "aws")[4].split(",")
         assert {one.partition("=")[0] for one in options} <= MEANING.keys()
@@ -208,7 +208,7 @@ def test_expired_keys_are_waited_for_by_whoever_began(machine: Machine) -> None:
 
 @pytest.mark.parametrize("mount", MOUNTED)
 def test_a_machine_without_the_client_says_what_brings_it_before_anything_is_tried(
-    tmp_path: Path, mount: Mount
+    tmp_path: Path, mount: JobMount
 ) -> None:
     machine = Machine(tmp_path, helpers=())
     with pytest.raises(
