@@ -108,6 +108,18 @@ def test_every_option_has_a_meaning_in_the_docs_and_nothing_is_ever_run_with_ano
         assert ("ro" in options) is read_only
 
 
+def test_the_page_has_the_ports_the_rights_and_every_option_as_the_code_has_them() -> None:
+    page = (Path(__file__).parents[2] / "docs/mounts.md").read_text()
+    assert [f"| `{name}` | {meaning} |" in page for name, meaning in MEANING.items()] == [True] * len(MEANING)
+    rows = {line.split("|")[1].strip(" `"): line for line in page.splitlines() if line.startswith("| `")}
+    for kind in Kind:
+        ports = ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in kind.ports)
+        assert f"| {ports}{', in both directions' if kind.calls_back else ''} |" in rows[kind.value]
+        assert all(f"`{action}`" in rows[kind.value] for action in kind.actions(read_only=False))
+        assert f"`{kind.type}`" in rows[kind.value]
+        assert helper(kind) in page
+
+
 # Where
 
 
