@@ -11,7 +11,7 @@ from contract.errors import BudgetExceeded, DeadlineReached
 from contract.events import Event
 from contract.fabric import PLAIN, Interface, InterfaceType
 from contract.health import NETWORK_SHARE, HealthCheck
-from contract.mounts import Mount
+from contract.mounts import JobMount
 from contract.places import Place
 from contract.timing import Timing
 from contract.volumes import LEAST_IOPS, LEAST_THROUGHPUT
@@ -227,7 +227,7 @@ class Job:
     """The least part of that which the check wants of an all-reduce."""
     container: Container | None = None
     """None where the training runs on the machine's own image."""
-    mounted: tuple[Mount, ...] = ()
+    mounted: tuple[JobMount, ...] = ()
     """File systems that every node has."""
     left_out: tuple[str, ...] = ()
     """What the ladder lacks although the request allows it: regions with the reason, and how many dearer places."""

@@ -10,8 +10,8 @@ NAME_PATTERN = re.compile(r"[a-z](-?[a-z0-9]){1,19}")
 """The form of the names in the setting `file_systems`, 20 characters at most."""
 MOST = 4
 """Mounts of a job: a network interface has five security groups, and one of them is the job's own."""
-MOST_OF_A_REGION = 5
-"""File systems of a region: they stand in the parameter that describes it, which holds 4 KB."""
+MOST_OF_A_DEPLOYMENT = 10
+"""File systems of the settings: a parameter of their region holds 4 KB, and the job role has a statement for each."""
 
 
 class Kind(str, Enum):
@@ -73,7 +73,14 @@ class FileSystem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mount:
+class FileSystems:
+    """What jobs of a region may mount. JSON in the SSM parameter `names.file_systems_parameter`; a region without any has none."""
+
+    file_systems: tuple[FileSystem, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobMount:
     """A file system in the folders of every node of a job."""
 
     file_system: FileSystem

@@ -56,6 +56,11 @@ def region_parameter(deployment: str, region: str) -> str:
     return f"/trainyard/{deployment}/regions/{region}"
 
 
+def file_systems_parameter(deployment: str, region: str) -> str:
+    """The SSM parameter in which a Region stack names the file systems that jobs may mount (contract.mounts.FileSystems as JSON)."""
+    return f"{region_parameter(deployment, region)}/file-systems"
+
+
 def region_stack(deployment: str, region: str) -> str:
     """The CloudFormation stack of a region, in that region."""
     return f"{deployment}-region-{region}"

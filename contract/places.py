@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from contract.mounts import FileSystem
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Zone:
@@ -35,8 +33,6 @@ class Place:
     volume_key: str = ""
     """ARN of the key of this region under which nodes' disks are encrypted; empty for the account's own choice."""
     zones: tuple[Zone, ...] = ()
-    file_systems: tuple[FileSystem, ...] = ()
-    """What jobs here may mount."""
     security_group: str = ""
     """The first of `security_groups`, which versions before had for all nodes: they wrote no other, and read no other during a deploy."""
 

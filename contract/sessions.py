@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from contract import mounts
-from contract.mounts import Mount
+from contract.mounts import JobMount
 
 TAG = "job"
 """Session tag that names the job. The job role's policy lets a session touch what has this name in its key, and nothing else; policies of
@@ -68,7 +68,7 @@ class AttemptSessions:
 def policy(
     secrets: Iterable[str],
     repositories: Iterable[str] = (),
-    mounted: Iterable[Mount] = (),
+    mounted: Iterable[JobMount] = (),
     *,
     partition: str = "aws",
     account: str = "",
@@ -96,7 +96,7 @@ def policy(
     return json.dumps({"Version": "2012-10-17", "Statement": statements}, separators=(",", ":"))
 
 
-def _mounting(mounted: Iterable[Mount], partition: str, account: str) -> list[dict[str, object]]:
+def _mounting(mounted: Iterable[JobMount], partition: str, account: str) -> list[dict[str, object]]:
     """A statement for all file systems of which a session needs the same rights. One that the job also mounts to write may be written."""
     wanted = dict[tuple[str, ...], set[str]]()
     for one in mounted:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import Annotated, Literal
 
-from contract.mounts import MOST_OF_A_REGION, NAME_PATTERN, FileSystem, Kind
+from contract.mounts import NAME_PATTERN, FileSystem, Kind
 from stacks.blocks import Block
 from stacks.forms import Form, Region
 
@@ -64,14 +64,9 @@ def problems(file_systems: Sequence[FileSystemSettings], training: Collection[st
     for name, count in Counter(one.name for one in file_systems).items():
         if count > 1:
             yield f"file_systems names {name} twice"
-    for region, count in Counter(one.region for one in file_systems).items():
+    for region in dict.fromkeys(one.region for one in file_systems):
         if region not in training:
             yield f"file_systems: {region} is not a training region; allowed: {', '.join(training)} (regions with a cidr)"
-        if count > MOST_OF_A_REGION:
-            yield (
-                f"file_systems has {count} in {region}; allowed: {MOST_OF_A_REGION} at most, which fit into the parameter that "
-                "describes the region"
-            )
     for one in file_systems:
         lustre = one.kind == Kind.FSX.value
         if lustre and not one.mount_name:

@@ -6,6 +6,7 @@ It uses nothing from home: role, user data and tags come with each launch.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +17,7 @@ from constructs import Construct
 
 from contract import keys, names
 from contract.codec import encode
-from contract.mounts import FileSystem, Kind
+from contract.mounts import FileSystem, FileSystems, Kind
 from contract.places import Place, Zone
 from stacks.file_system_settings import FileSystemSettings
 from stacks.parts.access_logs import AccessLogs
@@ -132,6 +133,8 @@ class RegionStack(cdk.Stack):
             interface_endpoints=training.settings.interface_endpoints,
             security_groups=training.settings.security_groups_per_region,
         )
+        if training.file_systems:
+            self._offer(network, deployment, place.region, training.file_systems)
         template = LaunchTemplate(self, "Nodes", deployment=deployment)
         return replace(
             place,
@@ -146,7 +149,19 @@ class RegionStack(cdk.Stack):
                 )
                 for index, subnet in enumerate(network.node_subnets, start=1)
             ),
-            file_systems=tuple(self._reached(network, one) for one in training.file_systems),
+        )
+
+    def _offer(
+        self, network: Network, deployment: str, region: str, file_systems: Sequence[FileSystemSettings]
+    ) -> None:
+        """Tells Admit of the file systems. Not in the region's own parameter, which is full at its largest."""
+        offered = FileSystems(file_systems=tuple(self._reached(network, one) for one in file_systems))
+        ssm.StringParameter(
+            self,
+            "FileSystems",
+            parameter_name=names.file_systems_parameter(deployment, region),
+            string_value=self.to_json_string(json.loads(encode(offered))),
+            description="What jobs of this region may mount (contract.mounts.FileSystems)",
         )
 
     def _reached(self, network: Network, one: FileSystemSettings) -> FileSystem:
@@ -191,6 +206,6 @@ class RegionStack(cdk.Stack):
 
 
 def _described(place: Place) -> dict[str, Any]:
-    """Leaves out what there is not: the templates of a deployment without customer keys say nothing of keys."""
+    """Leaves out a key that there is not: the templates of a deployment without customer keys say nothing of keys."""
     described: dict[str, Any] = json.loads(encode(place))
-    return {name: value for name, value in described.items() if value or name not in ("volume_key", "file_systems")}
+    return described if place.volume_key else {name: value for name, value in described.items() if name != "volume_key"}

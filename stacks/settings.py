@@ -15,6 +15,7 @@ from contract.environments import GridDefaults, GridLimits
 from contract.health import NETWORK_SHARE
 from contract.images import CHILD_BASE
 from contract.limits import Limits
+from contract.mounts import MOST_OF_A_DEPLOYMENT
 from contract.names import BUILD_CACHE, PLATFORM, PLATFORM_CACHE, job_role
 from contract.timing import Timing
 from contract.volumes import IOPS_PER_MIB, LEAST_IOPS, LEAST_THROUGHPUT, MOST_IOPS, MOST_THROUGHPUT, most_throughput
@@ -242,7 +243,7 @@ class Settings(Block):
     """Whose images nodes may start from, beside AWS's and the account's own: other accounts, or `aws-marketplace`."""
     data_buckets: tuple[Bucket, ...] = ()
     """Buckets that jobs may read, beside the deployment's own."""
-    file_systems: tuple[FileSystemSettings, ...] = Field(default=(), max_length=10)
+    file_systems: tuple[FileSystemSettings, ...] = Field(default=(), max_length=MOST_OF_A_DEPLOYMENT)
     """What jobs may mount (docs/mounts.md)."""
     job_roles: dict[JobRoleName, RoleArn] = Field(default={}, max_length=20)
     """Name to the ARN of a role, of any account, whose rights a training gets that names it as `job_role` (docs/job-roles.md). Whoever

@@ -7,7 +7,7 @@ from contract.environments import AdmissionEnvironment, GridLimits
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
 from contract.jobs import Ami, Code, Job, Market, Rung
 from contract.limits import Limits
-from contract.mounts import FileSystem, Kind
+from contract.mounts import FileSystem, JobMount, Kind
 from contract.places import Place, Zone
 from contract.timing import Timing
 
@@ -45,6 +45,10 @@ FILE_SYSTEMS = (
     FileSystem(name="images", kind=Kind.S3FILES, id="fs-0123456789abcdef2", clients="sg-images"),
 )
 """What jobs of a region may mount."""
+MOUNTED = tuple(
+    JobMount(file_system=one, region=PLACE.region, at=f"/{one.name}", read_only=True) for one in FILE_SYSTEMS
+)
+"""All of them, as a job has them."""
 
 
 def rung(

@@ -6,9 +6,12 @@ import os
 import tempfile
 from pathlib import Path
 
+from tools.file_systems import EVERY
 from tools.synthesis import ROOT, masked, synthesise
 
 FOLDER = ROOT / "tests" / "stacks" / "snapshots"
+FILE_SYSTEMS = "file-systems"
+"""Below it: what a region becomes that has one file system of each kind."""
 
 
 def main() -> None:
@@ -20,6 +23,10 @@ def main() -> None:
         synthesise(Path(folder))
         for template in Path(folder).glob("*.template.json"):
             (FOLDER / template.name.replace(".template", "")).write_text(masked(template.read_text()) + "\n")
+    with tempfile.TemporaryDirectory() as folder:
+        (FOLDER / FILE_SYSTEMS).mkdir(exist_ok=True)
+        region = synthesise(Path(folder), file_systems=list(EVERY)).text("region-eu-central-1")
+        (FOLDER / FILE_SYSTEMS / "trainyard-region-eu-central-1.json").write_text(masked(region) + "\n")
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from contract.aws_errors import code_of
 from contract.codec import decode
 from contract.environments import AdmissionEnvironment
 from contract.jobs import Ami, Market
+from contract.mounts import FileSystems
 from contract.places import Place
 
 AT_ONCE = 8
@@ -72,6 +73,7 @@ def _region(region: str, request: JobRequest, asked: RequestQuestions, env: Admi
     config = BRISK if asked.auto else PATIENT
     ec2 = Ec2(region, config)
     described = parameter(names.region_parameter(env.deployment, region), region)
+    offered = parameter(names.file_systems_parameter(env.deployment, region), region) if request.mounts else None
     accelerated = ec2.accelerated() if asked.accelerators else []
     types = ec2.types(asked.instance_types) if asked.instance_types else {}
     types |= {kind.name: kind for kind in accelerators.matching(request, accelerated, env.limits)}
@@ -83,6 +85,7 @@ def _region(region: str, request: JobRequest, asked: RequestQuestions, env: Admi
         images=_images(request, types.values(), ec2, env),
         reservations=tuple(reservations.found(region, asked.reservation, config)) if asked.reservation else (),
         volume_key=ec2.default_volume_key(),
+        file_systems=decode(FileSystems, offered).file_systems if offered else (),
         on_demand=_on_demand(region, types) if asked.markets else {},
         volumes=prices.volume_prices(region) if asked.markets else None,
         spot=(ec2.spot_prices(types) or {}) if types and Market.SPOT in asked.markets else {},

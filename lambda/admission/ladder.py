@@ -17,6 +17,7 @@ from aws.times import utc
 from contract import names
 from contract.environments import AdmissionEnvironment
 from contract.jobs import Ami, Market, Rung
+from contract.mounts import FileSystem
 from contract.places import Place
 from refusals.wording import plain
 
@@ -50,6 +51,8 @@ class RegionFacts:
     """USD an hour by type and zone; without those that are not known."""
     look: ImageLook | None = None
     """What its registry says of the request's image; None where there is none to ask for."""
+    file_systems: tuple[FileSystem, ...] = ()
+    """What its jobs may mount; empty for a request that mounts nothing."""
     silent: str = ""
     """Why the region could not be asked; then nothing else is known."""
 
@@ -240,7 +243,7 @@ def region_problems(
     return [
         *volumes.problems(facts.volume_key, region, place.volume_key, field=where),
         *containers.region_problems(request, region, facts.look, env, field=where),
-        *mounts.region_problems(request.mounts, region, place),
+        *mounts.region_problems(request.mounts, region, facts.file_systems),
     ]
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from contract.containers import FOLDERS
-from contract.mounts import MOST, NAME_PATTERN, FileSystem, Kind, Mount
-from contract.places import Place
+from contract.mounts import MOST, NAME_PATTERN, FileSystem, JobMount, Kind
 from refusals.wording import plain
 
 FROM = f"^({'|'.join(Kind)}):{NAME_PATTERN.pattern}$"
@@ -94,9 +93,9 @@ def problems(mounts: Iterable[MountField]) -> list[str]:
     return found
 
 
-def region_problems(mounts: Iterable[MountField], region: str, place: Place) -> list[str]:
+def region_problems(mounts: Iterable[MountField], region: str, file_systems: Iterable[FileSystem]) -> list[str]:
     """What stands against the region because it lacks a file system."""
-    there = {one.address for one in place.file_systems}
+    there = {one.address for one in file_systems}
     listed = ", ".join(sorted(there)) or "none there"
     return [
         f"mounts.{number}.from: {one.source} is no file system in {region}; allowed: {listed} (file_systems in cdk.json)"
@@ -105,18 +104,17 @@ def region_problems(mounts: Iterable[MountField], region: str, place: Place) -> 
     ]
 
 
-def chosen(mounts: Iterable[MountField], places: Iterable[Place]) -> tuple[Mount, ...]:
-    """The job's mounts, whose nodes run in these places; without those of which no place has the file system."""
-    found = dict[str, tuple[str, FileSystem]]()
-    for place in places:
-        found |= {one.address: (place.region, one) for one in place.file_systems}
+def chosen(mounts: Iterable[MountField], offered: Mapping[str, Iterable[FileSystem]]) -> tuple[JobMount, ...]:
+    """The job's mounts, without those of which no region has the file system. `offered`: by region; a name stands for one file system of
+    one region."""
+    found = {one.address: (region, one) for region, file_systems in offered.items() for one in file_systems}
     return tuple(
-        Mount(file_system=found[one.source][1], region=found[one.source][0], at=one.at, read_only=one.read_only)
+        JobMount(file_system=found[one.source][1], region=found[one.source][0], at=one.at, read_only=one.read_only)
         for one in mounts
         if one.source in found
     )
 
 
-def told(mounts: Iterable[Mount]) -> list[str]:
+def told(mounts: Iterable[JobMount]) -> list[str]:
     """The mounts for people."""
     return [f"{one.file_system.address} at {one.at}, {'read only' if one.read_only else 'to write'}" for one in mounts]

@@ -33,6 +33,7 @@ from contract import names, sessions
 from contract.environments import AdmissionEnvironment
 from contract.images import ContainerImage
 from contract.jobs import Job, Market, RetryPlan
+from contract.mounts import FileSystem
 from contract.places import Place
 from refusals.archive import Listing
 from refusals.script import archive_problems
@@ -203,7 +204,7 @@ def admit(
         resume=resume.chosen(facts.source),
         leave_on_rebalance=env.limits.leave_on_rebalance,
         notify=tuple(request.notify),
-        mounted=mounts.chosen(request.mounts, _known(facts)),
+        mounted=mounts.chosen(request.mounts, _offered_files(facts)),
         left_out=made.left_out,
         container=containers.chosen(request, looks, {rung.region for rung in made.rungs}),
         **_runs(request, execution.name, facts),
@@ -260,10 +261,13 @@ def _offered(facts: RequestFacts) -> set[str]:
 
 
 def _places(made: Ladder, facts: RequestFacts) -> dict[str, Place]:
-    """Where the nodes may run: no other region has to answer for the job to end. What a job mounts stands in the job."""
+    """Where the nodes may run: no other region has to answer for the job to end."""
     used = dict.fromkeys(rung.region for rung in made.rungs)
-    places = {region: facts.regions[region].place for region in used}
-    return {region: replace(place, file_systems=()) for region, place in places.items() if place is not None}
+    return {region: place for region in used if (place := facts.regions[region].place) is not None}
+
+
+def _offered_files(facts: RequestFacts) -> dict[str, tuple[FileSystem, ...]]:
+    return {region: one.file_systems for region, one in facts.regions.items()}
 
 
 def _name_problems(execution: Execution, facts: RequestFacts) -> list[str]:
@@ -281,11 +285,6 @@ def taken(execution: Execution, job: Job | None) -> str:
         began = datetime.fromtimestamp(job.admitted_at, UTC)
         held = f"of the same name, of {began:%Y-%m-%d %H:%M} UTC, whose files are kept"
     return f"name: {execution.name} is the name of a job of another execution {held}; allowed: a name that no job had"
-
-
-def _known(facts: RequestFacts) -> list[Place]:
-    """The regions that describe themselves. A name stands for a file system of one of them alone."""
-    return [one.place for one in facts.regions.values() if one.place]
 
 
 def _limit_problems(request: JobRequest, env: AdmissionEnvironment) -> list[str]:
@@ -333,7 +332,7 @@ def _secret_problems(
         if _foreign_secret(arn, execution, env)
     ]
     pulled = containers.repositories(request, env, execution.partition)
-    mounted = mounts.chosen(request.mounts, _known(facts))
+    mounted = mounts.chosen(request.mounts, _offered_files(facts))
     whose = {"partition": execution.partition, "account": execution.account}
     together = len(sessions.policy(request.secrets.values(), pulled, mounted, **whose))
     too_long = [

@@ -54,7 +54,7 @@ def variables(function: Mapping[str, Any]) -> dict[str, str]:
 
 def place_of(deployment: Synthesised, region: str) -> Place:
     """A region's description of itself."""
-    return decode(Place, plain(only(deployment.template(f"region-{region}"), "AWS::SSM::Parameter")["Value"]))
+    return decode(Place, plain(only(deployment.template(f"region-{region}"), "AWS::SSM::Parameter", "Place")["Value"]))
 
 
 def artifacts(deployment: Synthesised) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from stacks import forms
 from stacks.forms import Form
 from stacks.refused import tree
 from stacks.settings import BLOCK, BadSettings, Settings
+from tools.file_systems import CORPUS
 from tools.settings import meanings, schema
 from tools.synthesis import CONTEXT
 
@@ -116,6 +117,8 @@ BOUNDS = (
     ("exclusiveMinimum", 0, "greater than"),
     ("maximum", 1, "less than or equal to"),
 )
+LISTED: dict[tuple[str, ...], dict[str, Any]] = {("regions",): HOME, ("file_systems",): CORPUS}
+"""Settings that are lists of blocks, to a good block."""
 WRONG = [
     (path, *wrong)
     for path, one in properties(schema()["properties"]["context"]["properties"][BLOCK])
@@ -137,7 +140,8 @@ def test_a_wrong_value_of_any_setting_is_told_with_its_name_and_what_is_allowed(
     path: tuple[str, ...], value: object, allowed: str
 ) -> None:
     *above, last = path
-    raw: Any = [HOME | {last: value}] if above == ["regions"] else {last: value}
+    listed = LISTED.get(tuple(above))
+    raw: Any = {last: value} if listed is None else [listed | {last: value}]
     for name in reversed(above):
         raw = {name: raw}
     with pytest.raises(BadSettings) as refusal:

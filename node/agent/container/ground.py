@@ -23,7 +23,7 @@ from agent.requirements import REQUIREMENTS
 from contract import containers, training
 from contract.containers import Container
 from contract.jobs import Job
-from contract.mounts import Mount as FileSystemMount
+from contract.mounts import JobMount
 
 LOOK_S = 0.2
 KINDS = ("infiniband/uverbs*", "infiniband/rdma_cm")
@@ -45,7 +45,7 @@ class ContainerGround:
         root: Path,
         work: Path,
         variables: Mapping[str, str],
-        mounts: Sequence[tuple[Path, FileSystemMount]] = (),
+        mounts: Sequence[tuple[Path, JobMount]] = (),
         token: Callable[[str], str],
         instance_type: Callable[[], str],
         pause: Callable[[float], None],

@@ -7,7 +7,7 @@ from enum import Enum
 
 from agent.failures import CannotStart, MachineTrouble
 from agent.mounts.options import PACKAGES
-from contract.mounts import Mount
+from contract.mounts import JobMount
 
 WORDS = 1000
 TRIES = 3
@@ -15,8 +15,8 @@ MOST_S = 120.0
 """How long one `mount` may take."""
 
 
-class Why(Enum):
-    """Why a mount has failed."""
+class MountFailure(Enum):
+    """MountFailure a mount has failed."""
 
     NO_CLIENT = "no client"
     """The machine's image lacks a program or a kernel module; so does that of every other node."""
@@ -30,33 +30,33 @@ class Why(Enum):
 
 SAID = (
     (
-        Why.NO_CLIENT,
+        MountFailure.NO_CLIENT,
         re.compile(r"unknown filesystem type|lustre modules loaded|helper program|No such device", re.IGNORECASE),
     ),
-    (Why.DENIED, re.compile(r"access denied|permission denied|not authorized|AccessDenied", re.IGNORECASE)),
-    (Why.GONE, re.compile(r"MGS specification|file system name correct|does not exist", re.IGNORECASE)),
+    (MountFailure.DENIED, re.compile(r"access denied|permission denied|not authorized|AccessDenied", re.IGNORECASE)),
+    (MountFailure.GONE, re.compile(r"MGS specification|file system name correct|does not exist", re.IGNORECASE)),
 )
 """What mount and its helpers say, in the order in which it counts."""
 
 
-def why(said: str) -> Why:
+def why(said: str) -> MountFailure:
     """Anything that is not known may pass."""
-    return next((reason for reason, words in SAID if words.search(said)), Why.PASSING)
+    return next((reason for reason, words in SAID if words.search(said)), MountFailure.PASSING)
 
 
-def lacks(mount: Mount, helper: str) -> CannotStart:
+def lacks(mount: JobMount, helper: str) -> CannotStart:
     """The failure of a machine on which the helper is missing."""
     return CannotStart(
         f"{_what(mount)} cannot be mounted: the machine's image has no {helper}, which {PACKAGES[mount.file_system.kind]} brings"
     )
 
 
-def occupied(mount: Mount) -> CannotStart:
+def occupied(mount: JobMount) -> CannotStart:
     """The failure of a mount that would hide files of the machine."""
     return CannotStart(f"{_what(mount)} cannot be mounted at {mount.at}: the machine's image has files there")
 
 
-def failure(mount: Mount, said: str, *, code: int | None) -> Exception:
+def failure(mount: JobMount, said: str, *, code: int | None) -> Exception:
     """The exception with which the attempt ends; it has mount's own words. `code` is None where mount has not ended in time."""
     words, what = said.strip()[-WORDS:] or "mount said nothing", _what(mount)
     if code is None:
@@ -65,15 +65,15 @@ def failure(mount: Mount, said: str, *, code: int | None) -> Exception:
             f"and is it available? mount said: {words}"
         )
     reason = why(said)
-    if reason is Why.NO_CLIENT:
+    if reason is MountFailure.NO_CLIENT:
         return CannotStart(f"{what} cannot be mounted without {PACKAGES[mount.file_system.kind]}: {words}")
-    if reason is Why.DENIED:
+    if reason is MountFailure.DENIED:
         return CannotStart(f"{what} does not let the job in, by its policy or that of its access point: {words}")
-    if reason is Why.GONE:
+    if reason is MountFailure.GONE:
         return CannotStart(f"{what} is not there as the setting file_systems says: {words}")
     return MachineTrouble(f"{what} could not be mounted in {TRIES} tries: {words}")
 
 
-def _what(mount: Mount) -> str:
+def _what(mount: JobMount) -> str:
     one = mount.file_system
     return f"{one.address} ({one.id})"

@@ -14,7 +14,7 @@ from agent.mounts import failing, profile
 from agent.mounts.options import command, helper
 from agent.programs import Said, ask
 from contract.jobs import Job
-from contract.mounts import Mount
+from contract.mounts import JobMount
 from contract.sessions import SessionKeys
 
 AGAIN_S = 10.0
@@ -52,14 +52,14 @@ class Mounts:
         self._mounted = list[Path]()
         self._closed = threading.Event()
 
-    def place(self, number: int, mount: Mount) -> Path:
+    def place(self, number: int, mount: JobMount) -> Path:
         """Where the machine has it: at the path of the request, or, for a container, in a folder that is mounted there."""
         if self._job.container is not None:
             return self._work / FOLDER / str(number)
         return self._root / mount.at.lstrip("/")
 
     @property
-    def places(self) -> list[tuple[Path, Mount]]:
+    def places(self) -> list[tuple[Path, JobMount]]:
         """Every file system, where the machine has it."""
         return [(self.place(number, one), one) for number, one in enumerate(self._job.mounted)]
 
@@ -89,7 +89,7 @@ class Mounts:
                     )
         self._mounted.clear()
 
-    def _mount(self, place: Path, mount: Mount) -> None:
+    def _mount(self, place: Path, mount: JobMount) -> None:
         program = helper(mount.file_system.kind)
         if shutil.which(program, path=f"{self._variables.get('PATH', os.defpath)}:{SYSTEM_PATH}") is None:
             raise failing.lacks(mount, program)
@@ -112,7 +112,7 @@ class Mounts:
             if said.code == 0:
                 self._mounted.append(place)
                 return
-            if said.code is None or failing.why(said.text) is not failing.Why.PASSING:
+            if said.code is None or failing.why(said.text) is not failing.MountFailure.PASSING:
                 break
             self._note(f"{mount.file_system.address} is not mounted yet: {said.text.strip()[-failing.WORDS :]}")
         raise failing.failure(mount, said.text, code=said.code)

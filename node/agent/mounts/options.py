@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from contract.mounts import Kind, Mount
+from contract.mounts import JobMount, Kind
 
 PROFILE = "trainyard"
 """The profile of root's AWS credentials that has the keys of the job."""
@@ -31,7 +31,7 @@ MEANING: Mapping[str, str] = {
 """What each option means that the agent gives to `mount`."""
 
 
-def command(mount: Mount, target: Path, partition: str) -> list[str]:
+def command(mount: JobMount, target: Path, partition: str) -> list[str]:
     """Returns the whole command."""
     options = [*_of_its_kind(mount), "nodev", "nosuid", *(["ro"] if mount.read_only else [])]
     return ["mount", "-t", mount.file_system.kind.type, "-o", ",".join(options), source(mount, partition), str(target)]
@@ -42,7 +42,7 @@ def helper(kind: Kind) -> str:
     return f"mount.{kind.type}"
 
 
-def source(mount: Mount, partition: str) -> str:
+def source(mount: JobMount, partition: str) -> str:
     """Returns what is mounted, as `mount` names it. The DNS name of a Lustre file system follows from its id."""
     one = mount.file_system
     if one.kind is not Kind.FSX:
@@ -51,7 +51,7 @@ def source(mount: Mount, partition: str) -> str:
     return f"{one.id}.fsx.{mount.region}.{suffix}@tcp:/{one.mount_name}"
 
 
-def _of_its_kind(mount: Mount) -> list[str]:
+def _of_its_kind(mount: JobMount) -> list[str]:
     one = mount.file_system
     if one.kind is Kind.FSX:
         return ["relatime", "flock"]

@@ -14,6 +14,7 @@ from contract.codec import decode, encode
 from contract.commits import CheckpointSet
 from contract.environments import AdmissionEnvironment
 from contract.jobs import Job
+from contract.mounts import FileSystems
 from localaws.services.ec2_reservations import CapacityReservation
 from localaws.services.ecr_model import digest_of
 from tests.archives import packed, said_to_unpack_to, tarred, zipped
@@ -64,7 +65,9 @@ class Account(Aws):
     def __init__(self) -> None:
         super().__init__(now=NOW)
         places = (PLACE, ABROAD)
-        admits(deployed(fake=self, places=places), [replace(PLACE, file_systems=FILE_SYSTEMS), ABROAD])
+        admits(deployed(fake=self, places=places), places)
+        offered = encode(FileSystems(file_systems=FILE_SYSTEMS)).decode()
+        self.directory.parameters[PLACE.region, names.file_systems_parameter(JOB.deployment, PLACE.region)] = offered
         for place in places:
             values = {(place.region, "/aws/service/x"): IMAGE.id, (place.region, "/aws/service/a"): "ami-gone"}
             self.directory.parameters |= values
