@@ -23,6 +23,7 @@ from tests.rehearsal.jobs import DENIALS, ONE, ended, failed, stored, succeeded,
 from tests.waiting import HANG_S, until
 
 pytestmark = [pytest.mark.rehearsal]
+LACKS = real.lacks()
 TRAINER = Path(__file__).with_name("trainer")
 DOCKERFILE = """ARG BASE
 FROM ${BASE}
@@ -47,6 +48,39 @@ print("keys of the agent:", sorted(name for name in os.environ if name.startswit
 print("{% $states.input %} \\x1b[2J" + "x" * 100_000, flush=True)
 time.sleep(3600)
 """
+GREEDY = """
+import errno, os, sys, time
+mode = sys.argv[1]
+if mode == "forks":
+    import signal
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    made = 0
+    while True:
+        if not os.fork():
+            os.setsid()
+            time.sleep(3600)
+        made += 1
+        print("forked", made, flush=True)
+        time.sleep(0.2)
+seen, held = [name for name in os.listdir("/proc") if name.isdigit()], dict(os.environ)
+for name in [f"/proc/{one}/{file}" for one in seen for file in ("environ", "cmdline")]:
+    try:
+        held[name] = open(name, "rb").read().decode(errors="replace")
+    except OSError as problem:
+        held[name] = errno.errorcode[problem.errno]
+print("processes:", len(seen), "secrets:", sorted(n for n in held if "AWS_SECRET" in n + held[n] or "job_token" in held[n]), flush=True)
+open("/etc/passwd", "a").write("intruder:x:0:0::/:/bin/sh\\n")
+open("/written-by-a-container", "w").write("x")
+try:
+    with open("/filled-by-a-container", "wb") as file:
+        while True:
+            file.write(bytes(1 << 20))
+except OSError as problem:
+    print("filled:", errno.errorcode[problem.errno], flush=True)
+sys.exit(9)
+"""
+"""A program for an image that was really built: what it writes beside its folders, it must not write to this computer."""
 LOST = "node-lost:rank=1,step=10,job=moved"
 
 
@@ -55,16 +89,17 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     """A deployment with an image under the tag `trainer-1`."""
     conditions = Conditions(speed=10.0, faults=parse_faults([LOST]))
     folder = tmp_path_factory.mktemp("containers")
-    with Yard(folder / "work", conditions, wanted=["workflow", "builds"]) as yard:
-        if not real.lacks():
-            real.begin(yard.aws.work / "images", yard.aws.at_stop)
+    with Yard(folder / "work", conditions, wanted=["workflow", "builds"], real_images=not LACKS) as yard:
         build(yard, folder / "trainer", "trainer-1")
         build(yard, folder / "other", "other-1", more="ENV FAIL_AT=1 FAIL_RANK=0\n")
+        build(yard, folder / "greedy", "greedy-1", script=GREEDY)
         yield yard
 
 
-def build(yard: Yard, folder: Path, tag: str, more: str = "") -> None:
+def build(yard: Yard, folder: Path, tag: str, more: str = "", script: str = "") -> None:
     shutil.copytree(TRAINER, folder)
+    if script:
+        (folder / "train.py").write_text(script)
     (folder / "Dockerfile").write_text(DOCKERFILE + more)
     request = {"repository": "images", "tag": tag, "base": BASE}
     (folder / "build.json").write_text(json.dumps(request))
@@ -83,8 +118,12 @@ def jobs(built: Yard) -> dict[str, StartedJob]:
         "moved": {**TWO, **image},
         "mounted": {**ONE, "image": BASE, "code": code, "command": train(3, 0.1)},
         "failing": {**TWO, "image": "images:trainer-1", "arguments": ["3", "0.1", "3"]},
-        "hostile": {**ONE, "image": BASE, "code": hostile, "command": ["python", "train.py"], "max_hours": 0.02},
+        "hostile": {**ONE, "image": BASE, "code": hostile, "command": ["python", "train.py"], "max_hours": 0.1},
     }
+    ends = {**ONE, "image": "images:greedy-1", "max_hours": 0.1}
+    requests["forking"] = {**ends, "arguments": ["forks"]}
+    if not LACKS:
+        requests["greedy"] = {**ends, "arguments": ["everything"]}
     started = {name: built.start(request, name) for name, request in requests.items()}
     mover = threading.Thread(target=move, args=(built, started["moved"]))
     mover.start()
@@ -150,7 +189,7 @@ def test_the_digest_of_admission_runs_although_the_tag_has_moved_and_a_node_was_
 def test_the_log_says_whether_the_image_had_a_root_of_its_own(jobs: dict[str, StartedJob]) -> None:
     succeeded(jobs["imaged"])
     own = "rehearsal: the image's own root, as buildah built it" in logged(jobs["imaged"])
-    assert own is not bool(real.lacks())
+    assert own is not bool(LACKS)
 
 
 def test_code_runs_in_a_container_of_awss(jobs: dict[str, StartedJob]) -> None:
@@ -168,6 +207,30 @@ def test_a_hostile_container_ends_like_any_other_job_and_leaves_nothing(jobs: di
     assert ended(jobs["hostile"])["status"] == "FAILED"
     assert "keys of the agent: []" in logged(jobs["hostile"])
     assert jobs["hostile"].instances_left() == 0
+
+
+def test_a_container_that_forks_without_end_and_ignores_signals_ends_at_its_deadline_with_all_of_them(
+    jobs: dict[str, StartedJob],
+) -> None:
+    failed(jobs["forking"], "DeadlineReached")
+    assert "forked 10" in logged(jobs["forking"])
+    assert jobs["forking"].instances_left() == 0
+
+
+@pytest.mark.skipif(bool(LACKS), reason=f"without a root of its own it would write to this computer: {LACKS}")
+def test_a_container_that_writes_everywhere_and_fills_its_disk_fails_with_its_exit_code_and_has_seen_no_secret(
+    jobs: dict[str, StartedJob],
+) -> None:
+    """It is root in the image. Docker shows it no more than this: docs/containers.md says what only docker limits."""
+    assert "the command exited with code 9" in failed(jobs["greedy"], "TrainingFailed")
+    lines = logged(jobs["greedy"]).splitlines()
+    assert "processes: 2 secrets: []" in lines
+    assert "filled: ENOSPC" in lines
+    assert "intruder" not in Path("/etc/passwd").read_text()
+    work = jobs["greedy"].yard.work
+    for place in (Path("/"), work, *work.glob("nodes/*")):
+        assert not (place / "written-by-a-container").exists()
+    assert jobs["greedy"].instances_left() == 0
 
 
 def test_nodes_pull_with_the_keys_of_their_job_and_nothing_of_it_was_denied(
