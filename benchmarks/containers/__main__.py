@@ -39,9 +39,11 @@ STACKS = ("workflow", "builds", "grid", "images")
 def main(given: Sequence[str]) -> int:
     rounds = int(given[0]) if given else ROUNDS
     rows, summaries = list[Row](), dict[str, Any]()
-    with tempfile.TemporaryDirectory() as folder, Yard(Path(folder) / "work", CONDITIONS, wanted=STACKS) as yard:
-        if not (lacking := real.lacks()):
-            real.begin(yard.aws.work / "images", yard.aws.at_stop)
+    lacking = real.lacks()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Yard(Path(folder) / "work", CONDITIONS, wanted=STACKS, real_images=not lacking) as yard,
+    ):
         grid.build_image(yard, EXAMPLE)
         code = yard.upload(EXAMPLE, "image_job")
         imaged = json.loads((EXAMPLE / "job.json").read_text())
