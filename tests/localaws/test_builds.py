@@ -123,6 +123,18 @@ def test_an_image_is_built_once_and_stands_in_every_region(yard: Yard) -> None:
     assert {f"{name}={value}" for name, value in odd.items()} <= set(build)
 
 
+def test_an_image_for_arm64_is_built_on_a_machine_with_such_processors(yard: Yard) -> None:
+    context = yard.upload("arm.tar.gz", {"Dockerfile": "FROM scratch\n"})
+    request = {"context": context, "repository": "images", "tag": "arm-1", "platform": "linux/arm64"}
+    ended = yard.run(request)
+    assert ended["status"] == "SUCCEEDED", ended.get("cause")
+    (build,) = yard.aws.client("codebuild", HOME).batch_get_builds(ids=[ended["output"]["build"]])["builds"]
+    assert build["environment"]["type"] == "ARM_CONTAINER"
+    assert "aarch64" in build["environment"]["image"]
+    calls = [json.loads(line) for line in (yard.aws.work / "images" / "calls").read_text().splitlines()]
+    assert any("linux/arm64" in call for call in calls if call[:2] == ["buildx", "build"])
+
+
 def test_what_stands_everywhere_is_not_built_again(yard: Yard) -> None:
     before = yard.builds()
     request = {

@@ -118,9 +118,9 @@ def jobs(built: Yard) -> dict[str, StartedJob]:
         "moved": {**TWO, **image},
         "mounted": {**ONE, "image": BASE, "code": code, "command": train(3, 0.1)},
         "failing": {**TWO, "image": "images:trainer-1", "arguments": ["3", "0.1", "3"]},
-        "hostile": {**ONE, "image": BASE, "code": hostile, "command": ["python", "train.py"], "max_hours": 0.1},
+        "hostile": {**ONE, "image": BASE, "code": hostile, "command": ["python", "train.py"], "max_hours": 0.03},
     }
-    ends = {**ONE, "image": "images:greedy-1", "max_hours": 0.1}
+    ends = {**ONE, "image": "images:greedy-1", "max_hours": 0.03}
     requests["forking"] = {**ends, "arguments": ["forks"]}
     if not LACKS:
         requests["greedy"] = {**ends, "arguments": ["everything"]}
