@@ -63,10 +63,10 @@ class BadSettings(ValueError):
 
 
 MOST_REGIONS = 40
+"""The most regions. AWS has 30-odd; policies, variables and templates hold this many, which a test measures."""
 LEAST_NAMES_BYTES, REGION_BYTES = 320, 13
 """Bytes that `machine_images` and `git_hosts` may have beside the most regions, and what each region takes of a function's 4 KB of
 variables."""
-"""The most regions. AWS has 30-odd; policies, variables and templates hold this many, which a test measures."""
 MOST_GROUPS = 30
 """The most placement groups of a region: their names go into one SSM parameter, which holds 4 KB."""
 MOST_SECURITY_GROUPS = 40

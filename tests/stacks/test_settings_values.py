@@ -52,6 +52,23 @@ FORMS: dict[str, tuple[str, ...]] = {
         "public.ecr.aws/x:1 ",
     ),
     "MachineImageName": ("", "a", "A1", "1a", "a--b", "a-", "ab\n", "a" * 41),
+    "GitHost": (
+        "",
+        "localhost",
+        "GitHub.com",
+        "github.com:443",
+        "https://github.com",
+        "github.com/",
+        "a@github.com",
+        "github.com\n",
+    ),
+    "SecretName": (
+        "my token",
+        "arn:aws:secretsmanager:eu-central-1:111122223333:secret:token",
+        "token\n",
+        "ü",
+        "x" * 61,
+    ),
     "JobRoleName": ("", "a", "A1", "1a", "a--b", "a-", "ab\n", "a" * 21),
     "RoleArn": (
         "",
@@ -94,8 +111,9 @@ def refused(one: dict[str, Any]) -> Iterator[tuple[object, str]]:
         yield "x", "a valid array"
         yield from (([value], may_be) for value, may_be in refused(one["items"]) if "$ref" not in one["items"])
     elif patterns := one.get("patternProperties"):
-        (of_name,) = patterns.values()
-        yield from (({"name": value}, may_be) for value, may_be in refused(of_name))
+        ((pattern, of_name),) = patterns.items()
+        name = next(one for one in ("name", "git.example.org") if re.match(pattern, one))
+        yield from (({name: value}, may_be) for value, may_be in refused(of_name))
         examples = (of_name["patternErrorMessage"].rpartition(" ")[2], "ami-12345678")
         example = next(one for one in examples if re.match(of_name["pattern"], one))
         yield {"No Name": example}, one["propertyNames"]["patternErrorMessage"]
