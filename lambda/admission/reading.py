@@ -106,7 +106,12 @@ def read(raw: object, limits: Limits) -> tuple[JobRequest, list[str]]:
     if request.region is not None and request.regions is not None:
         problems.append("regions: region is there too; allowed: one of the two")
     problems += [f"secrets.{name}: is in environment too; allowed: one value a variable" for name in both]
-    return request, [*_missing(given, limits), *problems, *_without_image(given, request), *_type_problems(given, request, limits)]
+    return request, [
+        *_missing(given, limits),
+        *problems,
+        *_without_image(given, request),
+        *_type_problems(given, request, limits),
+    ]
 
 
 def _missing(given: object, limits: Limits) -> list[str]:
