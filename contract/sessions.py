@@ -97,15 +97,27 @@ def policy(
 
 
 def _mounting(mounted: Iterable[JobMount], partition: str, account: str) -> list[dict[str, object]]:
-    """A statement for all file systems of which a session needs the same rights. One that the job also mounts to write may be written."""
-    wanted = dict[tuple[str, ...], set[str]]()
+    """A statement for all file systems of which a session needs the same rights. One that the job also mounts to write may be written.
+
+    Two names of the settings may be two access points of one file system: so a session is kept to those of its job, by their ids.
+    """
+    wanted = dict[tuple[tuple[str, ...], bool], tuple[set[str], set[str]]]()
     for one in mounted:
+        point = one.file_system.access_point
         if actions := one.file_system.kind.actions(read_only=one.read_only):
-            wanted.setdefault(actions, set()).add(one.arn(partition, account))
+            arns, points = wanted.setdefault((actions, bool(point)), (set(), set()))
+            arns.add(one.arn(partition, account))
+            points.add(f"*/{point}")
     return [
         {"Effect": "Allow", "Action": list(actions), "Resource": sorted(arns)}
-        for actions, arns in sorted(wanted.items())
+        | ({"Condition": {"StringLike": {_point_of(actions): sorted(points)}}} if through else {})
+        for (actions, through), (arns, points) in sorted(wanted.items())
     ]
+
+
+def _point_of(actions: tuple[str, ...]) -> str:
+    """What IAM calls the access point through which a file system is mounted."""
+    return f"{actions[0].partition(':')[0]}:AccessPointArn"
 
 
 def name(job: str, attempt: int) -> str:

@@ -337,7 +337,7 @@ def _secret_problems(
     together = len(sessions.policy(request.secrets.values(), pulled, mounted, **whose))
     too_long = [
         f"secrets: their ARNs are together {together - sessions.MOST_POLICY} characters too long for a job's keys; allowed: about fifteen "
-        "secrets, ten beside an image and mounts, of which one may hold several values as JSON"
+        "secrets, eight beside an image and mounts, of which one may hold several values as JSON"
     ]
     return (
         (too_long if together > sessions.MOST_POLICY else [])

@@ -293,7 +293,7 @@ LOOKED_UP = (
             (
                 "more than the keys of a job may name",
                 {f"TOKEN{number}": f"{SECRET}a-long-path-of-a-secret/{number:02d}" for number in range(20)},
-                "their ARNs are together 325 characters too long for a job's keys; allowed: about fifteen secrets, ten beside an "
+                "their ARNs are together 325 characters too long for a job's keys; allowed: about fifteen secrets, eight beside an "
                 "image and mounts, of which one may hold several values as JSON",
             ),
             Row(
