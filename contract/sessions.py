@@ -109,15 +109,20 @@ def _mounting(mounted: Iterable[JobMount], partition: str, account: str) -> list
             arns.add(one.arn(partition, account))
             points.add(f"*/{point}")
     return [
-        {"Effect": "Allow", "Action": list(actions), "Resource": sorted(arns)}
-        | ({"Condition": {"StringLike": {_point_of(actions): sorted(points)}}} if through else {})
-        for (actions, through), (arns, points) in sorted(wanted.items())
+        {
+            "Effect": "Allow",
+            "Action": list(actions),
+            "Resource": sorted(arns),
+            **(_through(actions, points) if has_point else {}),
+        }
+        for (actions, has_point), (arns, points) in sorted(wanted.items())
     ]
 
 
-def _point_of(actions: tuple[str, ...]) -> str:
-    """What IAM calls the access point through which a file system is mounted."""
-    return f"{actions[0].partition(':')[0]}:AccessPointArn"
+def _through(actions: tuple[str, ...], points: Iterable[str]) -> dict[str, object]:
+    """The condition that a file system is mounted through one of these access points."""
+    service = actions[0].partition(":")[0]
+    return {"Condition": {"StringLike": {f"{service}:AccessPointArn": sorted(points)}}}
 
 
 def name(job: str, attempt: int) -> str:
