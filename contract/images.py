@@ -86,7 +86,7 @@ def parsed(text: str) -> ContainerImage:
         return ContainerImage.parse(text)
     rest, at, digest = text.partition("@")
     repository, colon, tag = rest.partition(":")
-    if not REPOSITORY.fullmatch(repository):
+    if not REPOSITORY.fullmatch(repository) or len(repository) not in REPOSITORY_LENGTHS:
         raise ValueError("begins with no repository's name")
     if (colon and not TAG.fullmatch(tag)) or (at and not DIGEST.fullmatch(digest)):
         raise ValueError("has a tag or a digest that is none")

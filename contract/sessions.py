@@ -97,15 +97,32 @@ def policy(
 
 
 def _mounting(mounted: Iterable[JobMount], partition: str, account: str) -> list[dict[str, object]]:
-    """A statement for all file systems of which a session needs the same rights. One that the job also mounts to write may be written."""
-    wanted = dict[tuple[str, ...], set[str]]()
+    """A statement for all file systems of which a session needs the same rights. One that the job also mounts to write may be written.
+
+    Two names of the settings may be two access points of one file system: so a session is kept to those of its job, by their ids.
+    """
+    wanted = dict[tuple[tuple[str, ...], bool], tuple[set[str], set[str]]]()
     for one in mounted:
+        point = one.file_system.access_point
         if actions := one.file_system.kind.actions(read_only=one.read_only):
-            wanted.setdefault(actions, set()).add(one.arn(partition, account))
+            arns, points = wanted.setdefault((actions, bool(point)), (set(), set()))
+            arns.add(one.arn(partition, account))
+            points.add(f"*/{point}")
     return [
-        {"Effect": "Allow", "Action": list(actions), "Resource": sorted(arns)}
-        for actions, arns in sorted(wanted.items())
+        {
+            "Effect": "Allow",
+            "Action": list(actions),
+            "Resource": sorted(arns),
+            **(_through(actions, points) if has_point else {}),
+        }
+        for (actions, has_point), (arns, points) in sorted(wanted.items())
     ]
+
+
+def _through(actions: tuple[str, ...], points: Iterable[str]) -> dict[str, object]:
+    """The condition that a file system is mounted through one of these access points."""
+    service = actions[0].partition(":")[0]
+    return {"Condition": {"StringLike": {f"{service}:AccessPointArn": sorted(points)}}}
 
 
 def name(job: str, attempt: int) -> str:

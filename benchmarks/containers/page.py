@@ -55,9 +55,9 @@ does itself (the pull, Python's start) is not divided. Every machine boots in th
 
 """
 REMARK = """
-A real image has gigabytes and not 80 MB, and a registry in the region is slower than one on loopback; the rehearsal's docker copies the
-image's root for each container, which a real one does not. What this shows is where an image counts: in the pull, beside the code and
-the restore, and in the start of the container; the machine's boot and the wait of the nodes for each other are the same.
+A real image has gigabytes and not 80 MB, and a registry in the region is slower than one on loopback. What this shows is where an image
+counts: in the pull, beside the code and the restore, and in the start of the container; the machine's boot and the wait of the nodes for
+each other are the same.
 
 ## Both summaries
 

@@ -88,6 +88,11 @@ def _containers(env: AdmissionEnvironment) -> set[str]:
     return {account for account in env.base_accounts.values() if account}
 
 
+def words(request: JobRequest) -> list[str]:
+    """Returns the words that run, in a container too; none where the image's entry point does, which only its registry knows."""
+    return [*request.command, *request.arguments] if request.command else []
+
+
 def problems_of_name(request: JobRequest, env: AdmissionEnvironment) -> list[str]:
     """Rejects an image that jobs of the deployment may not pull, whatever its registry says."""
     if request.image is None:
@@ -120,9 +125,7 @@ def problems_of_name(request: JobRequest, env: AdmissionEnvironment) -> list[str
 def problems(request: JobRequest, looks: Mapping[str, ImageLook], env: AdmissionEnvironment) -> list[str]:
     """Reasons against the request that are the same in every region. `looks`: by region, of those that were asked."""
     if request.image is None:
-        return (
-            ["arguments: there is no image; allowed: with image, or as words of command"] if request.arguments else []
-        )
+        return []
     found = problems_of_name(request, env)
     if request.health is HealthCheck.DEEP:
         found.append(

@@ -166,7 +166,7 @@ def admit(
         *volumes.size_problems(request.volume_gb, env.limits, brought),
         *volumes.image_problems(request.volume_gb, room),
         *code.problems(request.code, facts.code, facts.not_fetched, facts.denied, env),
-        *archive_problems(str(request.code), request.command, facts.archive),
+        *archive_problems(str(request.code), containers.words(request), facts.archive),
         *containers.problems(request, looks, env),
         *_named_problems(request, execution, facts, env),
     ]
@@ -337,7 +337,7 @@ def _secret_problems(
     together = len(sessions.policy(request.secrets.values(), pulled, mounted, **whose))
     too_long = [
         f"secrets: their ARNs are together {together - sessions.MOST_POLICY} characters too long for a job's keys; allowed: about fifteen "
-        "secrets, of which one may hold several values as JSON"
+        "secrets, eight beside an image and mounts, of which one may hold several values as JSON"
     ]
     return (
         (too_long if together > sessions.MOST_POLICY else [])

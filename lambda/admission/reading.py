@@ -106,13 +106,25 @@ def read(raw: object, limits: Limits) -> tuple[JobRequest, list[str]]:
     if request.region is not None and request.regions is not None:
         problems.append("regions: region is there too; allowed: one of the two")
     problems += [f"secrets.{name}: is in environment too; allowed: one value a variable" for name in both]
-    return request, [*_missing(given, limits), *problems, *_type_problems(given, request, limits)]
+    return request, [
+        *_missing(given, limits),
+        *problems,
+        *_without_image(given, request),
+        *_type_problems(given, request, limits),
+    ]
 
 
 def _missing(given: object, limits: Limits) -> list[str]:
     if not isinstance(given, Mapping) or given.get("image") is not None:
         return []
     return [f"{name}: is missing; allowed: {allowed(limits)[name]}" for name in NEEDED if name not in given]
+
+
+def _without_image(given: object, request: JobRequest) -> list[str]:
+    """Rejects arguments that no image would take. An image that is named wrongly is there, and is rejected as such."""
+    if not isinstance(given, Mapping) or given.get("image") is not None or not request.arguments:
+        return []
+    return ["arguments: there is no image; allowed: with image, or as words of command"]
 
 
 def _type_problems(given: object, request: JobRequest, limits: Limits) -> list[str]:

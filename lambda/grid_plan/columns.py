@@ -344,8 +344,8 @@ class TrainingSpec(Closed):
 
 MERGED = ("channels", "hyperparameters", "environment", "tags", "metrics")
 """Fields whose entries in a line are added to those of the defaults; a line's other fields replace the defaults'."""
-INSTEAD = {"program": "entrypoint", "entrypoint": "program"}
-"""Fields of a line that take the place of another one of the defaults."""
+INSTEAD = {"program": ("entrypoint", "arguments"), "entrypoint": ("program",)}
+"""Fields of a line that take the place of others of the defaults: arguments are those of the entry point, which no program has."""
 DEPENDENT = {"market": ("max_wait_hours",), "distribution": ("processes_per_host", "mpi_options")}
 """Defaults that do not apply to a line that sets another value for the field they depend on."""
 
@@ -360,9 +360,9 @@ def merged(defaults: TrainingSpec, line: TrainingSpec) -> TrainingSpec:
     for name, others in DEPENDENT.items():
         if told.get(name, getattr(defaults, name)) != getattr(defaults, name):
             told = dict.fromkeys(others) | told
-    for name, other in INSTEAD.items():
+    for name, others in INSTEAD.items():
         if name in told:
-            told = {other: None} | told
+            told = dict.fromkeys(others) | told
     return defaults.model_copy(update=told)
 
 

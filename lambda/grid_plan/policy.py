@@ -12,7 +12,7 @@ from contract.grid import GRIDS, grid_of
 from grid_plan import code
 from grid_plan.columns import AUTO, MPI, REQUIRED, SPOT, sent
 from grid_plan.images import is_awss, is_ours
-from grid_plan.limits import MOST_CHANNELS, MOST_HYPERPARAMETERS, MOST_VALUE, allowed
+from grid_plan.limits import MOST_ARGUMENTS, MOST_CHANNELS, MOST_HYPERPARAMETERS, MOST_VALUE, allowed
 from grid_plan.wanted import Wanted, bytes_buckets
 from refusals.addresses import Address
 from refusals.places import is_offered
@@ -38,7 +38,7 @@ def problems(training: Wanted, types: Collection[str], excused: Collection[str] 
     yield from _together(training, may_be)
     yield from _image(training)
     yield from _data(training)
-    yield from _code(training)
+    yield from _code(training, excused)
     yield from _checkpoint(training)
 
 
@@ -138,7 +138,7 @@ def _data(training: Wanted) -> Iterator[str]:
             yield f"{name}: {plain(address)} is in no place that trainings may read; allowed: {_places(training.env)}"
 
 
-def _code(training: Wanted) -> Iterator[str]:
+def _code(training: Wanted, excused: Collection[str]) -> Iterator[str]:
     spec, env = training.spec, training.env
     if spec.program and spec.entrypoint:
         yield "program: is run by AWS's toolkit, which entrypoint replaces; allowed: one of them"
@@ -149,7 +149,10 @@ def _code(training: Wanted) -> Iterator[str]:
     if not spec.code:
         return
     where = f"code: {plain(spec.code)}"
-    if not (spec.program or spec.entrypoint):
+    most = MOST_ARGUMENTS - len(code.entrypoint(()))
+    if spec.entrypoint and len(spec.entrypoint) > most:
+        yield f"entrypoint: has {len(spec.entrypoint)} entries, and those that unpack the code stand ahead of them; allowed: up to {most}"
+    if not (spec.program or spec.entrypoint or {"program", "entrypoint"} & set(excused)):
         yield f"{where} is not run by anything; allowed: program (AWS's containers for SageMaker) or entrypoint (any image) beside it"
     if code.CHANNEL in training.channels:
         yield f"{where} becomes the channel {code.CHANNEL}, which the line has too; allowed: another name for the channel"

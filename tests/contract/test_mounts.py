@@ -38,7 +38,12 @@ def test_a_job_that_mounts_nothing_has_no_right_on_any_file_system() -> None:
 def test_a_job_may_mount_its_own_file_systems_by_their_arns_and_write_none_that_it_only_reads() -> None:
     corpus, home, images = MOUNTED
     assert statements(home, replace(images, read_only=False)) == [
-        {"Effect": "Allow", "Action": ["elasticfilesystem:ClientMount"], "Resource": [HOME]},
+        {
+            "Effect": "Allow",
+            "Action": ["elasticfilesystem:ClientMount"],
+            "Resource": [HOME],
+            "Condition": {"StringLike": {"elasticfilesystem:AccessPointArn": ["*/fsap-0123456789abcdef0"]}},
+        },
         {
             "Effect": "Allow",
             "Action": ["s3files:ClientMount", "s3files:ClientWrite"],
@@ -46,6 +51,14 @@ def test_a_job_may_mount_its_own_file_systems_by_their_arns_and_write_none_that_
         },
     ]
     assert statements(corpus) == [], "Lustre asks nobody"
+
+
+def test_a_file_system_with_an_access_point_and_one_without_have_statements_of_their_own() -> None:
+    _, home, _ = MOUNTED
+    whole = replace(home, file_system=replace(home.file_system, access_point=""))
+    bare, through = statements(whole, home)
+    assert "Condition" not in bare
+    assert "Condition" in through
 
 
 def test_nobody_is_root_on_a_file_system() -> None:

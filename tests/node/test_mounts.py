@@ -145,6 +145,28 @@ def test_files_of_the_machine_are_not_hidden(machine: Machine) -> None:
     assert machine.asked == []
 
 
+def test_a_file_system_of_the_machine_is_not_taken_for_the_jobs(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Path, "is_mount", lambda path: path == machine.root / "corpus")
+    mounts = machine.mounts(CORPUS)
+    with pytest.raises(CannotStart, match="cannot be mounted at /corpus: the machine's image has a file system there"):
+        mounts.begin()
+    mounts.close()
+    assert machine.asked == []
+
+
+def test_what_another_run_of_the_agent_has_mounted_is_not_mounted_again_but_unmounted(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.mounts(CORPUS).begin()
+    monkeypatch.setattr(Path, "is_mount", lambda path: path == machine.root / "corpus")
+    mounts = machine.mounts(CORPUS)
+    mounts.begin()
+    mounts.close()
+    assert [one[0] for one in machine.asked] == ["mount", "umount"]
+
+
 def test_a_file_in_the_place_of_the_folder_is_the_machines_failure(machine: Machine) -> None:
     (machine.root / "corpus").touch()
     with pytest.raises(MachineTrouble, match="there is no folder /corpus"):

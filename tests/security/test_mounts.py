@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,7 +30,13 @@ def with_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Policies]:
 
 
 def mounted(setting: Mapping[str, Any], *, read_only: bool) -> JobMount:
-    system = FileSystem(name=setting["name"], kind=Kind(setting["kind"]), id=setting["id"], clients="sg-1")
+    system = FileSystem(
+        name=setting["name"],
+        kind=Kind(setting["kind"]),
+        id=setting["id"],
+        clients="sg-1",
+        access_point=setting.get("access_point", ""),
+    )
     return JobMount(file_system=system, region=REGION, at="/data", read_only=read_only)
 
 
@@ -65,6 +72,16 @@ def test_a_job_that_names_another_file_system_or_none_may_not_mount_this_one(wit
 
 def test_a_file_system_with_an_access_point_is_mounted_through_it_alone(with_files: dict[str, Policies]) -> None:
     assert not allowed(with_files, ask(MOUNT, EFS, READS, through=False))
+
+
+def test_a_job_mounts_no_other_access_point_of_its_file_system(tmp_path: Path) -> None:
+    other = HOME | {"name": "theirs", "access_point": "fsap-0123456789abcdef9"}
+    both = of_roles(synthesise(tmp_path, file_systems=[HOME, other]))
+    theirs = mounted(other, read_only=False)
+    assert allowed(both, ask(MOUNT, EFS, READS))
+    assert allowed(both, ask(MOUNT, EFS, READS, theirs))
+    assert not allowed(both, ask(MOUNT, EFS, theirs))
+    assert not allowed(both, ask(WRITE, EFS, READS, theirs)), "through ours the job reads alone"
 
 
 def test_a_file_system_that_the_settings_lack_is_mounted_by_nobody(with_files: dict[str, Policies]) -> None:

@@ -16,7 +16,7 @@ MOST_S = 120.0
 
 
 class MountFailure(Enum):
-    """MountFailure a mount has failed."""
+    """Why a mount has failed."""
 
     NO_CLIENT = "no client"
     """The machine's image lacks a program or a kernel module; so does that of every other node."""
@@ -51,9 +51,9 @@ def lacks(mount: JobMount, helper: str) -> CannotStart:
     )
 
 
-def occupied(mount: JobMount) -> CannotStart:
-    """The failure of a mount that would hide files of the machine."""
-    return CannotStart(f"{_what(mount)} cannot be mounted at {mount.at}: the machine's image has files there")
+def occupied(mount: JobMount, by: str) -> CannotStart:
+    """The failure of a mount that would hide what the machine has there."""
+    return CannotStart(f"{_what(mount)} cannot be mounted at {mount.at}: the machine's image has {by} there")
 
 
 def failure(mount: JobMount, said: str, *, code: int | None) -> Exception:

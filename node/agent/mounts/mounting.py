@@ -27,6 +27,8 @@ CREDENTIALS = "root/.aws/credentials"
 SYSTEM_PATH = "/usr/sbin:/sbin"
 """Where mount looks for its helpers, whatever the agent's own path is."""
 FOLDER = "mounts"
+BEGUN = "begun"
+"""Ends the name of a file that says, to another run of the agent, that what is mounted at a path of the request is the job's."""
 
 
 class Mounts:
@@ -68,11 +70,11 @@ class Mounts:
         if any(one.file_system.kind.service for one in self._job.mounted):
             self._renew()
             threading.Thread(target=self._keep_keys, name="mount-keys", daemon=True).start()
-        for place, one in self.places:
+        for number, (place, one) in enumerate(self.places):
             if place in self._mounted:
                 continue
             self._tell(f"mounts {one.file_system.address}")
-            self._mount(place, one)
+            self._mount(place, one, self._work / FOLDER / f"{number}.{BEGUN}")
             self._note(f"mounted {one.file_system.address} at {one.at}{', read only' if one.read_only else ''}")
         if self._job.mounted:
             self._tell("")
@@ -89,17 +91,21 @@ class Mounts:
                     )
         self._mounted.clear()
 
-    def _mount(self, place: Path, mount: JobMount) -> None:
+    def _mount(self, place: Path, mount: JobMount, begun: Path) -> None:
         program = helper(mount.file_system.kind)
         if shutil.which(program, path=f"{self._variables.get('PATH', os.defpath)}:{SYSTEM_PATH}") is None:
             raise failing.lacks(mount, program)
-        if place.is_mount():  # another run of the agent left it
+        if place.is_mount():
+            if not begun.exists():
+                raise failing.occupied(mount, "a file system")
             self._mounted.append(place)
             return
         if place.is_dir() and any(place.iterdir()):
-            raise failing.occupied(mount)
+            raise failing.occupied(mount, "files")
         try:
             place.mkdir(parents=True, exist_ok=True)
+            begun.parent.mkdir(parents=True, exist_ok=True)
+            begun.touch()
         except OSError as problem:
             raise MachineTrouble(
                 f"there is no folder {mount.at} for {mount.file_system.address}: {problem}"

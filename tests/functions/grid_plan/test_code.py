@@ -154,6 +154,19 @@ def test_a_lines_own_way_to_run_takes_the_place_of_the_defaults(there: Account) 
     assert second.request["AlgorithmSpecification"]["ContainerEntrypoint"][-2:] == ["python", "lib/a.py"]
 
 
+def test_a_program_of_a_line_takes_the_place_of_the_defaults_entry_point_and_its_arguments(there: Account) -> None:
+    defaults = INPUT["defaults"] | {"code": CODE, "command": ["python"], "arguments": ["lib/a.py"]}
+    first, second = planned(there, line() + line(program="train.py"), defaults=defaults)
+    assert first.request["AlgorithmSpecification"]["ContainerArguments"] == ["lib/a.py"]
+    assert not {"ContainerEntrypoint", "ContainerArguments"} & second.request["AlgorithmSpecification"].keys()
+
+
+def test_a_line_with_a_program_and_arguments_of_its_own_is_refused(there: Account) -> None:
+    there.upload(line(code=CODE, program="train.py", arguments=["--epochs", "3"]))
+    with pytest.raises(InvalidRequest, match="program: gets the hyperparameters, and arguments would replace"):
+        plan(INPUT)
+
+
 def test_code_in_a_plain_manifest_is_a_column(there: Account) -> None:
     text = f"region,data,code,program\neu-central-1,s3://data-eu/train/,{CODE},train.py\n"
     (found,) = planned(there, text)

@@ -16,6 +16,27 @@ ROWS = (
         "beside it",
     ),
     Row(
+        "code with a wrong program, which alone is told",
+        line(code=CODE, program="./train.py"),
+        "line 1: program: ./train.py is not a plain path; allowed: a file's path from the archive's root, as in src/train.py, of letters, "
+        "digits and _./-",
+    ),
+    Row(
+        "code with a command as a text, which alone is told",
+        line(code=CODE, command="python train.py"),
+        'line 1: entrypoint: "python train.py" is not a list; allowed: a list of 1 to 100 texts of up to 256 characters',
+    ),
+    Row(
+        "code with more words than fit behind its unpacking",
+        line(code=CODE, command=[*PYTHON, *["x"] * 93]),
+        "line 1: entrypoint: has 95 entries, and those that unpack the code stand ahead of them; allowed: up to 94",
+    ),
+    Row(
+        "code that is a commit",
+        line(code={"git": "https://github.com/owner/repository.git", "ref": "a" * 40}, program="train.py"),
+        "line 1: code: an object is not a string; allowed: s3://bucket/key of a .tar.gz or .tgz, beside program or entrypoint",
+    ),
+    Row(
         "code that is a zip",
         line(code=CODE.replace("tar.gz", "zip"), program="train.py"),
         f"line 1: code: {CODE.replace('tar.gz', 'zip')} is not named like an archive that SageMaker's containers unpack",

@@ -34,6 +34,7 @@ IMAGE = Section(
         ("no tag", "images", "images has neither a tag nor a digest"),
         ("capital letters", "Images:v1", "Images:v1 begins with no repository's name"),
         ("half a digest", "images@sha256:abc", "images@sha256:abc has a tag or a digest that is none"),
+        ("a name of one letter", "x:1", "x:1 begins with no repository's name"),
         ("an option of docker", "--privileged", "--privileged begins with no repository's name"),
         (
             "a tag that does not exist",
@@ -158,6 +159,23 @@ ARGUMENTS = Section(
             "for an image without an entry point",
             "images:shell",
             "arguments: images:shell has no entry point that would take them; allowed: command beside them",
+            arguments=["--epochs", "3"],
+        ),
+        Row(
+            "a file after the command that the archive lacks",
+            {
+                "image": "images:v1",
+                "code": "s3://yard-home/uploads/main.tar.gz",
+                "command": ["python"],
+                "arguments": ["mian.py"],
+            },
+            "command: runs mian.py, which is not in s3://yard-home/uploads/main.tar.gz (did you mean main.py?); allowed: a file of the "
+            "archive, by its path from the archive's root",
+        ),
+        _alone(
+            "beside a wrong image, which alone is told",
+            "images",
+            f"image: images has neither a tag nor a digest; allowed: {MAY_BE}",
             arguments=["--epochs", "3"],
         ),
     ),

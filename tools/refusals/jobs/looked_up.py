@@ -293,8 +293,8 @@ LOOKED_UP = (
             (
                 "more than the keys of a job may name",
                 {f"TOKEN{number}": f"{SECRET}a-long-path-of-a-secret/{number:02d}" for number in range(20)},
-                "their ARNs are together 325 characters too long for a job's keys; allowed: about fifteen secrets, of which one may "
-                "hold several values as JSON",
+                "their ARNs are together 325 characters too long for a job's keys; allowed: about fifteen secrets, eight beside an "
+                "image and mounts, of which one may hold several values as JSON",
             ),
             Row(
                 "a variable that environment sets too",
