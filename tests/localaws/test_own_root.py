@@ -120,7 +120,7 @@ def test_a_container_runs_as_the_user_that_is_named(note: Path) -> None:
         "65532\n65533\ntouch"
     )
     code, said = ran(BASE_ROOT, note, "id", user="nobody-has-this")
-    assert (code, "unable to find user nobody-has-this" in said) == (126, True)
+    assert (code, "unable to find user nobody-has-this" in said) == (125, True)
 
 
 @NEEDED

@@ -12,12 +12,17 @@ from tests.functions.admission.account import Account, account
 
 
 @pytest.fixture(scope="session")
-def git_hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHosts]:
-    """Hosts that Admit's child reaches as it would reach any."""
-    with hosts(tmp_path_factory.mktemp("git")) as made, pytest.MonkeyPatch.context() as patch:
-        for name, value in made.variables.items():
-            patch.setenv(name, value)
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHosts]:
+    with hosts(tmp_path_factory.mktemp("git")) as made:
         yield made
+
+
+@pytest.fixture
+def git_hosts(served: GitHosts, monkeypatch: pytest.MonkeyPatch) -> GitHosts:
+    """Hosts that Admit's child reaches as it would reach any; nothing else goes through their proxy."""
+    for name, value in served.variables.items():
+        monkeypatch.setenv(name, value)
+    return served
 
 
 @pytest.fixture
