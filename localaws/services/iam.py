@@ -1,4 +1,4 @@
-"""Service-linked roles: moto names those of Batch and ECS differently, and answers unlike IAM if one exists already."""
+"""Roles: moto names service-linked ones of Batch and ECS differently, and cannot list roles while another thread makes one."""
 
 from __future__ import annotations
 
@@ -18,10 +18,13 @@ def install(aws: LocalAws) -> None:
     for service, role in LINKED.items():
         SERVICE_NAME_CONVERSION[service.partition(".")[0]] = role.removeprefix("AWSServiceRoleFor")
     aws.wrap(IAMBackend, "create_service_linked_role", _create_once)
+    # Stacks are made side by side, and each role is compared with all others.
+    aws.wrap(IAMBackend, "get_roles", lambda original, backend: list(original(backend)))
 
 
 def _create_once(original: Any, backend: Any, service_name: str, description: str, suffix: str) -> Any:
+    """Refuses as IAM does what exists already."""
     name = LINKED.get(service_name, "") + (f"_{suffix}" if suffix else "")
-    if any(role.name == name for role in backend.roles.values()):
+    if any(role.name == name for role in backend.get_roles()):
         raise InvalidInput(f"Service role name {name} has been taken in this account, please try a different suffix.")
     return original(backend, service_name, description, suffix)
