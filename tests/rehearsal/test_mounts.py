@@ -44,7 +44,11 @@ MOUNTS = [{"from": "fsx:corpus", "at": "/data"}, {"from": "efs:home", "at": "/sh
 def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     folder = tmp_path_factory.mktemp("mounts")
     there = {"corpus": "fsx", "home": "efs", "bucket": "s3files"}
-    settings: dict[str, Any] = {"wanted": ["workflow", "builds"], "file_systems": there, "real_images": not real.lacks()}
+    settings: dict[str, Any] = {
+        "wanted": ["workflow", "builds"],
+        "file_systems": there,
+        "real_images": not real.lacks(),
+    }
     with Yard(folder / "work", Conditions(speed=10.0), **settings) as made:
         (made.files("corpus") / "words.txt").write_text("the corpus")
         (made.files("bucket") / "words.txt").write_text("the bucket")
