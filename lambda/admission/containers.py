@@ -12,15 +12,13 @@ from contract import names
 from contract.containers import ARCHITECTURES, UNPACKED, Container, repository_arn
 from contract.environments import AdmissionEnvironment
 from contract.health import HealthCheck
-from contract.images import ContainerImage, parsed, registry
+from contract.images import ContainerImage, base_account, parsed, registry
 from refusals.wording import plain
 
 TAGS_OF_CONTAINERS = (
     "tags of AWS's containers name at least version, device and Python, as in 2.9-gpu-py312, and an image of a public registry is copied "
     "in (docs/images.md)"
 )
-COMMON = ""
-"""The key of `base_accounts` for all regions that are not named there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,11 +45,6 @@ def suffix_of(env: AdmissionEnvironment) -> str:
     return "amazonaws.com.cn" if env.instance_profile.split(":")[1] == "aws-cn" else "amazonaws.com"
 
 
-def base_account(region: str, env: AdmissionEnvironment) -> str:
-    """Returns the account of AWS's Deep Learning Containers in a region; empty where the settings know none."""
-    return env.base_accounts.get(region, env.base_accounts.get(COMMON, ""))
-
-
 def pulled(request: JobRequest, regions: Iterable[str], env: AdmissionEnvironment) -> dict[str, ContainerImage]:
     """Returns the image's address in each region's registry; empty for a request without an image, and for one that jobs may not use."""
     if request.image is None or problems_of_name(request, env):
@@ -69,7 +62,7 @@ def repositories(request: JobRequest, env: AdmissionEnvironment, partition: str)
 def standing_in(image: ContainerImage, region: str, env: AdmissionEnvironment) -> ContainerImage:
     """Returns the same image in the registry of a region. Another owner's image keeps its address; an image that no registry of the
     region can have, has none."""
-    account, containers = account_of(env), base_account(region, env)
+    account, containers = account_of(env), base_account(env.base_accounts, region)
     if not image.registry and image.repository in env.repositories:
         image = replace(image, repository=names.repository(env.deployment, image.repository))
         return replace(image, registry=registry(account, region, suffix_of(env)))

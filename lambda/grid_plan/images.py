@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from contract import names
 from contract.environments import GridEnvironment
-from contract.images import ContainerImage, registry
+from contract.images import ContainerImage, base_account, registry
 
 
 def is_ours(image: ContainerImage, env: GridEnvironment) -> bool:
@@ -22,17 +22,12 @@ def is_awss(image: ContainerImage, env: GridEnvironment) -> bool:
     return not image.registry and image.repository not in env.repositories
 
 
-def base_account(region: str, env: GridEnvironment) -> str:
-    """Returns the account of AWS's Deep Learning Containers in a region; empty where the settings know none."""
-    return env.base_accounts.get(region, env.base_accounts.get("", ""))
-
-
 def standing_in(image: ContainerImage, region: str, env: GridEnvironment) -> ContainerImage:
     """Returns the same image in the registry of a region; another owner's image keeps its address. One of AWS's keeps its short name in
     a region that has none of them."""
     host = registry(env.account, region, env.suffix)
     if is_awss(image, env):
-        account = base_account(region, env)
+        account = base_account(env.base_accounts, region)
         return replace(image, registry=registry(account, region, env.suffix)) if account else image
     if not image.registry:
         return replace(image, registry=host, repository=names.repository(env.deployment, image.repository))

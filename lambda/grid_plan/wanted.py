@@ -10,11 +10,11 @@ from functools import cached_property
 from contract import names
 from contract.environments import LONGEST_TRAINING_H, SPOT_WAIT_H, GridEnvironment
 from contract.grid import GridPrefix, grid_of
-from contract.images import ContainerImage, parsed
+from contract.images import ContainerImage, base_account, parsed
 from grid_plan import code
 from grid_plan.answers import CodeQuestion, bucket_of
 from grid_plan.columns import AUTO, DEFAULTS, MPI, REQUIRED, SPOT, TORCHRUN, Channel, TrainingSpec
-from grid_plan.images import base_account, is_awss, is_ours, standing_in
+from grid_plan.images import is_awss, is_ours, standing_in
 from refusals.addresses import Address
 from refusals.script import script
 
@@ -68,7 +68,7 @@ class Wanted:
         if self.image and self.image.registry and not is_ours(self.image, env):
             left = tuple(one for one in left if one == self.image.region)
         if self.image and is_awss(self.image, env):
-            left = tuple(one for one in left if base_account(one, env))
+            left = tuple(one for one in left if base_account(env.base_accounts, one))
         if spec.checkpoint:
             bucket, buckets = bucket_of(spec.checkpoint), bytes_buckets(env)
             left = tuple(one for one in left if buckets[one] == bucket)

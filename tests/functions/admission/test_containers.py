@@ -324,3 +324,12 @@ def test_the_first_region_that_has_the_image_says_which_it_is() -> None:
     assert agreed({"a": silent, "b": LOOK, "c": other}) == LOOK.stored
     assert agreed({"a": replace(other, other="sha256:b"), "b": LOOK}) == LOOK.stored
     assert agreed({"a": silent}) is None
+
+
+def test_an_admission_that_runs_twice_keeps_its_first_digest_although_the_tag_has_moved_between(there: Account) -> None:
+    start(ALONE)
+    first = container(there).digest
+    there.ecr[HOME].push(PLACE_ACCOUNT, NAME, "v1", entry_point=["other"], size=GIB)
+    assert standing(there) != first
+    assert start(ALONE)["image"].endswith(f"@{first}")
+    assert container(there).digest == first
