@@ -11,6 +11,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -333,3 +334,26 @@ def test_a_program_that_closes_its_output_goes_on_and_its_exit_code_counts(node:
 def test_a_line_without_an_end_comes_in_pieces_and_all_of_it(node: Node) -> None:
     assert node.shell("seq -s x 1 400000; exit 6") == 6
     assert sum(map(len, node.lines)) == len("x".join(map(str, range(1, 400_001))))
+
+
+def test_dockers_client_that_is_killed_under_a_container_is_the_machines_failure_and_nothing_goes_on_running(
+    node: Node, docker: RealDocker
+) -> None:
+    child = node.start([], command=("sh", "-c", SAVES))
+    until(lambda: "up" in node.lines, ENDS_S)
+    client = next(int(one) for one in os.listdir("/proc") if one.isdigit() and _runs(one, "--name", docker.host))
+    os.kill(client, signal.SIGKILL)
+    with pytest.raises(MachineTrouble):
+        node.ended(child)
+    assert node.ground is not None
+    node.ground.close()
+    assert containers_left(docker) == []
+
+
+def _runs(process: str, word: str, host: str) -> bool:
+    """Whether a process is a client that runs a container of this docker."""
+    with suppress(OSError):
+        words = Path("/proc", process, "cmdline").read_bytes().split(b"\0")
+        told = Path("/proc", process, "environ").read_bytes()
+        return word.encode() in words and b"run" in words and host.encode() in told
+    return False
