@@ -154,7 +154,7 @@ def test_the_limits_are_those_that_docker_was_told(node: Node) -> None:
 def test_the_folders_of_the_job_are_there_and_whoever_the_image_runs_as_may_write_to_them(node: Node) -> None:
     script = (
         "id -u; for one in /opt/ml/checkpoints /opt/ml/model /opt/ml/code /opt/ml/input/data /opt/ml/output/progress; "
-        "do touch $one/mine && echo $one; done; pwd; touch /opt/ml/role/mine || echo read only"
+        "do touch $one/mine && echo $one; done; pwd; touch /opt/ml/role/mine 2>/dev/null || echo read only"
     )
     lines = ["USER worker"]
     code = node.run(lines, command=("sh", "-c", script), code=JOB.code, job_role="datasets")
@@ -341,7 +341,7 @@ def test_dockers_client_that_is_killed_under_a_container_is_the_machines_failure
 ) -> None:
     child = node.start([], command=("sh", "-c", SAVES))
     until(lambda: "up" in node.lines, ENDS_S)
-    client = next(int(one) for one in os.listdir("/proc") if one.isdigit() and _runs(one, "--name", docker.host))
+    client = next(int(one.name) for one in Path("/proc").glob("[0-9]*") if _runs(one, "--name", docker.host))
     os.kill(client, signal.SIGKILL)
     with pytest.raises(MachineTrouble):
         node.ended(child)
@@ -350,10 +350,10 @@ def test_dockers_client_that_is_killed_under_a_container_is_the_machines_failure
     assert containers_left(docker) == []
 
 
-def _runs(process: str, word: str, host: str) -> bool:
+def _runs(process: Path, word: str, host: str) -> bool:
     """Whether a process is a client that runs a container of this docker."""
     with suppress(OSError):
-        words = Path("/proc", process, "cmdline").read_bytes().split(b"\0")
-        told = Path("/proc", process, "environ").read_bytes()
+        words = (process / "cmdline").read_bytes().split(b"\0")
+        told = (process / "environ").read_bytes()
         return word.encode() in words and b"run" in words and host.encode() in told
     return False
