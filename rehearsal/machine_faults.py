@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from localaws.machines import gpus
@@ -40,14 +42,8 @@ MACHINE_FAULTS = {
         {**OF_NODE, "rank": FaultKey("1", RANK.what, RANK.allowed, RANK.fits)},
     ),
 }
-STANDS_S, MOVES_S = 3.0, 0.005
-"""How long the all-reduce of a node with a slow network stands still, and moves, in turn."""
 LOOK_S = 0.2
-"""How often it is seen whether a node measures: Python and PyTorch take longer to start."""
-MEASURES = b"/links/collective.py\0"
-SOCKET = "socket:["
-CONNECTED = "01"
-"""State of a connection in /proc/net/tcp."""
+"""How often it is seen whether a node with a slow network lives."""
 FELL = "NVRM: Xid (PCI:0000:10:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
 LOST = "Unable to determine the device handle for GPU0000:10:00.0: GPU is lost.  Reboot the system to recover this GPU"
 
@@ -85,64 +81,15 @@ def abort(agent: int) -> None:
 
 
 def slow_down(init: int, lives: Callable[[], bool]) -> None:
-    """Slows down every all-reduce that measures the node's network, for as long as the node lives. Returns at once.
-
-    Only those that have met their peers: Python and PyTorch have no network to read a disk by."""
+    """Slows down every all-reduce that measures the node's network, for as long as the node lives. Returns at once."""
 
     def watch() -> None:
-        while lives():
-            # Once it is connected nothing else is looked at: on a busy computer every look is a time in which it moves.
-            measuring = [process for process in descendants(init) if _measures(process)]
-            while _left(measuring) and not _connected(measuring):
-                time.sleep(LOOK_S / 10)
-            while _left(measuring):
-                _signal(measuring, signal.SIGSTOP)
-                time.sleep(STANDS_S)
-                _signal(measuring, signal.SIGCONT)
-                time.sleep(MOVES_S)
-            time.sleep(LOOK_S)
+        with subprocess.Popen(
+            [sys.executable, "-m", "rehearsal.slow_link", str(init)],
+            cwd=Path(__file__).parents[1],
+            stdin=subprocess.PIPE,
+        ):
+            while lives():
+                time.sleep(LOOK_S)
 
     threading.Thread(target=watch, name="slow-link", daemon=True).start()
-
-
-def _left(processes: list[int]) -> bool:
-    return any(map(_measures, processes))
-
-
-def _signal(processes: list[int], number: signal.Signals) -> None:
-    for process in processes:
-        with contextlib.suppress(OSError):
-            os.kill(process, number)
-
-
-def _measures(process: int) -> bool:
-    with contextlib.suppress(OSError):
-        return MEASURES in Path(f"/proc/{process}/cmdline").read_bytes()
-    return False
-
-
-def _connected(processes: list[int]) -> bool:
-    held = set[str]().union(*map(_sockets, processes))
-    return bool(held) and not held.isdisjoint(
-        _connections()
-    )  # the long list of all connections only where there may be one
-
-
-def _connections() -> Iterator[str]:
-    """The inode of each TCP connection of this computer."""
-    for table in ("tcp", "tcp6"):
-        with contextlib.suppress(OSError):
-            for line in Path("/proc/net", table).read_text().splitlines()[1:]:
-                fields = line.split()
-                if fields[3] == CONNECTED:
-                    yield fields[9]
-
-
-def _sockets(process: int) -> set[str]:
-    found = set[str]()
-    with contextlib.suppress(OSError):
-        for entry in os.scandir(f"/proc/{process}/fd"):
-            with contextlib.suppress(OSError):
-                if (link := str(Path(entry.path).readlink())).startswith(SOCKET):
-                    found.add(link[len(SOCKET) : -1])
-    return found
