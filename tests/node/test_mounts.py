@@ -16,7 +16,7 @@ from agent.keys import KeysExpired
 from agent.mounts import failing, profile
 from agent.mounts.mounting import CREDENTIALS, Mounts
 from agent.mounts.options import MEANING, PROFILE, command, helper
-from agent.programs import Said
+from agent.programs import Said, ask
 from contract.jobs import Job
 from contract.mounts import JobMount, Kind
 from tests.builders import JOB, MOUNTED
@@ -53,7 +53,7 @@ class Machine:
             ask=self._ask,
         )
 
-    def _ask(self, words: Sequence[str], most_s: float) -> Said:
+    def _ask(self, words: Sequence[str], most_s: float, _pause: Callable[[float], None]) -> Said:
         self.asked.append(list(words))
         self.limits.append(most_s)
         return self.answers.pop(0) if self.answers else Said(0)
@@ -61,6 +61,10 @@ class Machine:
     def _pause(self, seconds: float) -> None:
         assert seconds > 0
         self.paused += 1
+
+
+def ordered(_seconds: float) -> None:
+    raise Ordered
 
 
 @pytest.fixture
@@ -294,7 +298,7 @@ def test_a_mount_that_hangs_ends_with_where_to_look(tmp_path: Path) -> None:
 
 
 def test_a_program_that_cannot_be_started_is_a_failure_like_another(machine: Machine) -> None:
-    def broken(_words: Sequence[str], _most_s: float) -> Said:
+    def broken(_words: Sequence[str], _most_s: float, _pause: Callable[[float], None]) -> Said:
         raise OSError("no mount here")
 
     mounts = machine.mounts(CORPUS)
@@ -305,14 +309,33 @@ def test_a_program_that_cannot_be_started_is_a_failure_like_another(machine: Mac
 
 def test_an_order_between_two_tries_ends_the_preparation(tmp_path: Path) -> None:
     machine = Machine(tmp_path, Said(1, UNRESOLVED))
-
-    def ordered(_seconds: float) -> None:
-        raise Ordered
-
     mounts = machine.mounts(HOME)
     mounts._pause = ordered
     with pytest.raises(Ordered):
         mounts.begin()
+
+
+def test_an_order_while_a_mount_hangs_ends_it_and_the_preparation(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, Said(32, "umount: /corpus: not mounted."))
+    mounts = machine.mounts(CORPUS)
+    mounts._pause = ordered
+    mounts._ask = lambda words, most_s, pause: (
+        ask(["sleep", "600"], most_s, pause) if words[0] == "mount" else machine._ask(words, most_s, pause)
+    )
+    with pytest.raises(Ordered):
+        mounts.begin()
+    mounts.close()
+    assert machine.asked == [["umount", str(machine.root / "corpus")]]
+    assert not [note for note in machine.notes if "still mounted" in note]
+
+
+def test_a_mount_that_was_ended_half_way_is_unmounted(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, Said(None, ""))
+    mounts = machine.mounts(CORPUS)
+    with pytest.raises(MachineTrouble):
+        mounts.begin()
+    mounts.close()
+    assert machine.asked[-1] == ["umount", str(machine.root / "corpus")]
 
 
 # The end

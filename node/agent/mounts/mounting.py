@@ -23,6 +23,8 @@ KEYS_EVERY_S = 300.0
 UNMOUNT_S = 30.0
 """How long an unmount may take, which writes what is not written yet; after that it is left to the kernel."""
 LAZY_S = 5.0
+NOT_MOUNTED = "not mounted"
+"""What umount says where a mount was ended before it had mounted anything."""
 CREDENTIALS = "root/.aws/credentials"
 SYSTEM_PATH = "/usr/sbin:/sbin"
 """Where mount looks for its helpers, whatever the agent's own path is."""
@@ -45,7 +47,7 @@ class Mounts:
         pause: Callable[[float], None],
         note: Callable[[str], None],
         tell: Callable[[str], None],
-        ask: Callable[[Sequence[str], float], Said] = ask,
+        ask: Callable[[Sequence[str], float, Callable[[float], None]], Said] = ask,
     ) -> None:
         """`keys` raises KeysExpired; `pause` raises Ordered where an order comes; `tell` says in the node's report what it waits for."""
         self._job, self._root, self._work, self._variables = job, root, work, variables
@@ -83,7 +85,8 @@ class Mounts:
         """Unmounts everything, the last one first. One that is busy, or does not answer, is detached from the folders at once."""
         self._closed.set()
         for place in reversed(self._mounted):
-            if self._run(["umount", str(place)], UNMOUNT_S).code != 0:
+            said = self._run(["umount", str(place)], UNMOUNT_S)
+            if said.code != 0 and NOT_MOUNTED not in said.text:
                 said = self._run(["umount", "--lazy", str(place)], LAZY_S)
                 if said.code != 0:
                     self._note(
@@ -114,18 +117,20 @@ class Mounts:
         for number in range(failing.TRIES):
             if number:
                 self._pause(AGAIN_S)
-            said = self._run(words, failing.MOST_S)
+            self._mounted.append(place)  # one that is ended half way may have mounted it, or may yet
+            said = self._run(words, failing.MOST_S, self._pause)
             if said.code == 0:
-                self._mounted.append(place)
                 return
+            if said.code is not None:
+                self._mounted.pop()
             if said.code is None or failing.why(said.text) is not failing.MountFailure.PASSING:
                 break
             self._note(f"{mount.file_system.address} is not mounted yet: {said.text.strip()[-failing.WORDS :]}")
         raise failing.failure(mount, said.text, code=said.code)
 
-    def _run(self, words: Sequence[str], most_s: float) -> Said:
+    def _run(self, words: Sequence[str], most_s: float, pause: Callable[[float], None] = lambda _: None) -> Said:
         try:
-            return self._ask(words, most_s)
+            return self._ask(words, most_s, pause)
         except OSError as problem:
             return Said(1, str(problem))
 
