@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from admission.request import JobRequest
 from aws.facts import InstanceType, StoredImage
@@ -12,7 +12,8 @@ from contract import names
 from contract.containers import ARCHITECTURES, UNPACKED, Container, repository_arn
 from contract.environments import AdmissionEnvironment
 from contract.health import HealthCheck
-from contract.images import ContainerImage, base_account, parsed, registry
+from contract.images import ContainerImage, parsed
+from contract.registries import Registries
 from refusals.wording import plain
 
 TAGS_OF_CONTAINERS = (
@@ -35,22 +36,24 @@ class ImageLook:
     """The digest of another image that the tag names there; empty where the registry has the one that the job runs."""
 
 
-def account_of(env: AdmissionEnvironment) -> str:
-    """Returns the account of the deployment."""
-    return env.instance_profile.split(":")[4]
-
-
-def suffix_of(env: AdmissionEnvironment) -> str:
-    """Returns the domain of the partition."""
-    return "amazonaws.com.cn" if env.instance_profile.split(":")[1] == "aws-cn" else "amazonaws.com"
+def registries(env: AdmissionEnvironment) -> Registries:
+    """Returns what decides whose an image is."""
+    partition, account = env.instance_profile.split(":")[1], env.instance_profile.split(":")[4]
+    return Registries(
+        deployment=env.deployment,
+        account=account,
+        suffix="amazonaws.com.cn" if partition == "aws-cn" else "amazonaws.com",
+        repositories=env.repositories,
+        base_accounts=env.base_accounts,
+    )
 
 
 def pulled(request: JobRequest, regions: Iterable[str], env: AdmissionEnvironment) -> dict[str, ContainerImage]:
     """Returns the image's address in each region's registry; empty for a request without an image, and for one that jobs may not use."""
     if request.image is None or problems_of_name(request, env):
         return {}
-    image = parsed(request.image)
-    return {region: found for region in regions if (found := standing_in(image, region, env)).registry}
+    image, where = parsed(request.image), registries(env)
+    return {region: found for region in regions if (found := where.in_region(image, region))}
 
 
 def repositories(request: JobRequest, env: AdmissionEnvironment, partition: str) -> list[str]:
@@ -59,26 +62,10 @@ def repositories(request: JobRequest, env: AdmissionEnvironment, partition: str)
     return list(dict.fromkeys(repository_arn(f"{one.registry}/{one.repository}", partition) for one in images))
 
 
-def standing_in(image: ContainerImage, region: str, env: AdmissionEnvironment) -> ContainerImage:
-    """Returns the same image in the registry of a region. Another owner's image keeps its address; an image that no registry of the
-    region can have, has none."""
-    account, containers = account_of(env), base_account(env.base_accounts, region)
-    if not image.registry and image.repository in env.repositories:
-        image = replace(image, repository=names.repository(env.deployment, image.repository))
-        return replace(image, registry=registry(account, region, suffix_of(env)))
-    if not image.registry or image.account in _containers(env):
-        return replace(image, registry=registry(containers, region, suffix_of(env)) if containers else "")
-    return replace(image, registry=registry(account, region, suffix_of(env))) if image.account == account else image
-
-
 def _copying(image: ContainerImage, env: AdmissionEnvironment) -> str:
     """The input with which that machine copies the image in."""
     given = {"copy": plain(str(image), 300), "repository": env.repositories[0], "tag": image.tag or "v1"}
     return json.dumps(given)
-
-
-def _containers(env: AdmissionEnvironment) -> set[str]:
-    return {account for account in env.base_accounts.values() if account}
 
 
 def words(request: JobRequest) -> list[str]:
@@ -90,27 +77,25 @@ def problems_of_name(request: JobRequest, env: AdmissionEnvironment) -> list[str
     """Rejects an image that jobs of the deployment may not pull, whatever its registry says."""
     if request.image is None:
         return []
-    image, where = parsed(request.image), f"image: {plain(request.image)}"
+    image, where, known = parsed(request.image), f"image: {plain(request.image)}", registries(env)
     ours = ", ".join(env.repositories)
+    if known.is_ours(image):
+        return []
     if not image.registry:
-        if image.repository in env.repositories or _containers(env):
-            return []
-        return [f"{where} is in no repository of {env.deployment}; allowed: {ours}"]
-    account = account_of(env)
+        return [] if known.awss else [f"{where} is in no repository of {env.deployment}; allowed: {ours}"]
     if not image.account:
         return [
             f"{where} is in a registry that nodes do not log in to; allowed: private ECR registries (the machine "
             f"{names.build_machine(env.deployment)} copies an image from elsewhere into the deployment's own: "
             f"{_copying(image, env)}, docs/images.md)"
         ]
-    if image.account == account and image.repository not in {
-        names.repository(env.deployment, one) for one in env.repositories
-    }:
+    if image.account == known.account:
         return [f"{where} is not in a repository of {env.deployment}; allowed: {ours}"]
-    if image.account not in {account, *_containers(env), *env.copy_accounts}:
-        others = ", ".join(sorted({account, *_containers(env), *env.copy_accounts}))
+    accounts = {known.account, *known.awss, *env.copy_accounts}
+    if image.account not in accounts:
         return [
-            f"{where} is in a registry of account {image.account}; allowed: registries of {others} (copy_accounts in cdk.json)"
+            f"{where} is in a registry of account {image.account}; allowed: registries of {', '.join(sorted(accounts))} "
+            "(copy_accounts in cdk.json)"
         ]
     return []
 
@@ -160,7 +145,7 @@ def region_problems(
             f"every region of {field} has"
         ]
     if look.stored is None:
-        theirs = f"; {TAGS_OF_CONTAINERS}" if image.account in _containers(env) else ""
+        theirs = f"; {TAGS_OF_CONTAINERS}" if registries(env).is_awss(image) else ""
         return [
             f"{where} does not exist in {region} ({plain(str(image), 300)}); allowed: repository and tag of an image that stands there"
             f"{theirs}"

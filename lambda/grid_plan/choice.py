@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from grid_plan import code
 from grid_plan.answers import Answers, bucket_of
 from grid_plan.columns import AUTO
-from grid_plan.images import is_awss
 from grid_plan.wanted import Wanted
 from refusals.wording import denial, plain
 
@@ -135,9 +134,9 @@ def _with_image(training: Wanted, candidates: list[str], answers: Answers) -> tu
     if codes:
         may_be = "the deployment's own images, and AWS's Deep Learning Containers of the region"
         return [], [f"{where} cannot be looked at (ECR answers {', '.join(codes)}); allowed: {may_be}"]
-    if is_awss(training.image, training.env):
+    if training.registries.is_awss(training.image):
         return [], [
-            f"{where} begins with no repository of {training.env.deployment}, and AWS's containers of {', '.join(candidates)} lack it; "
+            f"{where} is in no repository of {training.env.deployment}, and AWS's containers of {', '.join(candidates)} lack it; "
             f"allowed: {', '.join(training.env.repositories)}, or name and tag of one of AWS's"
         ]
     return [], [

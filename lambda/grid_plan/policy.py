@@ -11,7 +11,6 @@ from contract.environments import GridEnvironment
 from contract.grid import GRIDS, grid_of
 from grid_plan import code
 from grid_plan.columns import AUTO, MPI, REQUIRED, SPOT, sent
-from grid_plan.images import is_awss, is_ours
 from grid_plan.limits import MOST_ARGUMENTS, MOST_CHANNELS, MOST_HYPERPARAMETERS, MOST_VALUE, allowed
 from grid_plan.wanted import Wanted, bytes_buckets
 from refusals.addresses import Address
@@ -114,18 +113,20 @@ def _image(training: Wanted) -> Iterator[str]:
         return
     ours, where = ", ".join(env.repositories), f"image: {plain(spec.image or '')}"
     copied = "copy it into the deployment first (docs/images.md)"
-    if not image.registry:
-        if is_awss(image, env) and not training.regions:
+    if training.registries.is_ours(image):
+        return
+    if training.registries.is_awss(image):
+        if not training.regions:
             there = spec.region if spec.region != AUTO else "any region"
             yield (
-                f"{where} begins with no repository of {env.deployment}, and no containers of AWS are known in {there}; "
+                f"{where} is in no repository of {env.deployment}, and no containers of AWS are known in {there}; "
                 f"allowed: {ours}, or a whole address"
             )
     elif not image.account:
         yield f"{where} is in no private ECR registry, and SageMaker pulls from no other; allowed: {copied}"
-    elif image.account == env.account and not is_ours(image, env):
+    elif image.account == env.account:
         yield f"{where} is not a repository of this deployment; allowed: {ours}"
-    elif not is_ours(image, env) and spec.region not in (AUTO, image.region):
+    elif spec.region not in (AUTO, image.region):
         yield (
             f"{where} lies in {image.region}, and SageMaker pulls in {spec.region} from a registry of that region alone; "
             f"allowed: the same image in {spec.region}, or {copied}"

@@ -10,11 +10,11 @@ from functools import cached_property
 from contract import names
 from contract.environments import LONGEST_TRAINING_H, SPOT_WAIT_H, GridEnvironment
 from contract.grid import GridPrefix, grid_of
-from contract.images import ContainerImage, base_account, parsed
+from contract.images import ContainerImage, parsed
+from contract.registries import Registries
 from grid_plan import code
 from grid_plan.answers import CodeQuestion, bucket_of
 from grid_plan.columns import AUTO, DEFAULTS, MPI, REQUIRED, SPOT, TORCHRUN, Channel, TrainingSpec
-from grid_plan.images import is_awss, is_ours, standing_in
 from refusals.addresses import Address
 from refusals.script import script
 
@@ -65,10 +65,8 @@ class Wanted:
         """Regions that its image, its checkpoint and its region allow."""
         spec, env = self.spec, self.env
         left = env.regions if spec.region == AUTO else (spec.region or "",)
-        if self.image and self.image.registry and not is_ours(self.image, env):
-            left = tuple(one for one in left if one == self.image.region)
-        if self.image and is_awss(self.image, env):
-            left = tuple(one for one in left if base_account(env.base_accounts, one))
+        if self.image:
+            left = tuple(one for one in left if self._can_pull(self.image, one))
         if spec.checkpoint:
             bucket, buckets = bucket_of(spec.checkpoint), bytes_buckets(env)
             left = tuple(one for one in left if buckets[one] == bucket)
@@ -85,9 +83,28 @@ class Wanted:
         """The image as the line names it."""
         return parsed(self.spec.image) if self.spec.image else None
 
+    def _can_pull(self, image: ContainerImage, region: str) -> bool:
+        """SageMaker pulls from registries of its own region alone."""
+        found = self.registries.in_region(image, region)
+        return found is not None and found.region == region
+
     def image_in(self, region: str) -> str:
-        """Returns the image's address in the registry of a region; empty where the line names no image."""
-        return str(standing_in(self.image, region, self.env)) if self.image else ""
+        """Returns the image's address in the registry of a region; empty where the line names no image, and in a region that cannot have
+        it."""
+        found = self.registries.in_region(self.image, region) if self.image else None
+        return str(found) if found else ""
+
+    @property
+    def registries(self) -> Registries:
+        """What decides whose an image is."""
+        env = self.env
+        return Registries(
+            deployment=env.deployment,
+            account=env.account,
+            suffix=env.suffix,
+            repositories=env.repositories,
+            base_accounts=env.base_accounts,
+        )
 
     @cached_property
     def launcher(self) -> dict[str, str]:

@@ -52,10 +52,13 @@ def test_a_program_is_what_awss_toolkit_reads(there: Account) -> None:
     assert not {"ContainerEntrypoint", "ContainerArguments"} & found.request["AlgorithmSpecification"].keys()
 
 
-def test_a_container_of_awss_by_its_short_name_is_that_of_the_region(there: Account) -> None:
+@pytest.mark.parametrize("registry", ["", f"{CONTAINERS}.dkr.ecr.eu-west-1.amazonaws.com/"])
+def test_a_container_of_awss_is_that_of_the_region_by_its_short_name_and_by_its_address_in_another(
+    there: Account, registry: str
+) -> None:
     there.ecr["us-east-1"].repositories[CONTAINERS, "pytorch-training"] = {"2.8": "sha256:" + "b" * 64}
     image = "pytorch-training:2.8"
-    found = planned(there, line(image=image) + line(image=image, **AWAY))
+    found = planned(there, line(image=registry + image) + line(image=registry + image, **AWAY))
     assert [one.request["AlgorithmSpecification"]["TrainingImage"] for one in found] == [
         f"{CONTAINERS}.dkr.ecr.{region}.amazonaws.com/{image}" for region in ("eu-central-1", "us-east-1")
     ]

@@ -122,13 +122,13 @@ ROWS = (
     Row(
         "a repository that there is not",
         line(image="imags:v1"),
-        "line 1: image: imags:v1 begins with no repository of yard, and AWS's containers of eu-central-1 lack it; allowed: images, grid, "
+        "line 1: image: imags:v1 is in no repository of yard, and AWS's containers of eu-central-1 lack it; allowed: images, grid, "
         "or name and tag of one of AWS's",
     ),
     Row(
         "a container of AWS in a region without them",
         line(region="ap-south-1", data="s3://data-ap/train/", image="pytorch-training:2.8"),
-        "line 1: image: pytorch-training:2.8 begins with no repository of yard, and no containers of AWS are known in ap-south-1; "
+        "line 1: image: pytorch-training:2.8 is in no repository of yard, and no containers of AWS are known in ap-south-1; "
         "allowed: images, grid, or a whole address",
     ),
     Row("an image without a tag", line(image="images"), "line 1: image: images has neither a tag nor a digest"),
@@ -152,9 +152,19 @@ ROWS = (
         "Learning Containers of the region",
     ),
     Row(
-        "AWS's container of another region",
+        "a container of AWS that another region lacks",
         line(region="us-east-1", data="s3://data-us/train/", image=CONTAINER),
-        "line 1: image: 763104351884.dkr.ecr.eu-central-1.amazonaws.com/pytorch-training:2.8 lies in "
+        "line 1: image: 763104351884.dkr.ecr.eu-central-1.amazonaws.com/pytorch-training:2.8 is in no repository of yard, and AWS's "
+        "containers of us-east-1 lack it; allowed: images, grid, or name and tag of one of AWS's",
+    ),
+    Row(
+        "another owner's image of another region",
+        line(
+            region="us-east-1",
+            data="s3://data-us/train/",
+            image="999988887777.dkr.ecr.eu-central-1.amazonaws.com/lab/x:1",
+        ),
+        "line 1: image: 999988887777.dkr.ecr.eu-central-1.amazonaws.com/lab/x:1 lies in "
         "eu-central-1, and SageMaker pulls in us-east-1 from a registry of that region alone; allowed: "
         "the same image in us-east-1, or copy it into the deployment first (docs/images.md)",
     ),
