@@ -16,10 +16,7 @@ from contract.images import ContainerImage, parsed
 from contract.registries import Registries
 from refusals.wording import plain
 
-TAGS_OF_CONTAINERS = (
-    "tags of AWS's containers name at least version, device and Python, as in 2.9-gpu-py312, and an image of a public registry is copied "
-    "in (docs/images.md)"
-)
+TAGS_OF_CONTAINERS = "tags of AWS's containers begin with version and device, as in 2.9-gpu; public images are copied in (docs/images.md)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from admission import efa, fetching, money, mounts, resume
 from admission.asking import regions_asked
 from admission.care import Care, care
 from admission.code import readable
+from admission.containers import registries
 from admission.ladder import RegionFacts, told
 from admission.policy import (
     Execution,
@@ -189,7 +190,7 @@ def _facts(
 
 
 def _regions(request: JobRequest, asked: RequestQuestions, env: AdmissionEnvironment) -> dict[str, RegionFacts]:
-    looks = looked(asked.images, auto=asked.auto)
+    looks = looked(asked.images, auto=asked.auto, awss=registries(env).awss)
     return {
         region: replace(facts, look=looks.get(region)) for region, facts in regions_asked(request, asked, env).items()
     }

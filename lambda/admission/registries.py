@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -15,6 +15,7 @@ from aws import registry
 from aws.clients import BRISK, PATIENT
 from contract.aws_errors import code_of
 from contract.images import ContainerImage
+from contract.short_tags import EC2, whole_tag
 
 AT_ONCE = 8
 
@@ -26,19 +27,20 @@ class RegistryAway(Exception):
         super().__init__(f"image: {image} cannot be looked at, because the registry does not answer: {why}")
 
 
-def looked(images: Mapping[str, ContainerImage], *, auto: bool) -> dict[str, ImageLook]:
-    """What each region's registry says. Where a tag names another image than in the first region that has one, the registry is asked for
-    the first one's digest. An error that says nothing of the image is raised, unless a region of "auto" may be left out."""
+def looked(images: Mapping[str, ContainerImage], *, auto: bool, awss: Collection[str]) -> dict[str, ImageLook]:
+    """What each region's registry says; in those of the accounts `awss` a tag may be a short one. Where a tag names another image than in
+    the first region that has one, the registry is asked for the first one's digest. An error that says nothing of the image is raised,
+    unless a region of "auto" may be left out."""
     if not images:
         return {}
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        first = dict(zip(images, pool.map(lambda one: _look(one, auto=auto), images.values()), strict=True))
+        first = dict(zip(images, pool.map(lambda one: _look(one, auto=auto, awss=awss), images.values()), strict=True))
         job = agreed(first)
         if job is None:
             return first
         strange = {region: look for region, look in first.items() if look.stored and look.stored.digest != job.digest}
         asked = {region: replace(look.image, tag="", digest=job.digest) for region, look in strange.items()}
-        again = dict(zip(asked, pool.map(lambda one: _look(one, auto=auto), asked.values()), strict=True))
+        again = dict(zip(asked, pool.map(lambda one: _look(one, auto=auto, awss=awss), asked.values()), strict=True))
     for region, look in strange.items():
         if again[region].stored is None and not again[region].trouble:
             assert look.stored is not None
@@ -46,10 +48,14 @@ def looked(images: Mapping[str, ContainerImage], *, auto: bool) -> dict[str, Ima
     return first | again
 
 
-def _look(image: ContainerImage, *, auto: bool) -> ImageLook:
+def _look(image: ContainerImage, *, auto: bool, awss: Collection[str]) -> ImageLook:
     config: Any = BRISK if auto else PATIENT
     try:
-        return ImageLook(image=image, stored=registry.stored(image, config))
+        stored = registry.stored(image, config)
+        if stored is None and image.tag and image.account in awss:
+            image = replace(image, tag=whole_tag(image.tag, registry.tags(image, config), EC2) or image.tag)
+            stored = registry.stored(image, config)
+        return ImageLook(image=image, stored=stored)
     except registry.NoRepository:
         return ImageLook(image=image)
     except registry.Unreadable as problem:

@@ -16,6 +16,7 @@ from aws.facts import Platform, StoredImage
 from contract.aws_errors import code_of
 from contract.errors import BuildFailed
 from contract.images import ContainerImage
+from contract.short_tags import Tagged
 
 MANIFESTS = (
     "application/vnd.docker.distribution.manifest.v2+json",
@@ -28,6 +29,7 @@ INDEXES = frozenset(MANIFESTS[1::2])
 LINUX = "linux"
 MOST_CONFIG = 8 * 1024**2
 """Bytes of an image's configuration that are read; those of images with a hundred layers have some 50 KB."""
+UNLISTED = frozenset({"AccessDeniedException", "RepositoryPolicyNotFoundException", "RepositoryNotFoundException"})
 CONFIG_S = 20.0
 """How long a configuration is waited for."""
 
@@ -89,6 +91,28 @@ def holds(account: str, repository: str, tag: str, digest: str, region: str) -> 
             return False
         raise
     return bool(found.get("images"))
+
+
+def tags(image: ContainerImage, config: Any = PATIENT) -> list[Tagged]:
+    """Every tag of the image's repository; none where the registry does not let us list it, or lacks it."""
+    ecr: Any = client("ecr", image.region, config)
+    pages = ecr.get_paginator("describe_images").paginate(
+        registryId=image.account,
+        repositoryName=image.repository,
+        filter={"tagStatus": "TAGGED"},
+        PaginationConfig={"PageSize": 1000},
+    )
+    try:
+        return [
+            Tagged(tag=tag, pushed_at=one["imagePushedAt"].timestamp())
+            for page in pages
+            for one in page["imageDetails"]
+            for tag in one.get("imageTags", ())
+        ]
+    except ClientError as problem:
+        if code_of(problem) in UNLISTED:
+            return []
+        raise
 
 
 class Unreadable(Exception):

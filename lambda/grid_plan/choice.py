@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from contract.images import ContainerImage
 from grid_plan import code
 from grid_plan.answers import Answers, bucket_of
 from grid_plan.columns import AUTO
@@ -64,10 +65,17 @@ def decide(training: Wanted, answers: Answers) -> Decision:
         region=region,
         why=why,
         copies={name: _copy(channel.data, region, answers) for name, channel in training.channels.items()},
-        image=training.image_in(region),
+        image=_image(training, region, answers),
         code=_digest(training, answers),
         hourly_usd=_hourly(training, region, answers),
     )
+
+
+def _image(training: Wanted, region: str, answers: Answers) -> str:
+    """The image's address there, with the whole tag in place of a short one."""
+    address = training.image_in(region)
+    stand = answers.images.get(address)
+    return str(replace(ContainerImage.parse(address), tag=stand.tag)) if stand and stand.tag else address
 
 
 def _digest(training: Wanted, answers: Answers) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -15,6 +15,7 @@ from aws.errors import CHANGED, S3_DENIED
 from aws.prices import ANSWERS_IN
 from contract.aws_errors import code_of
 from contract.images import ContainerImage
+from contract.short_tags import SAGEMAKER, whole_tag
 from grid_plan.answers import Answers, BucketPlace, CodeQuestion, CodeStand, Size, Stand, price_key
 from grid_plan.code import ENDINGS, GZIP
 from grid_plan.questions import Questions, ask
@@ -34,22 +35,23 @@ PAGES = 20
 
 def learn(trainings: list[Wanted], answers: Answers, pool: ThreadPoolExecutor) -> None:
     """Asks until no question is open: each region of data raises new questions. Raises AWS's own errors."""
+    awss = frozenset[str]().union(*(training.registries.awss for training in trainings))
     while True:
         asked = Questions()
         for training in trainings:
             ask(training, answers, asked)
         if not asked:
             return
-        _answer(asked, answers, pool)
+        _answer(asked, answers, pool, awss)
 
 
-def _answer(asked: Questions, answers: Answers, pool: ThreadPoolExecutor) -> None:
+def _answer(asked: Questions, answers: Answers, pool: ThreadPoolExecutor, awss: Collection[str]) -> None:
     _prepare(asked)
     _look(pool, asked.buckets, _bucket, answers.buckets)
     locations, sizes = dict(asked.locations), dict(asked.sizes)
     _look(pool, locations, lambda one: _anything(one, locations[one]), answers.locations)
     _look(pool, sizes, lambda one: _size(one, sizes[one]), answers.sizes)
-    _look(pool, asked.images, _image, answers.images)
+    _look(pool, asked.images, lambda one: _image(one, awss), answers.images)
     codes = {one.key: one for one in asked.codes}
     _look(pool, codes, lambda key: _code(codes[key]), answers.codes)
     prices = {price_key(*one): one for one in asked.prices}
@@ -119,10 +121,14 @@ def _code(asked: CodeQuestion) -> CodeStand:
     return CodeStand(problems=tuple(problems), size=found.size, version=found.version, etag=found.etag)
 
 
-def _image(text: str) -> Stand:
+def _image(text: str, awss: Collection[str]) -> Stand:
     image = ContainerImage.parse(text)
     try:
-        return Stand(there=registry.holds(image.account, image.repository, image.tag, image.digest, image.region))
+        if registry.holds(image.account, image.repository, image.tag, image.digest, image.region):
+            return Stand(there=True)
+        short = image.account in awss and not image.digest
+        tag = whole_tag(image.tag, registry.tags(image), SAGEMAKER) if short else ""
+        return Stand(there=bool(tag), tag=tag)
     except ClientError as problem:
         if (code := code_of(problem)) in (
             "AccessDeniedException",

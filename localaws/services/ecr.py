@@ -30,6 +30,16 @@ if TYPE_CHECKING:
 CONTAINER = re.compile(r"\d+\.\d+\.\d+-(cpu|gpu)-py3\d+(-cu\d+)?-[a-z0-9.]+-(ec2|sagemaker)(-v[\d.]+)?")
 """Tags of AWS's Deep Learning Containers."""
 CONTAINERS = re.compile(r"(pytorch|tensorflow|huggingface-pytorch)-(training|inference)")
+LISTED = tuple(
+    f"{version}-{device}{system}-{place}"
+    for place in ("ec2", "sagemaker")
+    for version, systems in {
+        "2.9.0": {"cpu-py312": "-ubuntu22.04", "gpu-py312": "-cu130-ubuntu22.04"},
+        "2.10.0": {"cpu-py313": "-ubuntu22.04", "gpu-py313": "-cu130-ubuntu22.04"},
+    }.items()
+    for device, system in systems.items()
+)
+"""Those that a list of a repository has: tags of AWS's containers for PyTorch (github.com/aws/deep-learning-containers, releases)."""
 LOGIN_S = 12 * 3600.0
 NOT_SHOWN = "AWS's registries of Deep Learning Containers: they hold whatever is called as such a container would be"
 
@@ -86,7 +96,8 @@ def _stored(caller: str, region: str, account: str, name: str, wanted: list[Want
         return own if kept else None
     if not CONTAINERS.fullmatch(name):
         return None
-    tags = [one["imageTag"] for one in wanted if CONTAINER.fullmatch(one.get("imageTag", ""))]
+    asked = [one.get("imageTag", "") for one in wanted] if wanted else LISTED
+    tags = [one for one in asked if CONTAINER.fullmatch(one)]
     return [_container(name, tag) for tag in tags] + [
         _GIVEN[one["imageDigest"]] for one in wanted if one.get("imageDigest") in _GIVEN
     ]

@@ -16,6 +16,8 @@ from localaws.model import Refused
 
 LOOKS = ("BatchGetImage", "DescribeImages", "GetDownloadUrlForLayer")
 MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
+PAGE = 3
+"""Images of a page of a list, 100 on AWS unless the caller asks for another number."""
 Wanted = Mapping[str, str]
 """An image's tag, its digest, or both."""
 
@@ -27,6 +29,8 @@ class Image:
     digest: str
     tags: tuple[str, ...]
     manifest: str = ""
+    pushed_at: float = 0.0
+    """UTC epoch seconds."""
 
     def fits(self, wanted: Wanted) -> bool:
         """Whether everything that is named fits."""
@@ -92,8 +96,20 @@ class Ecr:
         if missing:
             message = f"The image with imageId {dict(missing[0])} does not exist within the {repository} {registry}"
             raise Refused("ImageNotFoundException", message)
-        shown = [image for _, image in found if image is not None] if wanted else images
-        return {"imageDetails": [where | _detail(one) for one in dict.fromkeys(shown)]}
+        if wanted:
+            return {
+                "imageDetails": [where | _detail(one) for one in dict.fromkeys(image for _, image in found if image)]
+            }
+        tagged = params.get("filter", {}).get("tagStatus") == "TAGGED"
+        return self._page([where | _detail(one) for one in images if one.tags or not tagged], params)
+
+    @staticmethod
+    def _page(details: list[dict[str, Any]], params: Mapping[str, Any]) -> dict[str, Any]:
+        """Pages are short: who reads one alone finds half of the images."""
+        begin = int(params.get("nextToken") or 0)
+        end = begin + min(PAGE, params.get("maxResults") or PAGE)
+        more = {"nextToken": str(end)} if end < len(details) else {}
+        return {"imageDetails": details[begin:end], **more}
 
     def _link(self, digest: str, where: Mapping[str, str]) -> dict[str, Any]:
         """A link of the registry's, which is one to S3 on AWS; here it holds the content itself."""
@@ -111,4 +127,5 @@ def _pulled(wanted: Wanted, image: Image) -> dict[str, Any]:
 
 
 def _detail(image: Image) -> dict[str, Any]:
-    return {"imageDigest": image.digest, **({"imageTags": list(image.tags)} if image.tags else {})}
+    tags = {"imageTags": list(image.tags)} if image.tags else {}
+    return {"imageDigest": image.digest, "imagePushedAt": image.pushed_at, **tags}

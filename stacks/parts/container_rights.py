@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import aws_cdk as cdk
@@ -33,9 +33,13 @@ class ContainerRights:
         """Reads which image a tag names, its size, its processors and its entry point. The deployment's repositories by its name alone: a
         list of them, and one of regions, would be too long for a role that has so many other rights."""
         ours = arn_of("ecr", "*", cdk.Aws.ACCOUNT_ID, f"repository/{names.repository(self.rights.deployment, '*')}")
-        others = [arn_of("ecr", "*", one, "repository/*") for one in (*self._containers, *self.copy_accounts)]
+        others = [
+            *_repositories(self.base_accounts),
+            *(arn_of("ecr", "*", one, "repository/*") for one in self.copy_accounts),
+        ]
         reason = "Every region has the deployment's repositories; AWS and the accounts of the settings have others, wherever they lie."
-        return [Right("LookAtImages", READ_IMAGES, [ours, *others], reason, apart="Images")]
+        found = [Right("LookAtImages", READ_IMAGES, [ours, *others], reason, apart="Images")]
+        return [*found, *list_containers(self.base_accounts)]
 
     def pull(self) -> list[Right]:
         """Pulls images. A session's own policy keeps it to the repository of its job's image, and out of every registry without one."""
@@ -44,7 +48,7 @@ class ContainerRights:
             arn_of("ecr", "*", cdk.Aws.ACCOUNT_ID, f"repository/{names.repository(self.rights.deployment, one)}")
             for one in self.repositories
         ]
-        wanted = [*ours, *(arn_of("ecr", "*", one, "repository/*") for one in self._containers)]
+        wanted = [*ours, *_repositories(self.base_accounts)]
         reason = (
             "Each region has repositories of these names, and AWS adds containers to its public accounts all the time; the condition "
             "keeps to the regions in which jobs run."
@@ -56,10 +60,17 @@ class ContainerRights:
             found.append(Right("PullImagesOfOthers", READ_IMAGES, others, reason, apart="Images"))
         return found
 
-    @property
-    def _containers(self) -> list[str]:
-        """Accounts of AWS's Deep Learning Containers."""
-        return list(dict.fromkeys(filter(None, self.base_accounts.values())))
+
+def list_containers(accounts: Mapping[str, str]) -> list[Right]:
+    """Lists the tags of AWS's Deep Learning Containers, so that a short one can be told from them."""
+    reason = "AWS adds containers to its public accounts all the time, in every region."
+    wanted = _repositories(accounts)
+    return [Right("ListContainers", ["ecr:DescribeImages"], wanted, reason, apart="Images")] if wanted else []
+
+
+def _repositories(accounts: Mapping[str, str]) -> list[str]:
+    """ARNs of the repositories of AWS's containers; `accounts` as in `AdmissionEnvironment.base_accounts`."""
+    return [arn_of("ecr", "*", one, "repository/*") for one in dict.fromkeys(filter(None, accounts.values()))]
 
 
 def base_accounts(regions: Sequence[str]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from aws_cdk import region_info
 
 from contract import grid, keys, names, tags
 from contract.records import LOG_GROUP
+from stacks.parts.container_rights import list_containers
 from stacks.parts.image_rights import LOG_IN, PULL
 from stacks.parts.item_rights import note_regions, read_admission
 from stacks.parts.right import Right
@@ -49,6 +50,7 @@ class GridRights:
             rights.list_bytes(),
             *rights.data(self.data_buckets),
             self._images("CheckImages", "ecr:BatchGetImage"),
+            *list_containers(self.base_accounts),
             Right(
                 "DescribeTheChildImage",
                 ["ecr:DescribeImages"],

@@ -21,6 +21,8 @@ class FakeEcr(Ecr):
         """To tag and digest."""
         self.closed: frozenset[str] = frozenset()
         """Accounts whose registries say no."""
+        self.pushed = dict[str, float]()
+        """When the image of a digest was pushed, where that matters."""
 
     def _kept(self, account: str, name: str, _: list[Wanted]) -> list[Image] | None:
         if account in self.closed:
@@ -28,7 +30,10 @@ class FakeEcr(Ecr):
         tags = self.repositories.get((account, name))
         if tags is None:
             return None
-        kept = [Image(digest, (tag,), self.manifests.get(digest, "")) for tag, digest in tags.items()]
+        kept = [
+            Image(digest, (tag,), self.manifests.get(digest, ""), self.pushed.get(digest, 0.0))
+            for tag, digest in tags.items()
+        ]
         return [*kept, *(Image(digest, (), manifest) for digest, manifest in self.manifests.items())]
 
     def push(self, account: str, name: str, tag: str, architecture: str = "amd64", **said: Any) -> str:

@@ -64,6 +64,22 @@ def test_a_container_of_awss_is_that_of_the_region_by_its_short_name_and_by_its_
     ]
 
 
+def test_a_short_tag_of_awss_is_the_newest_container_for_sagemaker_that_it_begins(there: Account) -> None:
+    tags = (
+        "2.9.0-gpu-py312-sagemaker",
+        "2.9.1-gpu-py312-cu130-sagemaker",
+        "2.9.1-gpu-py312-ec2",
+        "2.9.2-cpu-py312-sagemaker",
+    )
+    there.ecr["eu-central-1"].repositories[CONTAINERS, "pytorch-training"] = {
+        tag: f"sha256:{number:064}" for number, tag in enumerate(tags)
+    }
+    (found,) = planned(there, line(image="pytorch-training:2.9-gpu"))
+    assert found.request["AlgorithmSpecification"]["TrainingImage"] == (
+        f"{CONTAINERS}.dkr.ecr.eu-central-1.amazonaws.com/pytorch-training:2.9.1-gpu-py312-cu130-sagemaker"
+    )
+
+
 def test_auto_leaves_out_regions_without_containers_of_awss(there: Account) -> None:
     (found,) = planned(there, json.dumps({"region": "auto", "image": "pytorch-training:2.8"}))
     assert found.region == "eu-central-1"

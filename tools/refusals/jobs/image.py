@@ -11,10 +11,7 @@ CONTAINERS = "763104351884.dkr.ecr.eu-central-1.amazonaws.com"
 PARTNER = "777788889999.dkr.ecr.eu-central-1.amazonaws.com"
 MAY_BE = "repository and tag of an image, as in images:digits-1, or its whole address in a private ECR registry"
 THERE = "repository and tag of an image that stands there"
-TAGS = (
-    "tags of AWS's containers name at least version, device and Python, as in 2.9-gpu-py312, and an image of a public registry is copied "
-    "in (docs/images.md)"
-)
+TAGS = "tags of AWS's containers begin with version and device, as in 2.9-gpu; public images are copied in (docs/images.md)"
 ABSENT = f"sha256:{'0' * 64}"
 IN_IMAGE = ("code", "command")
 """Fields that a request with an image does not need."""
@@ -47,7 +44,7 @@ IMAGE = Section(
             f"nothing:v1 does not exist in eu-central-1 ({CONTAINERS}/nothing:v1); allowed: {THERE}; {TAGS}",
         ),
         (
-            "a container of AWS's without its Python",
+            "a container that AWS does not have",
             "pytorch-training:2.11-gpu",
             f"pytorch-training:2.11-gpu does not exist in eu-central-1 ({CONTAINERS}/pytorch-training:2.11-gpu); allowed: {THERE}; {TAGS}",
         ),
