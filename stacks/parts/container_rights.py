@@ -61,11 +61,15 @@ class ContainerRights:
         return found
 
 
-def list_containers(accounts: Mapping[str, str]) -> list[Right]:
+def list_containers(accounts: Mapping[str, str], conditions: Mapping[str, object] | None = None) -> list[Right]:
     """Lists the tags of AWS's Deep Learning Containers, so that a short one can be told from them."""
     reason = "AWS adds containers to its public accounts all the time, in every region."
     wanted = _repositories(accounts)
-    return [Right("ListContainers", ["ecr:DescribeImages"], wanted, reason, apart="Images")] if wanted else []
+    return (
+        [Right("ListContainers", ["ecr:DescribeImages"], wanted, reason, conditions or {}, apart="Images")]
+        if wanted
+        else []
+    )
 
 
 def _repositories(accounts: Mapping[str, str]) -> list[str]:

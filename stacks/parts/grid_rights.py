@@ -50,7 +50,7 @@ class GridRights:
             rights.list_bytes(),
             *rights.data(self.data_buckets),
             self._images("CheckImages", "ecr:BatchGetImage"),
-            *list_containers(self.base_accounts),
+            *list_containers(self.base_accounts, self._here()),
             Right(
                 "DescribeTheChildImage",
                 ["ecr:DescribeImages"],

@@ -26,6 +26,7 @@ ALLOWED = [
         for action in READ
         for one in (OURS_OF_IMAGES, CONTAINERS + "/x")
     ),
+    Ask("Admission", "ecr:DescribeImages", f"{CONTAINERS}/x"),
     Ask("Job", "ecr:GetAuthorizationToken", "*", HERE),
 ]
 DENIED = [
@@ -40,6 +41,8 @@ DENIED = [
     *(Ask("Job", action, OURS_OF_IMAGES.replace(REGION, AWAY), THERE) for action in READ),
     *(Ask(who, "ecr:GetAuthorizationToken", "*", HERE) for who in ("Node", "Admission", "Attendant")),
     Ask("Job", "ecr:DescribeImages", OURS_OF_IMAGES),
+    Ask("Job", "ecr:DescribeImages", f"{CONTAINERS}/x"),
+    *(Ask("Admission", "ecr:DescribeImages", one) for one in (OURS_OF_IMAGES, OTHERS)),
     Ask("Job", "ecr:ListImages", OURS_OF_IMAGES),
     Ask("Admission", "ecr:ListImages", OURS_OF_IMAGES),
 ]
