@@ -233,9 +233,9 @@ def test_a_lost_heartbeat_is_retried_with_a_new_token_and_the_old_one_is_dead(ap
 
 
 def test_heartbeats_keep_a_task_alive_and_its_time_out_ends_it(app: App) -> None:
-    execution = app.start(machine(app.function, KEEP, wait=True, TimeoutSeconds=3, HeartbeatSeconds=1, Catch=CATCH))
-    (token,) = app.tokens(1)
     asked, last = [time.monotonic()], "TaskTimedOut"
+    execution = app.start(machine(app.function, KEEP, wait=True, TimeoutSeconds=6, HeartbeatSeconds=2, Catch=CATCH))
+    (token,) = app.tokens(1)
     while app.states.describe_execution(executionArn=execution)["status"] == "RUNNING":
         try:
             app.states.send_task_heartbeat(taskToken=token)
@@ -244,7 +244,7 @@ def test_heartbeats_keep_a_task_alive_and_its_time_out_ends_it(app: App) -> None
         asked.append(time.monotonic())
         time.sleep(0.3)
     assert last == "TaskTimedOut"
-    if max(after - before for before, after in pairwise(asked)) > 0.9:
+    if max(after - before for before, after in pairwise(asked)) > 1.8:
         return  # on a slow machine heartbeats were late, and could keep nothing alive
     assert len(asked) > 5
     assert json.loads(app.end(execution)["output"])["Error"] == "States.Timeout"

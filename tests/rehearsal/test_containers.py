@@ -116,7 +116,7 @@ def jobs(built: Yard) -> dict[str, StartedJob]:
         "plain": {**TWO, "code": code, "command": train(40, 0.2)},
         "imaged": {**TWO, **image},
         "moved": {**TWO, **image},
-        "mounted": {**ONE, "image": BASE, "code": code, "command": train(3, 0.1)},
+        "mounted": {**ONE, "image": "pytorch-training:2.9-gpu", "code": code, "command": train(3, 0.1)},
         "failing": {**TWO, "image": "images:trainer-1", "arguments": ["3", "0.1", "3"]},
         "hostile": {**ONE, "image": BASE, "code": hostile, "command": ["python", "train.py"], "max_hours": 0.03},
     }

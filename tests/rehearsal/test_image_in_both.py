@@ -26,7 +26,8 @@ from tests.waiting import HANG_S, until
 
 pytestmark = [pytest.mark.rehearsal]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "image_job"
-BASE = "pytorch-training:2.8.0-gpu-py312-cu129-ubuntu22.04-ec2"
+BASE = "pytorch-training:2.9-gpu"
+"""A short tag: AWS's container for EC2 in a job, and the one for SageMaker in a line."""
 JOB: Mapping[str, Any] = json.loads((EXAMPLE / "job.json").read_text())
 LINE: Mapping[str, Any] = json.loads((EXAMPLE / "line.jsonl").read_text())
 CODED = """
@@ -73,12 +74,11 @@ def both(tmp_path_factory: pytest.TempPathFactory, yard: Yard) -> tuple[StartedJ
         "metrics": LINE["metrics"],
         "code": code,
     }
-    sagemakers = BASE.replace("-ec2", "-sagemaker")
     lines = [
         LINE,
         {**of_code, **words, "image": "images:line-1", "command": RUNS},
-        {**of_code, "image": sagemakers, "program": "train.py", "hyperparameters": {"steps": 40}},
-        {**of_code, "region": AWAY, "image": sagemakers, "program": "train.py", "hyperparameters": {"step": 40}},
+        {**of_code, "image": BASE, "program": "train.py", "hyperparameters": {"steps": 40}},
+        {**of_code, "region": AWAY, "image": BASE, "program": "train.py", "hyperparameters": {"step": 40}},
     ]
     address = grid.upload_manifest(yard, "".join(f"{json.dumps(one)}\n" for one in lines), "both.jsonl")
     return job, grid.start(yard, {"manifest": address}, "both-grid"), coded
