@@ -14,14 +14,14 @@ LEAST_WORDS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tagged:
+class ListedTag:
     """A tag of a repository, and when what it names was pushed, in UTC epoch seconds."""
 
     tag: str
     pushed_at: float
 
 
-def whole_tag(short: str, there: Iterable[Tagged], place: str) -> str:
+def whole_tag(short: str, there: Iterable[ListedTag], place: str) -> str:
     """Returns the tag that the short one stands for; empty where it stands for none.
 
     `place` is EC2 or SAGEMAKER, whose containers go first, then those that name neither. Among these the highest version counts, then
@@ -31,7 +31,7 @@ def whole_tag(short: str, there: Iterable[Tagged], place: str) -> str:
     if len(wanted) < LEAST_WORDS or not VERSION.fullmatch(wanted[0]):
         return ""
     found = [one for one in there if _begins(wanted, one.tag.split("-"))]
-    return max(found, key=lambda one: _order(one, place), default=Tagged(tag="", pushed_at=0.0)).tag
+    return max(found, key=lambda one: _order(one, place), default=ListedTag(tag="", pushed_at=0.0)).tag
 
 
 def _begins(wanted: list[str], words: list[str]) -> bool:
@@ -42,7 +42,7 @@ def _begins(wanted: list[str], words: list[str]) -> bool:
     return rest[: len(wanted) - 1] == wanted[1:]
 
 
-def _order(one: Tagged, place: str) -> tuple[int, tuple[int, ...], float, int, str]:
+def _order(one: ListedTag, place: str) -> tuple[int, tuple[int, ...], float, int, str]:
     version, *words = one.tag.split("-")
     meant = 2 if place in words else 0 if {EC2, SAGEMAKER} & set(words) else 1
     return meant, tuple(map(int, version.split("."))), one.pushed_at, -len(one.tag), one.tag

@@ -16,7 +16,7 @@ from aws.facts import Platform, StoredImage
 from contract.aws_errors import code_of
 from contract.errors import BuildFailed
 from contract.images import ContainerImage
-from contract.short_tags import Tagged
+from contract.short_tags import ListedTag
 
 MANIFESTS = (
     "application/vnd.docker.distribution.manifest.v2+json",
@@ -93,7 +93,7 @@ def holds(account: str, repository: str, tag: str, digest: str, region: str) -> 
     return bool(found.get("images"))
 
 
-def tags(image: ContainerImage, config: Any = PATIENT) -> list[Tagged]:
+def tags(image: ContainerImage, config: Any = PATIENT) -> list[ListedTag]:
     """Every tag of the image's repository; none where the registry does not let us list it, or lacks it."""
     ecr: Any = client("ecr", image.region, config)
     pages = ecr.get_paginator("describe_images").paginate(
@@ -104,7 +104,7 @@ def tags(image: ContainerImage, config: Any = PATIENT) -> list[Tagged]:
     )
     try:
         return [
-            Tagged(tag=tag, pushed_at=one["imagePushedAt"].timestamp())
+            ListedTag(tag=tag, pushed_at=one["imagePushedAt"].timestamp())
             for page in pages
             for one in page["imageDetails"]
             for tag in one.get("imageTags", ())

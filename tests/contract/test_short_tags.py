@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from contract.short_tags import EC2, SAGEMAKER, Tagged, whole_tag
+from contract.short_tags import EC2, SAGEMAKER, ListedTag, whole_tag
 
 OLD, NEW = 1_770_000_000.0, 1_780_000_000.0
 AT = {
@@ -20,7 +20,7 @@ AT = {
     "latest": NEW,
     "gpu-2.9": NEW,
 }
-THERE = [Tagged(tag=tag, pushed_at=at) for tag, at in AT.items()]
+THERE = [ListedTag(tag=tag, pushed_at=at) for tag, at in AT.items()]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_of_one_image_the_shortest_tag_is_told() -> None:
         "2.9.0-gpu-py312-ec2",
         "2.9.0-gpu-py312-cu130-ubuntu22.04-ec2",
     ]
-    assert whole_tag("2.9-gpu", [Tagged(tag=one, pushed_at=NEW) for one in tags], EC2) == "2.9.0-gpu-py312-ec2"
+    assert whole_tag("2.9-gpu", [ListedTag(tag=one, pushed_at=NEW) for one in tags], EC2) == "2.9.0-gpu-py312-ec2"
 
 
 def test_where_nothing_is_listed_nothing_is_found() -> None:

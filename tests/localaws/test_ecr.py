@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from contract.short_tags import EC2, SAGEMAKER, Tagged, whole_tag
+from contract.short_tags import EC2, SAGEMAKER, ListedTag, whole_tag
 from localaws.server import LocalAws
 from tests.localaws.app import CALM
 
@@ -23,10 +23,10 @@ def ecr() -> Iterator[Any]:
         yield aws.client("ecr", HOME)
 
 
-def listed(ecr: Any) -> list[Tagged]:
+def listed(ecr: Any) -> list[ListedTag]:
     pages = ecr.get_paginator("describe_images").paginate(**TRAINING, filter={"tagStatus": "TAGGED"})
     return [
-        Tagged(tag=tag, pushed_at=one["imagePushedAt"].timestamp())
+        ListedTag(tag=tag, pushed_at=one["imagePushedAt"].timestamp())
         for page in pages
         for one in page["imageDetails"]
         for tag in one["imageTags"]
