@@ -138,7 +138,7 @@ def region_problems(
         ]
     if look.other:
         return [
-            f"{where} is another image in {region} ({look.other}), whose registry lacks the job's; allowed: a digest that "
+            f"{where} is another image in {region} ({look.other}), whose registry lacks the job's, {image.digest}; allowed: a digest that "
             f"every region of {field} has"
         ]
     if look.stored is None:

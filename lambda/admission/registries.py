@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -15,8 +16,10 @@ from aws import registry
 from aws.clients import BRISK, PATIENT
 from contract.aws_errors import code_of
 from contract.images import ContainerImage
-from contract.short_tags import EC2, whole_tag
+from contract.short_tags import EC2, is_short
+from contract.short_tags import agreed as whole_tags
 
+T = TypeVar("T")
 AT_ONCE = 8
 
 
@@ -34,28 +37,62 @@ def looked(images: Mapping[str, ContainerImage], *, auto: bool, awss: Collection
     if not images:
         return {}
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        first = dict(zip(images, pool.map(lambda one: _look(one, auto=auto, awss=awss), images.values()), strict=True))
+        first = _every(pool, images, auto=auto)
+        first |= _by_short_tags(
+            pool, {region: look for region, look in first.items() if _may_be_short(look, awss)}, auto=auto
+        )
         job = agreed(first)
         if job is None:
             return first
         strange = {region: look for region, look in first.items() if look.stored and look.stored.digest != job.digest}
         asked = {region: replace(look.image, tag="", digest=job.digest) for region, look in strange.items()}
-        again = dict(zip(asked, pool.map(lambda one: _look(one, auto=auto, awss=awss), asked.values()), strict=True))
+        again = _every(pool, asked, auto=auto)
     for region, look in strange.items():
         if again[region].stored is None and not again[region].trouble:
             assert look.stored is not None
-            again[region] = replace(look, other=look.stored.digest)
+            again[region] = replace(look, image=asked[region], other=look.stored.digest)
     return first | again
 
 
-def _look(image: ContainerImage, *, auto: bool, awss: Collection[str]) -> ImageLook:
-    config: Any = BRISK if auto else PATIENT
+def _every(pool: ThreadPoolExecutor, images: Mapping[str, ContainerImage], *, auto: bool) -> dict[str, ImageLook]:
+    return dict(zip(images, pool.map(lambda one: _look(one, auto=auto), images.values()), strict=True))
+
+
+def _may_be_short(look: ImageLook, awss: Collection[str]) -> bool:
+    image = look.image
+    return (
+        look.stored is None and not look.trouble and image.account in awss and not image.digest and is_short(image.tag)
+    )
+
+
+def _by_short_tags(pool: ThreadPoolExecutor, looks: Mapping[str, ImageLook], *, auto: bool) -> dict[str, ImageLook]:
+    """What the registries say of the images for which one short tag stands, of those that list one."""
+    images = {region: look.image for region, look in looks.items()}
+    if not images:
+        return {}
+    lists = dict(
+        zip(
+            images,
+            pool.map(lambda one: _asked(one, partial(registry.tags, one), auto=auto), images.values()),
+            strict=True,
+        )
+    )
+    (short,) = {image.tag for image in images.values()}
+    known = {region: told for region, told in lists.items() if not isinstance(told, ImageLook)}
+    whole = {region: replace(images[region], tag=one.tag) for region, one in whole_tags(short, known, EC2).items()}
+    silent = {region: told for region, told in lists.items() if isinstance(told, ImageLook)}
+    return silent | _every(pool, whole, auto=auto)
+
+
+def _look(image: ContainerImage, *, auto: bool) -> ImageLook:
+    told = _asked(image, partial(registry.stored, image), auto=auto)
+    return told if isinstance(told, ImageLook) else ImageLook(image=image, stored=told)
+
+
+def _asked(image: ContainerImage, ask: Callable[[Any], T], *, auto: bool) -> T | ImageLook:
+    """What the registry answers, or what is known of the image where it does not. `ask` gets the patience of the client."""
     try:
-        stored = registry.stored(image, config)
-        if stored is None and image.tag and image.account in awss:
-            image = replace(image, tag=whole_tag(image.tag, registry.tags(image, config), EC2) or image.tag)
-            stored = registry.stored(image, config)
-        return ImageLook(image=image, stored=stored)
+        return ask(BRISK if auto else PATIENT)
     except registry.NoRepository:
         return ImageLook(image=image)
     except registry.Unreadable as problem:

@@ -29,7 +29,6 @@ INDEXES = frozenset(MANIFESTS[1::2])
 LINUX = "linux"
 MOST_CONFIG = 8 * 1024**2
 """Bytes of an image's configuration that are read; those of images with a hundred layers have some 50 KB."""
-UNLISTED = frozenset({"AccessDeniedException", "RepositoryPolicyNotFoundException", "RepositoryNotFoundException"})
 CONFIG_S = 20.0
 """How long a configuration is waited for."""
 
@@ -94,7 +93,7 @@ def holds(account: str, repository: str, tag: str, digest: str, region: str) -> 
 
 
 def tags(image: ContainerImage, config: Any = PATIENT) -> list[ListedTag]:
-    """Every tag of the image's repository; none where the registry does not let us list it, or lacks it."""
+    """Every tag of the image's repository. Raises NoRepository, and ClientError where the registry does not let us list it."""
     ecr: Any = client("ecr", image.region, config)
     pages = ecr.get_paginator("describe_images").paginate(
         registryId=image.account,
@@ -104,14 +103,14 @@ def tags(image: ContainerImage, config: Any = PATIENT) -> list[ListedTag]:
     )
     try:
         return [
-            ListedTag(tag=tag, pushed_at=one["imagePushedAt"].timestamp())
+            ListedTag(tag=tag, pushed_at=one["imagePushedAt"].timestamp(), digest=one["imageDigest"])
             for page in pages
             for one in page["imageDetails"]
             for tag in one.get("imageTags", ())
         ]
     except ClientError as problem:
-        if code_of(problem) in UNLISTED:
-            return []
+        if code_of(problem) == "RepositoryNotFoundException":
+            raise NoRepository(image.repository) from None
         raise
 
 
@@ -139,7 +138,8 @@ def _inner(ecr: Any, image: ContainerImage, index: Mapping[str, Any]) -> Iterato
     """The images of an index from which a node would choose: those for Linux, and as docker does those that the index says nothing of."""
     for one in index.get("manifests", []):
         platform = dict(one.get("platform") or {})
-        if platform.get("os", LINUX) != LINUX:  # also what builders attest, for the platform "unknown"
+        # Also what builders attest, for the platform "unknown", and what stands beside an image, such as an index for lazy loading.
+        if platform.get("os", LINUX) != LINUX or "artifactType" in one:
             continue
         if (found := _manifest(ecr, image, str(one["digest"]), "")) is None:
             continue

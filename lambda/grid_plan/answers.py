@@ -23,8 +23,8 @@ class Stand:
     there: bool
     denied: str = ""
     """The error code with which a look was refused."""
-    tag: str = ""
-    """Of an image with a short tag: the whole one for which it stands."""
+    digest: str = ""
+    """Of the image for which a short tag stands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

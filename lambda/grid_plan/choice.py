@@ -72,10 +72,10 @@ def decide(training: Wanted, answers: Answers) -> Decision:
 
 
 def _image(training: Wanted, region: str, answers: Answers) -> str:
-    """The image's address there, with the whole tag in place of a short one."""
+    """The image's address there, with the digest of the image for which a short tag stands."""
     address = training.image_in(region)
     stand = answers.images.get(address)
-    return str(replace(ContainerImage.parse(address), tag=stand.tag)) if stand and stand.tag else address
+    return str(replace(ContainerImage.parse(address), digest=stand.digest)) if stand and stand.digest else address
 
 
 def _digest(training: Wanted, answers: Answers) -> str:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from botocore.exceptions import ClientError
 
 from aws import data, pinned, registry, training_prices
-from aws.clients import BRISK, client
+from aws.clients import BRISK, PATIENT, client
 from aws.errors import CHANGED, S3_DENIED
 from aws.prices import ANSWERS_IN
 from contract.aws_errors import code_of
 from contract.images import ContainerImage
-from contract.short_tags import SAGEMAKER, whole_tag
+from contract.short_tags import SAGEMAKER, ListedTag, agreed, is_short
 from grid_plan.answers import Answers, BucketPlace, CodeQuestion, CodeStand, Size, Stand, price_key
 from grid_plan.code import ENDINGS, GZIP
 from grid_plan.questions import Questions, ask
@@ -51,7 +51,8 @@ def _answer(asked: Questions, answers: Answers, pool: ThreadPoolExecutor, awss: 
     locations, sizes = dict(asked.locations), dict(asked.sizes)
     _look(pool, locations, lambda one: _anything(one, locations[one]), answers.locations)
     _look(pool, sizes, lambda one: _size(one, sizes[one]), answers.sizes)
-    _look(pool, asked.images, lambda one: _image(one, awss), answers.images)
+    _look(pool, asked.images, _image, answers.images)
+    answers.images |= _by_short_tags(pool, {one: answers.images[one] for one in asked.images}, awss)
     codes = {one.key: one for one in asked.codes}
     _look(pool, codes, lambda key: _code(codes[key]), answers.codes)
     prices = {price_key(*one): one for one in asked.prices}
@@ -66,6 +67,7 @@ def _prepare(asked: Questions) -> None:
         client("s3", region)
     for region in {ContainerImage.parse(image).region for image in asked.images}:
         client("ecr", region)
+        client("ecr", region, PATIENT)  # for lists of tags
     if asked.prices:
         client("pricing", ANSWERS_IN, BRISK)
 
@@ -121,18 +123,56 @@ def _code(asked: CodeQuestion) -> CodeStand:
     return CodeStand(problems=tuple(problems), size=found.size, version=found.version, etag=found.etag)
 
 
-def _image(text: str, awss: Collection[str]) -> Stand:
+def _image(text: str) -> Stand:
     image = ContainerImage.parse(text)
     try:
-        if registry.holds(image.account, image.repository, image.tag, image.digest, image.region):
-            return Stand(there=True)
-        short = image.account in awss and not image.digest
-        tag = whole_tag(image.tag, registry.tags(image), SAGEMAKER) if short else ""
-        return Stand(there=bool(tag), tag=tag)
+        return Stand(there=registry.holds(image.account, image.repository, image.tag, image.digest, image.region))
     except ClientError as problem:
-        if (code := code_of(problem)) in (
-            "AccessDeniedException",
-            "RepositoryPolicyNotFoundException",
-        ):
-            return Stand(there=False, denied=code)
-        raise
+        return _unseen(problem)
+
+
+def _by_short_tags(pool: ThreadPoolExecutor, stands: Mapping[str, Stand], awss: Collection[str]) -> dict[str, Stand]:
+    """The images for which short tags stand, by address: each of AWS's repositories is listed once, whatever the number of tags."""
+    parsed = {
+        address: ContainerImage.parse(address)
+        for address, stand in stands.items()
+        if not stand.there and not stand.denied
+    }
+    short = {
+        address: one for address, one in parsed.items() if one.account in awss and not one.digest and is_short(one.tag)
+    }
+    repositories = {(one.registry, one.repository): one for one in short.values()}
+    listed = dict(zip(repositories, pool.map(_listed, repositories.values()), strict=True))
+    found = dict[str, Stand]()
+    for repository, tag in sorted({(one.repository, one.tag) for one in short.values()}):
+        told = {
+            address: listed[one.registry, repository]
+            for address, one in sorted(short.items())
+            if _is(one, repository, tag)
+        }
+        found |= {address: tags for address, tags in told.items() if isinstance(tags, Stand)}
+        known = {address: tags for address, tags in told.items() if not isinstance(tags, Stand)}
+        found |= {
+            address: Stand(there=True, digest=one.digest) for address, one in agreed(tag, known, SAGEMAKER).items()
+        }
+    return found
+
+
+def _is(image: ContainerImage, repository: str, tag: str) -> bool:
+    return (image.repository, image.tag) == (repository, tag)
+
+
+def _listed(image: ContainerImage) -> list[ListedTag] | Stand:
+    try:
+        return registry.tags(image)
+    except registry.NoRepository:
+        return []
+    except ClientError as problem:
+        return _unseen(problem)
+
+
+def _unseen(problem: ClientError) -> Stand:
+    """An image at which a registry does not let us look. Raises any other error."""
+    if (code := code_of(problem)) in ("AccessDeniedException", "RepositoryPolicyNotFoundException"):
+        return Stand(there=False, denied=code)
+    raise problem

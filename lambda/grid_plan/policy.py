@@ -116,11 +116,12 @@ def _image(training: Wanted) -> Iterator[str]:
     if training.registries.is_ours(image):
         return
     if training.registries.is_awss(image):
-        if not training.regions:
+        asked = env.regions if spec.region == AUTO else (spec.region or "",)
+        if not any(training.registries.in_region(image, one) for one in asked):
             there = spec.region if spec.region != AUTO else "any region"
             yield (
                 f"{where} is in no repository of {env.deployment}, and no containers of AWS are known in {there}; "
-                f"allowed: {ours}, or a whole address"
+                f"allowed: {ours}"
             )
     elif not image.account:
         yield f"{where} is in no private ECR registry, and SageMaker pulls from no other; allowed: {copied}"

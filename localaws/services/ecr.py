@@ -13,6 +13,7 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -27,12 +28,12 @@ if TYPE_CHECKING:
     from localaws.recorder import Call, Environ
     from localaws.server import LocalAws
 
-CONTAINER = re.compile(r"\d+\.\d+\.\d+-(cpu|gpu)-py3\d+(-cu\d+)?-[a-z0-9.]+-(ec2|sagemaker)(-v[\d.]+)?")
+CONTAINER = re.compile(r"\d+\.\d+\.\d+-(cpu|gpu)-py3\d+(-cu\d+)?-[a-z0-9.]+-(ec2|sagemaker)(-v[\d.]+)?(-soci)?")
 """Tags of AWS's Deep Learning Containers."""
 CONTAINERS = re.compile(r"(pytorch|tensorflow|huggingface-pytorch)-(training|inference)")
 LISTED = tuple(
     f"{version}-{device}{system}-{place}"
-    for place in ("ec2", "sagemaker")
+    for place in ("ec2", "ec2-soci", "sagemaker", "sagemaker-soci")
     for version, systems in {
         "2.9.0": {"cpu-py312": "-ubuntu22.04", "gpu-py312": "-cu130-ubuntu22.04"},
         "2.10.0": {"cpu-py313": "-ubuntu22.04", "gpu-py313": "-cu130-ubuntu22.04"},
@@ -40,6 +41,7 @@ LISTED = tuple(
     for device, system in systems.items()
 )
 """Those that a list of a repository has: tags of AWS's containers for PyTorch (github.com/aws/deep-learning-containers, releases)."""
+PUSHED_AT = datetime(2026, 4, 16, tzinfo=timezone.utc).timestamp()
 LOGIN_S = 12 * 3600.0
 NOT_SHOWN = "AWS's registries of Deep Learning Containers: they hold whatever is called as such a container would be"
 
@@ -109,7 +111,8 @@ _GIVEN, _SAID = dict[str, Image](), dict[str, bytes]()
 
 def _container(name: str, tag: str) -> Image:
     manifest, config = described("amd64", (), ("/bin/bash",), size=6 * 1024**2, name=f"{name}:{tag}")
-    image = Image(digest_of(manifest.encode()), (tag,), manifest)
+    # AWS makes an image with an index for lazy loading of the one without it, and later.
+    image = Image(digest_of(manifest.encode()), (tag,), manifest, PUSHED_AT + 600.0 * tag.endswith("-soci"))
     _GIVEN[image.digest], _SAID[digest_of(config)] = image, config
     return image
 

@@ -44,9 +44,15 @@ class FakeEcr(Ecr):
         self.repositories.setdefault((account, name), {})[tag] = digest
         return digest
 
-    def push_index(self, account: str, name: str, tag: str, *images: tuple[str, str, str]) -> str:
-        """Keeps an index of images (system, architecture, digest) under a tag; returns its digest."""
-        many = [{"digest": one, "platform": {"os": system, "architecture": kind}} for system, kind, one in images]
+    def push_index(self, account: str, name: str, tag: str, *images: tuple[str, str, str], beside: str = "") -> str:
+        """Keeps an index of images (system, architecture, digest) under a tag; returns its digest. `beside` is the digest of one that is
+        no image, but an index for lazy loading, as SOCI puts it there with the platform of its image."""
+        many: list[dict[str, Any]] = [
+            {"digest": one, "platform": {"os": system, "architecture": kind}} for system, kind, one in images
+        ]
+        for one in many:
+            if one["digest"] == beside:
+                one["artifactType"] = "application/vnd.amazon.soci.index.v2+json"
         index = json.dumps({"schemaVersion": 2, "mediaType": INDEX, "manifests": many})
         digest = digest_of(index.encode())
         self.manifests[digest] = index

@@ -26,7 +26,7 @@ def ecr() -> Iterator[Any]:
 def listed(ecr: Any) -> list[ListedTag]:
     pages = ecr.get_paginator("describe_images").paginate(**TRAINING, filter={"tagStatus": "TAGGED"})
     return [
-        ListedTag(tag=tag, pushed_at=one["imagePushedAt"].timestamp())
+        ListedTag(tag=tag, pushed_at=one["imagePushedAt"].timestamp(), digest=one["imageDigest"])
         for page in pages
         for one in page["imageDetails"]
         for tag in one["imageTags"]
@@ -41,9 +41,11 @@ def test_a_page_of_awss_containers_is_not_all_of_them(ecr: Any) -> None:
 
 @pytest.mark.parametrize("place", [EC2, SAGEMAKER])
 def test_a_short_tag_leads_to_a_container_that_can_be_looked_at(ecr: Any, place: str) -> None:
-    tag = whole_tag("2.9-gpu", listed(ecr), place)
-    assert tag.endswith(f"-{place}")
-    (found,) = ecr.batch_get_image(**TRAINING, imageIds=[{"imageTag": tag}])["images"]
+    whole = whole_tag("2.9-gpu", listed(ecr), place)
+    assert whole is not None
+    assert whole.tag.endswith(f"-{place}")
+    (found,) = ecr.batch_get_image(**TRAINING, imageIds=[{"imageTag": whole.tag}])["images"]
+    assert found["imageId"]["imageDigest"] == whole.digest
     assert found["imageManifest"]
 
 

@@ -44,7 +44,9 @@ try:
         peer.sendall(b"!")
     left = {BYTES}
     while left:
-        left -= len(peer.recv(2**20))
+        chunk = peer.recv(2**20)
+        assert chunk, "the sender is gone"
+        left -= len(chunk)
     peer.sendall(b"!")
     print("in time", flush=True)
 except TimeoutError:

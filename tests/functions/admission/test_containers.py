@@ -27,7 +27,6 @@ from tests.functions.admission.account import (
     CONTAINER,
     CONTAINERS,
     GIB,
-    PARTNER,
     PLACE_ACCOUNT,
     Account,
     account,
@@ -169,46 +168,6 @@ def test_a_named_region_without_the_image_is_refused_although_another_has_it(the
 def test_a_container_of_awss_goes_by_its_short_name_and_is_pulled_from_the_regions_registry(there: Account) -> None:
     start({**LEAST, "image": ":".join(CONTAINER)})
     assert container(there).repositories == {HOME: f"{registry(CONTAINERS)}/{CONTAINER[0]}"}
-
-
-def test_a_short_tag_of_awss_is_the_newest_container_for_ec2_that_it_begins(there: Account) -> None:
-    listed = there.ecr[HOME]
-    for tag in (
-        "2.9.0-gpu-py312-ec2",
-        "2.9.1-cpu-py312-ec2",
-        "2.9.1-gpu-py312-cu130-ec2",
-        "2.9.1-gpu-py312-sagemaker",
-        "2.10.0-gpu-ec2",
-    ):
-        listed.push(CONTAINERS, CONTAINER[0], tag, command=["/bin/bash"])
-    start({**LEAST, "image": f"{CONTAINER[0]}:2.9-gpu"})
-    found = container(there)
-    assert found.digest == listed.repositories[CONTAINERS, CONTAINER[0]]["2.9.1-gpu-py312-cu130-ec2"]
-    assert (found.source, found.repositories) == (
-        f"{CONTAINER[0]}:2.9-gpu",
-        {HOME: f"{registry(CONTAINERS)}/{CONTAINER[0]}"},
-    )
-
-
-def test_a_short_tag_is_one_image_in_every_region(there: Account) -> None:
-    name = f"{CONTAINER[0]}"
-    old = [there.ecr[region].push(CONTAINERS, name, "2.9.0-gpu-ec2", command=["/bin/bash"]) for region in (HOME, AWAY)]
-    there.ecr[AWAY].push(CONTAINERS, name, "2.9.1-gpu-ec2", command=["/bin/bash"])
-    start({**LEAST, "image": f"{name}:2.9-gpu", "regions": [HOME, AWAY]})
-    assert {container(there).digest} == set(old)
-
-
-def test_a_whole_tag_is_not_looked_for_in_a_list(there: Account) -> None:
-    start({**LEAST, "image": ":".join(CONTAINER)})
-    assert ("ecr", "DescribeImages") not in {(one.service, one.operation) for one in there.calls}
-
-
-@pytest.mark.parametrize("image", ["images:2.9-gpu", f"{registry(PARTNER)}/models:2.9-gpu"])
-def test_a_tag_of_anybody_else_stands_for_itself_alone(there: Account, image: str) -> None:
-    there.ecr[HOME].closed = frozenset()
-    there.ecr[HOME].push(PLACE_ACCOUNT, NAME, "2.9.0-gpu-py312-ec2", entry_point=["python"])
-    there.ecr[HOME].push(PARTNER, "models", "2.9.0-gpu-py312-ec2", entry_point=["python"])
-    assert "2.9-gpu does not exist in" in refused({**ALONE, "image": image})
 
 
 def test_a_whole_address_of_another_region_is_pulled_near_the_nodes(there: Account) -> None:

@@ -76,8 +76,40 @@ def test_a_short_tag_of_awss_is_the_newest_container_for_sagemaker_that_it_begin
     }
     (found,) = planned(there, line(image="pytorch-training:2.9-gpu"))
     assert found.request["AlgorithmSpecification"]["TrainingImage"] == (
-        f"{CONTAINERS}.dkr.ecr.eu-central-1.amazonaws.com/pytorch-training:2.9.1-gpu-py312-cu130-sagemaker"
+        f"{CONTAINERS}.dkr.ecr.eu-central-1.amazonaws.com/pytorch-training@sha256:{1:064}"
     )
+
+
+def test_lines_of_several_regions_have_the_newest_image_that_all_of_these_have(there: Account) -> None:
+    old = {"2.9.0-gpu-py312": f"sha256:{0:064}"}
+    there.ecr["eu-central-1"].repositories[CONTAINERS, "pytorch-training"] = {
+        **old,
+        "2.9.1-gpu-py312": f"sha256:{1:064}",
+    }
+    there.ecr["us-east-1"].repositories[CONTAINERS, "pytorch-training"] = dict(old)
+    image = "pytorch-training:2.9-gpu"
+    found = planned(there, line(image=image) + line(image=image, **AWAY))
+    assert {one.request["AlgorithmSpecification"]["TrainingImage"].partition("@")[2] for one in found} == {
+        f"sha256:{0:064}"
+    }
+
+
+def test_a_container_for_ec2_runs_in_no_line(there: Account) -> None:
+    there.ecr["eu-central-1"].repositories[CONTAINERS, "pytorch-training"] = {"2.9.0-gpu-py312-ec2": f"sha256:{0:064}"}
+    with pytest.raises(InvalidRequest, match="AWS's containers of eu-central-1 lack it"):
+        planned(there, line(image="pytorch-training:2.9-gpu"))
+
+
+def test_a_repository_of_awss_is_listed_once_for_all_lines_and_not_for_what_is_no_short_tag(there: Account) -> None:
+    with pytest.raises(InvalidRequest):
+        planned(
+            there,
+            "".join(
+                line(image=f"pytorch-training:{tag}") for tag in ("2.7-gpu", "2.6-gpu", "2.5-cpu", "latest", "2.9")
+            ),
+        )
+    listed = [one for one in there.calls if (one.service, one.operation) == ("ecr", "DescribeImages")]
+    assert len([one for one in listed if one.params["repositoryName"] == "pytorch-training"]) == 1
 
 
 def test_auto_leaves_out_regions_without_containers_of_awss(there: Account) -> None:

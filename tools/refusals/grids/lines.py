@@ -129,7 +129,7 @@ ROWS = (
         "a container of AWS in a region without them",
         line(region="ap-south-1", data="s3://data-ap/train/", image="pytorch-training:2.8"),
         "line 1: image: pytorch-training:2.8 is in no repository of yard, and no containers of AWS are known in ap-south-1; "
-        "allowed: images, grid, or a whole address",
+        "allowed: images, grid",
     ),
     Row("an image without a tag", line(image="images"), "line 1: image: images has neither a tag nor a digest"),
     Row(
