@@ -51,7 +51,7 @@ def succeeded(job: StartedJob) -> dict[str, Any]:
 def failed(job: StartedJob, error: str) -> str:
     """The cause, once it has failed with that error."""
     execution = job.wait(HANG_S)
-    assert (execution["status"], execution.get("error")) == ("FAILED", error)
+    assert (execution["status"], execution.get("error")) == ("FAILED", error), execution
     return str(execution["cause"])
 
 
