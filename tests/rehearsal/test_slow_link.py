@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -76,6 +76,13 @@ def spin(stop: threading.Event) -> None:
         sum(range(1000))
 
 
+def end(node: subprocess.Popen[bytes]) -> None:
+    """Ends the node with its program, which may be over already: its peer has left."""
+    if node.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(node.pid, signal.SIGKILL)
+
+
 def arrives(place: Path) -> str:
     """Whether the bytes of a program at that place arrive before it can have stood still, on a node with a slow network."""
     place.parent.mkdir(parents=True)
@@ -85,7 +92,7 @@ def arrives(place: Path) -> str:
         assert peer.stdout is not None
         command = [sys.executable, "-c", INIT, str(place), peer.stdout.readline().strip()]
         node = stack.enter_context(subprocess.Popen(command, process_group=0))
-        stack.callback(os.killpg, node.pid, signal.SIGKILL)
+        stack.callback(end, node)
         machine_faults.slow_down(node.pid, lambda: node.poll() is None)
         said: str = peer.stdout.readline().strip()
         return said
