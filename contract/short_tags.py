@@ -44,17 +44,17 @@ def whole_tag(short: str, there: Iterable[ListedTag], place: str) -> ListedTag |
 
 
 def agreed(short: str, lists: Mapping[str, Sequence[ListedTag]], place: str) -> dict[str, ListedTag]:
-    """Returns the tag for each of several registries that has any: the same one where all of these have one in common, otherwise each
-    registry's newest. AWS brings a new container to one region after another."""
+    """Returns the tag for each of several registries that has any: one of the same image where all of these have one in common, otherwise
+    each registry's newest. AWS brings a new container to one region after another, under tags that named another one before."""
     own = {name: found for name, there in lists.items() if (found := whole_tag(short, there, place))}
     if not own:
         return {}
-    common = set.intersection(*({one.tag for one in lists[name]} for name in own))
+    common = set.intersection(*({one.digest for one in lists[name]} for name in own))
     first = next(iter(own))
-    same = whole_tag(short, [one for one in lists[first] if one.tag in common], place)
+    same = whole_tag(short, [one for one in lists[first] if one.digest in common], place)
     if same is None:
         return own
-    return {name: next(one for one in lists[name] if one.tag == same.tag) for name in own}
+    return {name: next(one for one in lists[name] if one.digest == same.digest) for name in own}
 
 
 def _begins(wanted: list[str], words: list[str], place: str) -> bool:

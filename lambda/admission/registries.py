@@ -79,7 +79,10 @@ def _by_short_tags(pool: ThreadPoolExecutor, looks: Mapping[str, ImageLook], *, 
     )
     (short,) = {image.tag for image in images.values()}
     known = {region: told for region, told in lists.items() if not isinstance(told, ImageLook)}
-    whole = {region: replace(images[region], tag=one.tag) for region, one in whole_tags(short, known, EC2).items()}
+    whole = {
+        region: replace(images[region], tag="", digest=one.digest)
+        for region, one in whole_tags(short, known, EC2).items()
+    }
     silent = {region: told for region, told in lists.items() if isinstance(told, ImageLook)}
     return silent | _every(pool, whole, auto=auto)
 

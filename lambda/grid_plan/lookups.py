@@ -66,8 +66,7 @@ def _prepare(asked: Questions) -> None:
     for region in {region for _, region in (*asked.locations, *asked.sizes)}:
         client("s3", region)
     for region in {ContainerImage.parse(image).region for image in asked.images}:
-        client("ecr", region)
-        client("ecr", region, PATIENT)  # for lists of tags
+        client("ecr", region, PATIENT)
     if asked.prices:
         client("pricing", ANSWERS_IN, BRISK)
 

@@ -123,3 +123,12 @@ def test_regions_that_have_nothing_in_common_take_their_own() -> None:
         "a": "2.9.0-gpu-ec2",
         "b": "2.9.1-gpu-ec2",
     }
+
+
+def test_regions_agree_on_an_image_and_not_on_a_tag_that_has_moved_in_one_of_them() -> None:
+    """AWS gives a patch the tags of the image before it, in one region after another."""
+    old = ListedTag(tag="2.9.0-gpu-ec2-v1.0", pushed_at=OLD, digest="before")
+    late = [old, ListedTag(tag="2.9.0-gpu-ec2", pushed_at=OLD, digest="before")]
+    early = [old, ListedTag(tag="2.9.0-gpu-ec2", pushed_at=NEW, digest="patch")]
+    for lists in ({"late": late, "early": early}, {"early": early, "late": late}):
+        assert {one.digest for one in agreed("2.9-gpu", lists, EC2).values()} == {"before"}

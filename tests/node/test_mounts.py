@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +20,7 @@ from contract.jobs import Job
 from contract.mounts import JobMount, Kind
 from tests.builders import JOB, MOUNTED
 from tests.node.containers import CONTAINER
-from tests.node.world import KEYS, Site
+from tests.node.world import KEYS
 
 CORPUS, HOME, IMAGES = MOUNTED
 DENIED = "b'mount.nfs4: access denied by server while mounting 127.0.0.1:/'"
@@ -376,7 +375,7 @@ def test_what_was_never_mounted_is_not_unmounted(tmp_path: Path) -> None:
     assert [words[-1] for words in machine.asked if words[0] == "umount"] == [str(machine.root / "corpus")]
 
 
-# Within the whole agent
+# In a container
 
 
 def test_a_container_has_its_file_systems_beside_the_jobs_folders(tmp_path: Path) -> None:
@@ -391,14 +390,3 @@ def test_a_container_has_its_file_systems_beside_the_jobs_folders(tmp_path: Path
         f"type=bind,source={machine.work}/mounts/0,target=/corpus,readonly",
         f"type=bind,source={machine.work}/mounts/1,target=/home",
     ]
-
-
-def test_a_job_whose_file_system_cannot_be_mounted_fails_before_its_command(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", "/nothing-here")
-    site.offer("print('trained')", mounted=(CORPUS,))
-    ending = site.run()
-    assert (ending.error, ending.code) == ("TrainingFailed", 1)
-    assert re.search("rank 0: fsx:corpus .* the machine's image has no mount.lustre", ending.reason)
-    assert "trained" not in site.lines

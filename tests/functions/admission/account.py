@@ -8,11 +8,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from admission.handler import handler
 from contract import keys, names, tags
 from contract.codec import decode, encode
 from contract.commits import CheckpointSet
 from contract.environments import AdmissionEnvironment
+from contract.errors import InvalidRequest
 from contract.jobs import Job
 from contract.mounts import FileSystems
 from localaws.services.ec2_reservations import CapacityReservation
@@ -201,3 +204,15 @@ def start(request: object, name: str = "job-1") -> dict[str, Any]:
     """Admit's function as the machine calls it, the request having been JSON."""
     execution = {"arn": f"{ARN}{name}", "name": name, "started_at": "2027-01-15T08:00:00.000Z"}
     return handler(json.loads(json.dumps({"request": request, "execution": execution})), None)
+
+
+def refused(request: object) -> str:
+    """What a person reads whose request is refused."""
+    with pytest.raises(InvalidRequest) as problem:
+        start(request)
+    return str(problem.value)
+
+
+def registry(account: str, region: str = PLACE.region) -> str:
+    """The private ECR registry of an account."""
+    return f"{account}.dkr.ecr.{region}.amazonaws.com"

@@ -15,7 +15,6 @@ from admission.registries import RegistryAway
 from aws.facts import Platform, StoredImage
 from contract import names
 from contract.containers import UNPACKED, Container
-from contract.errors import InvalidRequest
 from contract.images import ContainerImage
 from contract.jobs import Job
 from localaws.services.ecr_model import digest_of
@@ -30,6 +29,8 @@ from tests.functions.admission.account import (
     PLACE_ACCOUNT,
     Account,
     account,
+    refused,
+    registry,
     start,
 )
 from tools.refusals.jobs import LEAST
@@ -65,10 +66,6 @@ def standing(there: Account, tag: str = "v1", region: str = HOME) -> str:
     return there.ecr[region].repositories[PLACE_ACCOUNT, NAME][tag]
 
 
-def registry(account: str, region: str = HOME) -> str:
-    return f"{account}.dkr.ecr.{region}.amazonaws.com"
-
-
 def pushed(there: Account, architecture: str) -> str:
     return there.ecr[HOME].push(
         PLACE_ACCOUNT, NAME, architecture, architecture=architecture, entry_point=["run"], size=GIB
@@ -83,12 +80,6 @@ def indexed(there: Account, manifests: list[dict[str, Any]]) -> str:
     ecr.manifests[digest] = index
     ecr.repositories[PLACE_ACCOUNT, NAME]["both"] = digest
     return digest
-
-
-def refused(request: dict[str, Any]) -> str:
-    with pytest.raises(InvalidRequest) as problem:
-        start(request)
-    return str(problem.value)
 
 
 def test_an_image_with_an_entry_point_needs_neither_code_nor_command(there: Account) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from contract import names
 from contract.containers import Container
-from contract.errors import InvalidRequest
 from localaws.model import Refused
 from tests.builders import ADMISSION, PLACE
 from tests.fakes.yard import ABROAD
@@ -22,6 +21,8 @@ from tests.functions.admission.account import (
     PLACE_ACCOUNT,
     Account,
     account,
+    refused,
+    registry,
     start,
 )
 from tools.refusals.jobs import LEAST
@@ -42,16 +43,6 @@ def container(there: Account) -> Container:
     assert found is not None
     assert found.container is not None
     return found.container
-
-
-def registry(account: str, region: str = HOME) -> str:
-    return f"{account}.dkr.ecr.{region}.amazonaws.com"
-
-
-def refused(request: dict[str, Any]) -> str:
-    with pytest.raises(InvalidRequest) as problem:
-        start(request)
-    return str(problem.value)
 
 
 def listings(there: Account) -> int:

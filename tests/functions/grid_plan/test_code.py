@@ -13,7 +13,7 @@ import pytest
 from aws.service_models import training_model
 from contract import containers
 from contract.errors import InvalidRequest
-from contract.grid import CODES
+from contract.grid import CODES, GridPrefix
 from grid_plan import code
 from localaws.model import Refused
 from tests.archives import packed, tarred
@@ -110,6 +110,15 @@ def test_a_repository_of_awss_is_listed_once_for_all_lines_and_not_for_what_is_n
         )
     listed = [one for one in there.calls if (one.service, one.operation) == ("ecr", "DescribeImages")]
     assert len([one for one in listed if one.params["repositoryName"] == "pytorch-training"]) == 1
+
+
+def test_a_checkpoint_elsewhere_is_not_told_as_a_region_without_containers(there: Account) -> None:
+    there.ecr["us-east-1"].repositories[CONTAINERS, "pytorch-training"] = {"2.8": "sha256:" + "b" * 64}
+    checkpoint = f"s3://{bytes_bucket('us-east-1')}/{GridPrefix('old').checkpoints(1)}"
+    with pytest.raises(InvalidRequest) as problem:
+        planned(there, line(image="pytorch-training:2.8", checkpoint=checkpoint))
+    assert "checkpoint: " in str(problem.value)
+    assert "no containers of AWS" not in str(problem.value)
 
 
 def test_auto_leaves_out_regions_without_containers_of_awss(there: Account) -> None:
