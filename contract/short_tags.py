@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 EC2, SAGEMAKER = "ec2", "sagemaker"
-"""For what AWS has made a container. A tag with no such word is one for SageMaker."""
+"""Where a container of AWS's is meant to run. A tag without such a word is one for SageMaker."""
 OF_EC2 = frozenset({EC2, "e3"})
 """Words of a tag for EC2; the second one is an old one, for EC2, ECS and EKS."""
 SOCI = "soci"

@@ -34,7 +34,7 @@ class ImageLook:
 
 
 def registries(env: AdmissionEnvironment) -> Registries:
-    """Returns what decides whose an image is."""
+    """Returns the registries of the deployment, and those of AWS's containers."""
     partition, account = env.instance_profile.split(":")[1], env.instance_profile.split(":")[4]
     return Registries(
         deployment=env.deployment,

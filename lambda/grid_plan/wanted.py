@@ -96,7 +96,7 @@ class Wanted:
 
     @property
     def registries(self) -> Registries:
-        """What decides whose an image is."""
+        """The registries of the deployment, and those of AWS's containers."""
         env = self.env
         return Registries(
             deployment=env.deployment,
