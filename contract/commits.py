@@ -22,6 +22,35 @@ class CommittedFile:
     mode: int = 0o644
     offset: int = 0
     """Where in the object the file begins."""
+    mtime_us: int = 0
+    """When its bytes were last written, UTC epoch microseconds by the machine's clock; 0 where that is not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedLink:
+    """A symbolic link that leads to a place in the same folder."""
+
+    path: str
+    target: str
+    """Relative to the folder in which the link lies."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedFolder:
+    """A folder in the folder: with it an empty one comes back, and each with its time."""
+
+    path: str
+    mode: int = 0o755
+    mtime_us: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """What a rank has in a folder."""
+
+    files: tuple[CommittedFile, ...] = ()
+    links: tuple[CommittedLink, ...] = ()
+    folders: tuple[CommittedFolder, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +72,14 @@ class Commit:
     """Whether the rank's own trainer named this checkpoint."""
     moment: float = 0.0
     """When it was named; where it was not, when the newest of its files changed. By the machine's own clock; 0 where that is wrong."""
+    links: tuple[CommittedLink, ...] = ()
+    folders: tuple[CommittedFolder, ...] = ()
+    ended_well: bool = False
+    """Whether the training's command had ended with 0: the folder has all that it wanted to leave there."""
+
+    @property
+    def contents(self) -> Contents:
+        return Contents(files=self.files, links=self.links, folders=self.folders)
 
 
 class Part(str, Enum):

@@ -143,7 +143,7 @@ class BytesPrefix:
 
     def pack(self, rank: int, digest: str) -> str:
         """Key of an object that holds many small files; `digest` is of what is in it."""
-        return f"{self.checkpoints(rank)}packs/{digest}"
+        return f"{self.checkpoints(rank)}{PACKS}{digest}"
 
     def checkpoints(self, rank: int) -> str:
         """Prefix of every checkpoint file that a rank ever committed."""
@@ -171,6 +171,7 @@ class BytesPrefix:
 
 
 ENVIRONMENTS, ENVIRONMENT = "environments/", "files.json"
+PACKS = "packs/"
 PLAN, CLOSED, UNUSABLE = "plan.json", "closed.json", "unusable.json"
 LAST_SET = 999_999
 """Number of the set of an attempt's end, which is newer than all others."""
@@ -181,6 +182,7 @@ BYTES_FOLDERS = (*(kind.value for kind in CommitKind), "commits")
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML does not have: S3 rejects a list of keys with one of them, and all that are in it stay."""
 
+_PACK = re.compile(rf"{JOBS}[^/]+/checkpoints/rank-\d{{4,}}/{PACKS}[0-9a-f]+")
 _COMMIT = re.compile(r"/commits/[a-z]+/a(\d{4,})/s(\d{12,})/r(\d{4,})\.json$")
 
 
@@ -207,6 +209,11 @@ def set_of(key: str) -> SetKey | None:
     """What a key of a set says, None for any other key."""
     found = _SET.search(key)
     return SetKey(int(found[1]), int(found[2]), found[3]) if found else None
+
+
+def is_pack(key: str) -> bool:
+    """Whether BytesPrefix.pack made the key: its object holds files of several commits, and is larger than any one of them."""
+    return _PACK.fullmatch(key) is not None
 
 
 def commit_of(key: str) -> tuple[int, int, int] | None:

@@ -4,26 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from contract.commits import Commit
-from contract.keys import BytesPrefix, CommitKind, commit_of, set_of
+from contract.commits import Commit, CommittedFile
+from contract.keys import BytesPrefix, CommitKind, commit_of, is_pack, set_of
 
 SHOWN = 20
 """The most files that an error names."""
 
 
 def missing(commits: Sequence[Commit], sizes: Mapping[str, int]) -> list[str]:
-    """One line for each file that a commit names and S3 lacks, or has in another size."""
-    lines = []
-    for commit in commits:
-        for file in commit.files:
-            size = sizes.get(file.key)
-            if size is None:
-                lines.append(f"rank {commit.rank}: {file.path} is not there ({file.key})")
-            elif size != file.size:
-                lines.append(
-                    f"rank {commit.rank}: {file.path} has {size} bytes, committed were {file.size} ({file.key})"
-                )
-    return lines
+    """Returns one line for each file that a commit names and S3 lacks, or does not have whole. `sizes`: bytes of each object by its key."""
+    return [
+        f"rank {commit.rank}: {file.path} {problem} ({file.key})"
+        for commit in commits
+        for file in commit.files
+        if (problem := _fault(file, sizes.get(file.key)))
+    ]
+
+
+def _fault(file: CommittedFile, size: int | None) -> str:
+    """What is wrong with the object of a file, which has `size` bytes; empty where the file is whole. A pack holds other files behind
+    this one."""
+    end = file.offset + file.size
+    if size is None:
+        return "is not there"
+    if is_pack(file.key):
+        return f"ends at byte {end} of a pack that has {size}" if size < end else ""
+    return f"has {size} bytes, committed were {end}" if size != end else ""
 
 
 def misplaced(key: str, job: str, kind: CommitKind) -> str:

@@ -132,6 +132,7 @@ class Attempt:
         ) if job.job_role else None  # fmt: skip
         self._kernel: KernelLog | None = None
         self._tail: Sequence[str] = ()
+        self._ended_well = False  # by itself, and with 0
         self._obeyed: Order | None = None  # None for an order that came after the command ended: it explains no exit
 
     def run(self) -> Exit:
@@ -183,8 +184,7 @@ class Attempt:
         if found is None:
             self._note("no checkpoint of an earlier attempt: training starts from the beginning")
             return
-        for rank, files in found.files.items():
-            self._files[CommitKind.CHECKPOINTS].adopt(files, rank=rank, here=found.here)
+        self._files[CommitKind.CHECKPOINTS].adopt(found.contents, here=found.here)
         self._checkpoints.restored(found.step, named=found.named)
         self._reporter.change(restored_step=found.step, restored=found.name)
 
@@ -279,6 +279,7 @@ class Attempt:
             started = self._has_stepped() or started
         # A peer that obeyed an order first may have broken this trainer's connections: look for that order now.
         self._obeyed = self._watch.look(stopped=True) if status else self._watch.order
+        self._ended_well = status == 0
         self._has_stepped()
         child.end(LINGER_S)
         return status
@@ -315,7 +316,7 @@ class Attempt:
         if examines:
             ending = self._examined(ending)
         self._ground.close()
-        unsaved = self._saver.finish()
+        unsaved = self._saver.finish(ended_well=self._ended_well)
         self._mounts.close()
         self._watch.close()
         self._room.end()
@@ -382,7 +383,7 @@ class Attempt:
     def _folder(self, kind: CommitKind, bucket: Store) -> Folder:
         return Folder(
             Engine(bucket), self._work / kind.value, kind=kind, job=self._job.id, rank=self._node.rank, note=self._note,
-            now=time.time, sleep=self._sleep,
+            shown=self._ground.folders.shown(self._work), now=time.time, sleep=self._sleep,
         )  # fmt: skip
 
     def _shipper(self, stream: str) -> LogShipper:

@@ -10,18 +10,21 @@ from operator import attrgetter
 
 from agent import sets
 from agent.commits import CORES, Folder
+from agent.growth import Growth
 from agent.position import Position
 from agent.progress import Named, ProgressFile
 from agent.retention import History, history, leftover, stale
 from agent.sets import Now, Result
-from agent.snapshot import FileState
+from agent.snapshot import Changed, FileState
 from agent.store import Missing, Store
-from contract.codec import Garbled, decode, encode
-from contract.commits import CheckpointSet, Commit, CommittedFile, Missed, Part, SetPlan
+from contract.codec import Garbled, compact, decode, encode
+from contract.commits import CheckpointSet, Commit, Contents, Missed, Part, SetPlan
 from contract.keys import LAST_SET, BytesPrefix, CommitKind
 
 CLOCK_S = 2.0
 """A machine's clock that differs from AWS's by more than this is wrong; AWS's times have whole seconds."""
+OBSERVE_S = 10.0
+"""Between two looks at which files of the folder only grow, where the interval is not shorter."""
 
 
 class NeverWhole(Exception):
@@ -46,7 +49,8 @@ class Checkpoints:
         self._keys = BytesPrefix(place.job.id)
         self._number = 1
         self._due = place.boundary(now())
-        self._poll_at = self._walk_at = self._settle_at = self._again_at = 0.0
+        self._poll_at = self._walk_at = self._settle_at = self._again_at = self._observe_at = 0.0
+        self._growth = Growth(folder.path, clock=clock)
         self._heard: Named | None = None  # the checkpoint that was the newest at the last look
         self._plan: SetPlan | None = None
         self._seen_at = 0.0
@@ -77,6 +81,7 @@ class Checkpoints:
         self._retract()
         if self._left:
             self._settle()
+        self._observe(now)
         if now < self._due:
             return False
         if self._plan is None:
@@ -84,22 +89,25 @@ class Checkpoints:
             self._seen_at = now
         return self._plan is not None and self._answer(self._plan, now)
 
-    def finish(self) -> bool:
-        """Answers the last set, after the training process has ended; whether it did. Raises what a commit raises."""
+    def finish(self, *, ended_well: bool = False) -> bool:
+        """Answers the last set, after the training process has ended; whether it did. Raises what a commit raises. A command that has
+        ended well, by itself and with 0, has written what it wanted: all that is there is of its last checkpoint."""
         if self._place.rank >= self._place.ranks:
             return False
         self._retract()
-        named, own = self._progress.named, self._folder.look()
+        named, own = self._progress.named, self._look()
         if self._place.ranks == 1 and not own:
             return False
         self._number, now, step = LAST_SET, self._now(), self._step()
         self._plans[LAST_SET] = SetPlan(
             number=LAST_SET, step=step, names=0, named_at=0.0, opened_at=now, rank=self._place.rank
         )
-        if named is not None and (newer := sets.newer_than(self._changes(own), named.at)):
+        newer = sets.newer_than(self._changes(own), named.at) if named and not ended_well else ""
+        if named is not None and newer:
             self._miss(f"{newer} is newer than its checkpoint {named.step}: its trainer ended while it saved")
         elif own:
-            self._commit(step, named, limit=named.at if named else 0.0, final=True)
+            limit = named.at if named and not ended_well else 0.0
+            self._commit(step, named, limit=limit, final=True, ended_well=ended_well)
         elif named is not None and not named.count:
             self._miss(f"its restored files are gone, and it has not finished a checkpoint after {named.step}")
         elif named is None and self.closed_step < 0 and self._folder.is_saving:
@@ -149,7 +157,7 @@ class Checkpoints:
         if named is None and not self._opens_unnamed(now):
             return None
         if named is not None:
-            own = self._folder.look()
+            own = self._look()
             if sets.newer_than(self._changes(own), named.at) or (self._place.ranks == 1 and not own):
                 self._passed = named  # the next one is taken as soon as it is named
                 return None
@@ -171,10 +179,10 @@ class Checkpoints:
             return False
         late_s, every_s = now - self._due, self._place.every_s
         self._walk_at = now + sets.poll_s(late_s, every_s)
-        own = self._folder.look()
+        own = self._look()
         if not own:
             return self._place.ranks > 1 and late_s > sets.OTHERS_FIRST * every_s
-        newest = max(self._changes(own).values())
+        newest = max(self._changes(own).values(), default=0.0)
         rests = self._clock() - newest > min(sets.RESTS_S, every_s / 4) or late_s > every_s
         return rests and self._answered != _files_of(own)
 
@@ -193,7 +201,7 @@ class Checkpoints:
             return False
         if named is not None and named.step < plan.step and waited_s <= self._place.patience_s:
             return False
-        own = self._folder.look()
+        own = self._look()
         answer = sets.answer(
             plan, named, self._changes(own), empty=self._folder.is_empty, scope=self._place.job.checkpoint_scope, waited_s=waited_s,
             every_s=self._place.every_s, patience_s=self._place.patience_s, clock_is_right=self._clock_is_right(now),
@@ -216,7 +224,9 @@ class Checkpoints:
         self._settle()
         return True
 
-    def _commit(self, step: int, named: Named | None, *, limit: float, final: bool = False) -> None:
+    def _commit(
+        self, step: int, named: Named | None, *, limit: float, final: bool = False, ended_well: bool = False
+    ) -> None:
         """Sends the files and writes the part. `limit`: no file may be newer than that; 0 for none."""
 
         def fits(own: Sequence[FileState]) -> None:
@@ -227,7 +237,7 @@ class Checkpoints:
 
         newest = list[float]()
         try:
-            files = self._send(fits, final=final)
+            contents = self._send(fits, final=final)
         except Late as problem:
             self._miss(str(problem))
             return
@@ -239,19 +249,22 @@ class Checkpoints:
             step=step,
             created_at=self._clock(),
             final=final,
-            files=files,
+            files=contents.files,
+            links=contents.links,
+            folders=contents.folders,
             number=self._number,
             named=named is not None,
             moment=(named.at if named else newest[-1]) if right else 0.0,
+            ended_well=ended_well,
         )
-        self.newest_key, self.newest = self._say(Part.FILES, encode(commit)), commit
+        self.newest_key, self.newest = self._say(Part.FILES, compact(commit)), commit
         self._documents[self.newest_key] = commit
 
-    def _send(self, fits: Callable[[Sequence[FileState]], None], *, final: bool) -> tuple[CommittedFile, ...]:
+    def _send(self, fits: Callable[[Sequence[FileState]], None], *, final: bool) -> Contents:
         """Sends the folder, and takes note of the objects that this made, also where it fails: no document may ever list them."""
         before = self._folder.keys
         try:
-            return self._folder.send(fits, cores=None if final else CORES)
+            return self._folder.send(fits, mark=self._mark, cores=None if final else CORES)
         finally:
             self._sent |= dict.fromkeys(self._folder.keys - before, self._now())
 
@@ -379,8 +392,26 @@ class Checkpoints:
             self._documents[key] = decode(Commit, self._store.get(key))
         return self._documents[key]
 
+    def _observe(self, now: float) -> None:
+        """Sees which files grow, also while no set is due: a log is known as one by the time of the first."""
+        if now >= self._observe_at:
+            self._observe_at = now + min(OBSERVE_S, self._place.every_s / 4)
+            with suppress(Changed):
+                self._growth.observe(self._folder.look())
+
+    def _look(self) -> Sequence[FileState]:
+        return self._mark(self._folder.look())
+
+    def _mark(self, own: Sequence[FileState]) -> Sequence[FileState]:
+        """Marks the files that have only grown since before the checkpoint that was named before the newest one; where none is named,
+        since an interval ago. They belong to no checkpoint, and their changes say nothing of one."""
+        named, clock = self._progress.named, self._clock()
+        if named is None:
+            return self._growth.mark(own, since=clock - self._place.every_s)
+        return self._growth.mark(own, since=named.at - named.period_s if named.period_s else 0.0)
+
     def _changes(self, own: Sequence[FileState]) -> dict[str, float]:
-        return {one.path: self._changed_s(one) for one in own}
+        return {one.path: self._changed_s(one) for one in own if not one.grows}
 
     def _clock_is_right(self, now: float) -> bool:
         return abs(self._clock() - now) < CLOCK_S

@@ -7,22 +7,26 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
 
 from agent import snapshot
 from agent.engine.engine import Engine
 from agent.engine.places import Memory, wasteful
+from agent.growth import Growth
 from agent.progress import ProgressFile
-from agent.snapshot import RACY_S, UNFINISHED, Changed, FileState
+from agent.snapshot import RACY_S, UNFINISHED, Changed, FileState, Listing
 from agent.store import Store
-from contract.codec import encode
-from contract.commits import Commit, CommittedFile
+from agent.symlinks import Links
+from contract.codec import compact
+from contract.commits import Commit, CommittedFile, CommittedFolder, CommittedLink, Contents
 from contract.keys import BytesPrefix, CommitKind
 
 TRIES, PAUSE_S = 5, 0.5
 CORES = 1.0
 """How many processors a commit takes while the training needs them."""
+Mark = Callable[[Sequence[FileState]], Sequence[FileState]]
+"""Marks the files that only grow: see `agent.growth`."""
 
 
 class Folder:
@@ -37,29 +41,46 @@ class Folder:
         job: str,
         rank: int,
         note: Callable[[str], None],
+        shown: Mapping[str, str] | None = None,
         now: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
+        """`shown` has the job's folders on this machine by the paths under which the training knows them."""
         self._engine, self._folder, self._kind = engine, folder, kind
         self._rank, self._note, self._now, self._sleep = rank, note, now, sleep
         self._prefix = BytesPrefix(job)
         self._memory = Memory()
+        # Artifacts are read where no link can be: in S3, and on a person's machine.
+        keeps = kind is CommitKind.CHECKPOINTS
+        self._links = Links(str(folder), {str(folder): str(folder), **(shown or {})}, keeps)
         self._foreign: dict[str, tuple[int, int, int]] = {}
+        self._foreign_folders: set[str] = set()
         self._said: set[str] = set()
 
-    def adopt(self, files: Iterable[CommittedFile], *, rank: int, here: bool) -> None:
-        """Takes note of restored files. Those of this rank are not sent again where they are in this bucket already (`here`);
-        those of another rank are not committed by this one as long as they do not change."""
-        for file in files:
-            seen = FileState.of(file.path, (self._folder / file.path).stat())
+    @property
+    def path(self) -> Path:
+        return self._folder
+
+    @property
+    def left_out(self) -> list[str]:
+        """What could not be committed of the folder, and why."""
+        return sorted(self._said)
+
+    def adopt(self, restored: Mapping[int, Contents], *, here: bool) -> None:
+        """Takes note of what was restored, by the rank that committed it. Files of this rank are not sent again where they are in this
+        bucket already (`here`); what is of another rank is not committed by this one as long as it does not change."""
+        there = self._observe().files
+        for rank, contents in restored.items():
             if rank != self._rank:
-                self._foreign[file.path] = seen.content
+                self._foreign |= {one.path: there[one.path].content for one in (*contents.files, *contents.links)}
+                self._foreign_folders |= {folder.path for folder in contents.folders}
             else:
-                self._memory.adopt(seen, file, here=here)
+                for file in contents.files:
+                    self._memory.adopt(there[file.path], file, here=here)
 
     def look(self) -> list[FileState]:
-        """This rank's own files, without a request. Raises Changed where the folder moves under it."""
-        return self._own(snapshot.look(self._folder, self._say_once).values())
+        """This rank's own files and links, without a request. Raises Changed where the folder moves under it."""
+        return self._own(self._observe().files.values())
 
     @property
     def is_empty(self) -> bool:
@@ -74,16 +95,21 @@ class Folder:
         return any(_files(beside)) or any(part.endswith(UNFINISHED) for path in inside for part in path.parts)
 
     def send(
-        self, fits: Callable[[Sequence[FileState]], None] = lambda _: None, *, cores: float | None = CORES
-    ) -> tuple[CommittedFile, ...]:
-        """Sends what S3 lacks of the folder as it is at one moment; returns all of this rank's files. `fits` sees them before anything
-        is sent, and raises where they are not what shall be committed. `cores`: the processors that it may use; None for all.
+        self,
+        fits: Callable[[Sequence[FileState]], None] = lambda _: None,
+        *,
+        mark: Mark = lambda seen: seen,
+        cores: float | None = CORES,
+    ) -> Contents:
+        """Sends what S3 lacks of the folder as it is at one moment; returns all that is this rank's. `fits` sees the files and links before
+        anything is sent, and raises where they are not what shall be committed; `mark` says which of them only grow. `cores`: the
+        processors that it may use; None for all.
 
         Raises Changed where files kept changing, and what boto3 raises.
         """
         for attempt in range(1, TRIES + 1):
             try:
-                return self._send(fits, cores)
+                return self._send(fits, mark, cores)
             except Changed as problem:
                 if attempt == TRIES:
                     raise
@@ -101,22 +127,39 @@ class Folder:
         which little is `listed` any more the next commit sends the rest again."""
         self._memory.forget({*keys, *wasteful(listed, left)})
 
-    def _send(self, fits: Callable[[Sequence[FileState]], None], cores: float | None) -> tuple[CommittedFile, ...]:
-        before = snapshot.look(self._folder, self._say_once)
-        mine = self._own(before.values())
+    def _send(self, fits: Callable[[Sequence[FileState]], None], mark: Mark, cores: float | None) -> Contents:
+        before = self._observe()
+        before.files = {one.path: one for one in mark(list(before.files.values()))}
+        mine = self._own(before.files.values())
         fits(mine)
-        self._memory.keep(before.values())
+        self._memory.keep(before.files.values())
         packed = self._kind is CommitKind.CHECKPOINTS
+        files = [one for one in mine if not one.target]
         sent = self._engine.send(
             self._folder,
-            mine,
+            files,
             self._memory,
             pack_key=(lambda digest: self._prefix.pack(self._rank, digest)) if packed else None,
             file_key=self._key,
             cores=cores,
-            when_open=lambda: self._rested(before),
+            when_open=lambda: self._rested(before.files),
         )
-        return tuple(sent[one.path] for one in mine)
+        return Contents(
+            files=tuple(sent[one.path] for one in files),
+            links=tuple(CommittedLink(path=one.path, target=one.target) for one in mine if one.target),
+            folders=tuple(self._folders(before, mine)) if packed else (),
+        )
+
+    def _folders(self, seen: Listing, mine: Iterable[FileState]) -> Iterator[CommittedFolder]:
+        """The folders in which this rank has something, and those in which nothing is that it did not get from another rank."""
+        own = {str(parent) for one in mine for parent in PurePosixPath(one.path).parents}
+        filled = {str(parent) for path in (*seen.files, *seen.folders) for parent in PurePosixPath(path).parents}
+        for path, state in sorted(seen.folders.items()):
+            if path in own or (path not in filled and path not in self._foreign_folders):
+                yield CommittedFolder(path=path, mode=state.mode, mtime_us=max(0, state.mtime_ns // 1000))
+
+    def _observe(self) -> Listing:
+        return snapshot.observe(self._folder, self._say_once, self._links)
 
     def _key(self, name: str, path: str) -> str:
         if self._kind is CommitKind.CHECKPOINTS:
@@ -128,9 +171,10 @@ class Folder:
         youngest = max((seen.ctime_ns for seen in before.values()), default=0) / 1e9
         if abs(self._now() - youngest) < RACY_S:
             self._sleep(RACY_S)
-        after = snapshot.look(self._folder, lambda _: None)
-        if before != after:
-            names = sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
+        after = self._observe().files
+        came_or_went = before.keys() ^ after.keys()
+        changed = (path for path, seen in before.items() if path in after and not seen.is_same_as(after[path]))
+        if names := sorted((*came_or_went, *changed)):
             raise Changed(f"{names[0]} changed")
 
     def _own(self, seen: Iterable[FileState]) -> list[FileState]:
@@ -157,17 +201,25 @@ class Artifacts:
         self._store, self._folder, self._prefix = store, folder, BytesPrefix(job)
         self._job, self._attempt, self._rank = job, attempt, rank
         self._progress, self._now = progress, now
+        self._growth = Growth(folder.path, clock=now)
         self._seen: Sequence[FileState] = ()
         self.newest: Commit | None = None
         self.newest_key = ""
+
+    @property
+    def left_out(self) -> list[str]:
+        """What could not be committed, and why."""
+        return self._folder.left_out
 
     def commit(self, *, final: bool = False) -> Commit | None:
         """Makes a commit, unless nothing changed since the last one or the folder is empty. Raises as Folder.send does."""
         seen = self._folder.look()
         if seen == self._seen:
             return None
-        files = self._folder.send(cores=None if final else CORES)
-        if not files or (self.newest is not None and files == self.newest.files):
+        files = self._folder.send(
+            mark=lambda own: self._growth.mark(own, since=self._now()), cores=None if final else CORES
+        ).files
+        if not files or (self.newest is not None and _bytes_of(files) == _bytes_of(self.newest.files)):
             self._seen = seen
             return None
         step = self._progress.checkpoint_step()
@@ -181,6 +233,10 @@ class Artifacts:
             files=files,
         )
         key = self._prefix.commit(CommitKind.ARTIFACTS, self._attempt, max(step, 0), self._rank)
-        self._store.put(key, encode(commit))
+        self._store.put(key, compact(commit))
         self._seen, self.newest, self.newest_key = seen, commit, key
         return commit
+
+
+def _bytes_of(files: Iterable[CommittedFile]) -> list[tuple[str, str, int]]:
+    return [(file.path, file.sha256, file.mode) for file in files]

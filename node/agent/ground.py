@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,13 @@ class Folders:
     progress_file: str
     role: str
     """Folder of the keys of its `job_role`."""
+
+    def shown(self, work: Path) -> dict[str, str]:
+        """Returns the folders of the job's own files, below `work`, by every path under which the training may know them."""
+        found = {}
+        for path, there in ((self.checkpoints, work / "checkpoints"), (self.artifacts, work / "artifacts")):
+            found |= {path: str(there), os.path.realpath(path): str(there)}
+        return found
 
 
 class Ground(Protocol):

@@ -19,7 +19,7 @@ from agent.position import Position
 from agent.retention import RestoreSet, history
 from agent.store import Missing, Store
 from contract.codec import Garbled, decode, encode
-from contract.commits import CheckpointSet, Commit, CommittedFile, Missed
+from contract.commits import CheckpointSet, Commit, CommittedFolder, CommittedLink, Contents, Missed
 from contract.jobs import Selection
 from contract.keys import BytesPrefix, CommitKind
 
@@ -37,7 +37,7 @@ class Restored:
     """The same for every rank that restored this set: `<bucket>/<attempt>/<number of the set>`."""
     here: bool
     """Whether S3 has the files where this attempt would send them."""
-    files: dict[int, tuple[CommittedFile, ...]]
+    contents: dict[int, Contents]
     """By the rank that commits them again as soon as they change."""
     named: bool
     """Whether this rank's own trainer had named the checkpoint."""
@@ -64,15 +64,13 @@ def restore(
     for chosen, store in found.sets:
         try:
             step, commits = _opened(store, chosen, {0, place.rank} if own else None, most=place.job.nodes)
-            files = union(commits, place.rank)
+            contents = union(commits, place.rank)
             brought = frozenset[str]()
             if store.bucket != stores[0].bucket:
                 brought = Bringing(near=stores[0], far=store, place=place, now=now, pause=pause, note=note).bring(
                     commits
                 )
-            _fetch(
-                store, [file for owned in files.values() for file in owned], folder, staging, stores[0], brought, note
-            )
+            _fetch(store, list(contents.values()), folder, staging, stores[0], brought, note)
         except Unusable as problem:
             note(f"the checkpoint of attempt {chosen.attempt}, {chosen.order} cannot be used: {problem}")
             if own and chosen.closed:
@@ -83,7 +81,7 @@ def restore(
         note(f"restored step {step} of attempt {chosen.attempt} from {len(commits)} ranks")
         named = any(one.named for one in commits if one.rank == place.rank)
         name = f"{store.bucket}/{chosen.attempt}/{chosen.order}"
-        return Restored(step, name, store.bucket == stores[0].bucket, files, named)
+        return Restored(step, name, store.bucket == stores[0].bucket, contents, named)
     if found.sets or found.unusable:
         count = len(found.sets) + found.unusable
         raise CannotStart(
@@ -107,8 +105,8 @@ def _begun(store: Store, place: Position, folder: Path, staging: Path, note: Cal
     for chosen in sets:
         try:
             step, commits = _opened(store, chosen, ranks)
-            files = union(commits, place.rank)
-            _fetch(store, [file for owned in files.values() for file in owned], folder, staging, store, (), note)
+            contents = union(commits, place.rank)
+            _fetch(store, list(contents.values()), folder, staging, store, (), note)
         except Unusable as problem:
             note(
                 f"the checkpoint of job {wanted.job}, attempt {chosen.attempt}, {chosen.order} cannot be used: {problem}"
@@ -118,18 +116,25 @@ def _begun(store: Store, place: Position, folder: Path, staging: Path, note: Cal
             shutil.rmtree(staging, ignore_errors=True)
         note(f"begins with step {step} of job {wanted.job}, attempt {chosen.attempt}, from {len(commits)} ranks")
         name = f"{store.bucket}/{wanted.job}/{chosen.attempt}/{chosen.order}"
-        return Restored(step, name, False, _reassigned(files, place.ranks), False)
+        return Restored(step, name, False, _reassigned(contents, place.ranks), False)
     raise CannotStart(
         f"no checkpoint of job {wanted.job} can be used, with which this job begins (resume_from): the node's log says what is wrong with "
         f"each of the {len(sets)} that are left"
     )
 
 
-def _reassigned(files: dict[int, tuple[CommittedFile, ...]], ranks: int) -> dict[int, tuple[CommittedFile, ...]]:
-    """Gives rank 0 the files of ranks that this job does not have."""
-    owned = {rank: own for rank, own in files.items() if rank < ranks}
-    others = [file for rank, own in files.items() if rank >= ranks for file in own]
-    return {**owned, 0: (*owned.get(0, ()), *others)} if others else owned
+def _reassigned(contents: dict[int, Contents], ranks: int) -> dict[int, Contents]:
+    """Gives rank 0 what is of ranks that this job does not have."""
+    own = {rank: each for rank, each in contents.items() if 0 < rank < ranks}
+    first = [each for rank, each in contents.items() if rank == 0 or rank >= ranks]
+    if not first:
+        return own
+    together = Contents(
+        files=tuple(file for each in first for file in each.files),
+        links=tuple(link for each in first for link in each.links),
+        folders=tuple(folder for each in first for folder in each.folders),
+    )
+    return {0: together, **own}
 
 
 def regions_asked(own: str, places: Collection[str], ran_in: Collection[str]) -> list[str]:
@@ -188,13 +193,20 @@ def _condemn(store: Store, place: Position, chosen: RestoreSet, reason: str) -> 
     store.put(key, encode(Missed(rank=place.rank, reason=reason)))
 
 
-def union(commits: Sequence[Commit], rank: int) -> dict[int, tuple[CommittedFile, ...]]:
-    """Every file of every commit, by owner. Where several ranks committed one path, a node gets its own, else the lowest rank's."""
+def union(commits: Sequence[Commit], rank: int) -> dict[int, Contents]:
+    """What every commit has, by owner. Where several ranks committed one path, a node gets its own, else the lowest rank's."""
     owners: dict[str, int] = {}
     for commit in sorted(commits, key=lambda each: (each.rank != rank, each.rank)):
-        for file in commit.files:
-            owners.setdefault(file.path, commit.rank)
-    return {commit.rank: tuple(file for file in commit.files if owners[file.path] == commit.rank) for commit in commits}
+        for one in (*commit.files, *commit.links, *commit.folders):
+            owners.setdefault(one.path, commit.rank)
+    return {
+        commit.rank: Contents(
+            files=tuple(file for file in commit.files if owners[file.path] == commit.rank),
+            links=tuple(link for link in commit.links if owners[link.path] == commit.rank),
+            folders=tuple(folder for folder in commit.folders if owners[folder.path] == commit.rank),
+        )
+        for commit in commits
+    }
 
 
 def _document(kind: type[T], store: Store, key: str) -> T:
@@ -205,12 +217,15 @@ def _document(kind: type[T], store: Store, key: str) -> T:
 
 
 def _fetch(
-    store: Store, files: Sequence[CommittedFile], folder: Path, staging: Path, near: Store, brought: Collection[str],
+    store: Store, contents: Sequence[Contents], folder: Path, staging: Path, near: Store, brought: Collection[str],
     note: Callable[[str], None],
 ) -> None:  # fmt: skip
     """Fetches all files or none: they move into `folder` once every one of them has been checked. Those whose objects were `brought` come
     from the bucket `near`; where one of these is not what was committed, all come from `store`."""
-    check(files)
+    files = [file for each in contents for file in each.files]
+    links = [link for each in contents for link in each.links]
+    folders = [one for each in contents for one in each.folders]
+    check(files, links, folders)
     try:
         try:
             Engine(near).fetch([file for file in files if file.key in brought], staging)
@@ -227,3 +242,20 @@ def _fetch(
         target = folder / file.path
         target.parent.mkdir(parents=True, exist_ok=True)
         os.replace(staging / file.path, target)  # noqa: PTH105
+    _finish(folder, links, folders)
+
+
+def _finish(folder: Path, links: Sequence[CommittedLink], folders: Sequence[CommittedFolder]) -> None:
+    """Makes links and empty folders, and then gives each folder its time: what comes into a folder dates it anew. No path leads through a
+    link, which `check` has shown."""
+    for one in folders:
+        (folder / one.path).mkdir(parents=True, exist_ok=True)
+    for link in links:
+        place = folder / link.path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.symlink_to(link.target)
+    for one in sorted(folders, key=lambda each: each.path.count("/"), reverse=True):
+        place = folder / one.path
+        place.chmod(one.mode & 0o777 | 0o700)
+        if one.mtime_us:
+            os.utime(place, ns=(one.mtime_us * 1000, one.mtime_us * 1000))

@@ -54,7 +54,7 @@ class Saver:
     ) -> None:
         self._checkpoints, self._artifacts, self._reporter = checkpoints, artifacts, reporter
         self._every_s, self._note, self._now, self._sleep = every_s, note, now, sleep
-        self._over = threading.Event()
+        self._over, self._ended_well = threading.Event(), False
         self._thread = threading.Thread(target=self._run, name="saver", daemon=True)
         self._measured, self._closed = "", -1  # the newest commit, and the newest closed set, that the reports know
         self.busy_since: float | None = None
@@ -65,8 +65,10 @@ class Saver:
     def start(self) -> None:
         self._thread.start()
 
-    def finish(self) -> Unsaved:
-        """Makes the last commits, after the training process has ended. Returns what could not be saved."""
+    def finish(self, *, ended_well: bool = False) -> Unsaved:
+        """Makes the last commits, after the training process has ended; `ended_well`: by itself, and with 0. Returns what could not be
+        saved."""
+        self._ended_well = ended_well
         self._over.set()
         if self._thread.ident is None:
             return SAVED  # nothing was trained: the folders hold at most half of a restore
@@ -156,7 +158,7 @@ class Saver:
         return troubles
 
     def _finish_checkpoints(self) -> None:
-        self._timed(self._checkpoints.finish)
+        self._timed(lambda: self._checkpoints.finish(ended_well=self._ended_well))
 
     def _tell(self) -> None:
         newest = self._checkpoints.newest

@@ -173,7 +173,8 @@ def is_hopeless(answered: Mapping[int, Mapping[int, Part]], *, any_closed: bool,
 
 
 def agreed(parts: Sequence[Commit]) -> Outcome:
-    """Whether the last commits of the ranks, each made after its training process had ended, are of one checkpoint."""
+    """Whether the last commits of the ranks, each made after its training process had ended, are of one checkpoint. Where every command ended
+    well, files that came after its name are of it as well."""
     namers, others = [one for one in parts if one.named], [one for one in parts if not one.named]
     if len({one.step for one in namers}) > 1:
         steps = ", ".join(f"rank {one.rank} {one.step}" for one in namers[:8])
@@ -184,6 +185,8 @@ def agreed(parts: Sequence[Commit]) -> Outcome:
             if len(others) == 1
             else Outcome(Result.REFUSED, unnamed([one.rank for one in others]))
         )
+    if all(one.ended_well for one in parts):
+        return Outcome(Result.CLOSED)
     named_at = min(one.moment for one in namers)
     late = [one.rank for one in others if not named_at or not one.moment or one.moment > named_at]
     if late:

@@ -1,12 +1,15 @@
-"""Looks at a folder: which files there are, and when each of them changed or came to its place."""
+"""Looks at a folder: which files, links and folders there are, and when each of them changed or came to its place."""
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
+
+from agent.symlinks import FOLDER, Links, Source
 
 UNFINISHED = ".tmp"
 """The ending of files and folders that a trainer still writes and will rename; they are left out."""
@@ -14,6 +17,8 @@ RACY_S = 0.05
 """The least age of a file: two writes within one tick of the file system's clock (4 to 10 ms) leave the same time."""
 KEY_BYTES = 800
 """S3 takes keys of 1,024 bytes, of which the job's prefix needs some."""
+MOST_LINKED = 10_000
+"""Files and folders that a folder has by links to folders, at most: links in links multiply."""
 
 
 class Changed(RuntimeError):
@@ -21,8 +26,8 @@ class Changed(RuntimeError):
 
 
 class FileState(NamedTuple):
-    """A file's size, times and inode; two that are equal mean that the file did not change. A tuple, because a folder may have very many
-    files and is looked at all the time."""
+    """The size, times and inode of a file or a link; two that are equal mean that it did not change. A tuple, because a folder may have
+    very many files and is looked at all the time."""
 
     path: str
     """Relative to the folder, `/` between parts."""
@@ -34,12 +39,26 @@ class FileState(NamedTuple):
     mode: int
     moved_ns: int = 0
     """When a folder above it came to its place, as far as that shows; 0 where it does not."""
+    target: str = ""
+    """Of a link that is kept as a link: where it leads, relative to its own folder."""
+    source: Source | None = None
+    """Of a file that is here by a link: where its bytes are."""
+    grows: bool = False
+    """Whether it only grows, as logs do: the first `size` bytes of a longer one are the same file."""
 
     @classmethod
-    def of(cls, path: str, facts: os.stat_result, moved_ns: int = 0) -> FileState:
+    def of(
+        cls, path: str, facts: os.stat_result, moved_ns: int = 0, target: str = "", source: Source | None = None
+    ) -> FileState:
         return cls(
-            path, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino, stat.S_IMODE(facts.st_mode), moved_ns
+            path, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino, stat.S_IMODE(facts.st_mode),
+            moved_ns, target, source,
         )  # fmt: skip
+
+    @property
+    def mtime_us(self) -> int:
+        """When its bytes were last written, UTC epoch microseconds; 0 for what is older."""
+        return max(0, self.mtime_ns // 1000)
 
     @property
     def content(self) -> tuple[int, int, int]:
@@ -52,31 +71,136 @@ class FileState(NamedTuple):
         since a file that is renamed into its place keeps it."""
         return max(self.ctime_ns, self.moved_ns) / 1e9
 
+    def is_same_as(self, later: FileState) -> bool:
+        """Whether a file is still the one that was seen, or, where it only grows, begins with it."""
+        if self.grows:
+            return (self.path, self.inode) == (later.path, later.inode) and later.size >= self.size
+        return self == later
+
+    def has_bytes_of(self, later: FileState) -> bool:
+        """Whether the bytes of an open file are still those that were seen, whatever its name is now."""
+        return self.is_same_as(later) if self.grows else self.content == later.content
+
+
+class FolderState(NamedTuple):
+    """A folder; its time says when a name in it last came or went."""
+
+    mode: int
+    mtime_ns: int
+
+
+@dataclass
+class Listing:
+    """What a folder has that can be committed, by path."""
+
+    files: dict[str, FileState] = field(default_factory=dict)
+    """Files, and links where links are kept."""
+    folders: dict[str, FolderState] = field(default_factory=dict)
+    """Without the folder itself."""
+
+
+class _Open(NamedTuple):
+    """A folder to look at: its path with `/` behind it, when it came to its place, and where it is."""
+
+    path: str
+    moved_ns: int
+    source: Source
+    linked: tuple[Source, ...] = ()
+    """Where the links on the way to it led; empty where it lies in the folder itself."""
+
 
 def look(folder: Path, note: Callable[[str], None]) -> dict[str, FileState]:
-    """Every regular file under `folder` that can be committed; what cannot be is told to `note`."""
-    found: dict[str, FileState] = {}
-    folders = [("", 0)]
-    while folders:
-        parent, moved_ns = folders.pop()
+    """Returns every regular file under `folder` that can be committed, and tells `note` of what cannot be. Links cannot."""
+    return observe(folder, note).files
+
+
+def observe(folder: Path, note: Callable[[str], None], links: Links | None = None) -> Listing:
+    """Returns what is under `folder`, and tells `note` of what cannot be committed. `links` says how links are read; None leaves them out.
+
+    Raises Changed where the folder changes meanwhile.
+    """
+    walk = _Walk(note, links)
+    todo = [_Open("", 0, Source(str(folder), ""))]
+    while todo:
+        todo += walk.enter(todo.pop())
+    return walk.found
+
+
+class _Walk:
+    """One look at a folder."""
+
+    def __init__(self, note: Callable[[str], None], links: Links | None) -> None:
+        self._note, self._links, self._linked = note, links, 0
+        self.found = Listing()
+
+    def enter(self, here: _Open) -> list[_Open]:
+        """Takes note of what is in a folder; returns the folders in it."""
+        inner = list[_Open]()
         try:
-            entries = sorted(os.scandir(folder / parent), key=lambda entry: entry.name)
-        except FileNotFoundError as problem:
-            raise Changed(f"{parent or folder.name}: {problem}") from None
-        for entry in entries:
-            path = f"{parent}{entry.name}"
+            opened = here.source.open(FOLDER)
+        except OSError as problem:
+            raise Changed(f"{here.path or Path(here.source.root).name}: {problem}") from None
+        try:
+            entries = sorted(os.scandir(opened), key=lambda entry: entry.name)
+            for entry in entries:
+                try:
+                    inner += self._take(f"{here.path}{entry.name}", entry, here)
+                except FileNotFoundError:
+                    raise Changed(f"{here.path}{entry.name} went away") from None
+        finally:
+            os.close(opened)
+        return inner
+
+    def _take(self, path: str, entry: os.DirEntry[str], here: _Open) -> Iterator[_Open]:
+        if path.endswith(UNFINISHED):
+            return
+        if problem := _unfit(path):
+            self._note(f"{path!r} is left out: {problem}")
+            return
+        facts = entry.stat(follow_symlinks=False)
+        at = Source(here.source.root, f"{here.source.path}/{entry.name}".strip("/"))
+        if stat.S_ISLNK(facts.st_mode) and self._links is not None:
+            if not here.linked and (target := self._links.target(path)):
+                self.found.files[path] = FileState.of(path, facts, here.moved_ns, target)
+            else:
+                yield from self._follow(path, at, here, self._links)
+        else:
+            yield from self._keep(path, facts, _Open(path, here.moved_ns, at, here.linked))
+
+    def _keep(self, path: str, facts: os.stat_result, place: _Open) -> Iterator[_Open]:
+        """Takes note of a file or a folder."""
+        self._linked += bool(place.linked)
+        if self._linked > MOST_LINKED:
+            self._note(f"only {MOST_LINKED:,} files are kept that links lead to")
+        elif stat.S_ISDIR(facts.st_mode):
+            self.found.folders[path] = FolderState(stat.S_IMODE(facts.st_mode), facts.st_mtime_ns)
+            yield place._replace(path=f"{path}/", moved_ns=max(place.moved_ns, _moved_ns(facts)))
+        elif stat.S_ISREG(facts.st_mode):
+            source = place.source if place.linked else None
+            self.found.files[path] = FileState.of(path, facts, place.moved_ns, source=source)
+        else:
+            self._note(f"{path!r} is left out: it is not a regular file")
+
+    def _follow(self, path: str, at: Source, here: _Open, links: Links) -> Iterator[_Open]:
+        """Takes note of what a link leads to, as if it were in the place of the link."""
+        found = links.source(at)
+        if found is None:
+            self._note(f"{path!r} is left out: it is a link out of the job's folders")
+        elif found in here.linked or _is_above(found, at):
+            self._note(f"{path!r} is left out: it is a link back to a folder that it is in")
+        else:
             try:
-                if path.endswith(UNFINISHED):
-                    continue
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append((f"{path}/", max(moved_ns, _moved_ns(entry.stat(follow_symlinks=False)))))
-                elif problem_with := _unfit(path, entry):
-                    note(f"{path!r} is left out: {problem_with}")
-                else:
-                    found[path] = FileState.of(path, entry.stat(follow_symlinks=False), moved_ns)
-            except FileNotFoundError:
-                raise Changed(f"{path} went away") from None
-    return found
+                opened = found.open()
+            except OSError as problem:
+                self._note(f"{path!r} is left out: it is a link to what cannot be opened ({problem.strerror})")
+                return
+            facts = os.fstat(opened)
+            os.close(opened)
+            yield from self._keep(path, facts, _Open(path, here.moved_ns, found, (*here.linked, found)))
+
+
+def _is_above(folder: Source, place: Source) -> bool:
+    return folder.root == place.root and f"{place.path}/".startswith(f"{folder.path}/" if folder.path else "")
 
 
 def _moved_ns(folder: os.stat_result) -> int:
@@ -84,9 +208,7 @@ def _moved_ns(folder: os.stat_result) -> int:
     return folder.st_ctime_ns if folder.st_ctime_ns > folder.st_mtime_ns else 0
 
 
-def _unfit(path: str, entry: os.DirEntry[str]) -> str:
-    if not entry.is_file(follow_symlinks=False):
-        return "it is not a regular file"
+def _unfit(path: str) -> str:
     if path.isascii() and len(path) <= KEY_BYTES:
         return ""
     try:

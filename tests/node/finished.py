@@ -18,7 +18,7 @@ class Folder:
         self.tries = 0
         self.newest, self.newest_key, self.closed_step = None, "", -1
 
-    def finish(self) -> bool:
+    def finish(self, *, ended_well: bool) -> bool:  # noqa: ARG002
         self.commit(final=True)
         return False
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from agent.progress import ProgressFile
 from agent.restore import restore
 from agent.store import Store
 from contract.codec import encode
-from contract.commits import Commit, CommittedFile
+from contract.commits import Commit, CommittedFile, Contents
 from contract.jobs import Job, Scope, Selection, SourceCheckpoint
 from contract.keys import BytesPrefix, CommitKind
 from tests.builders import JOB
@@ -53,8 +53,9 @@ class Rank:
     def __init__(
         self, root: Path, s3: FakeS3, rank: int = 0, attempt: int = 1, *, nodes: int = 1, scope: Scope = Scope.AUTO,
         selection: Selection = Selection.ALL, clock: Clock | None = None, resume: SourceCheckpoint | None = None,
-        name: str = "job-1",
+        name: str = "job-1", shown: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
+        """`shown` has further paths by which the trainer knows the folder, each with "" for itself."""
         self.path = root / name / f"a{attempt}r{rank}" / "checkpoints"
         self.path.mkdir(parents=True)
         self.progress = self.path.parent / "progress.json"
@@ -66,6 +67,7 @@ class Rank:
         self.folder = Folder(
             Engine(self.store), self.path, kind=CommitKind.CHECKPOINTS, job=name, rank=rank,
             note=self.notes.append, now=self.clock, sleep=self.clock.sleep,
+            shown={path: f"{self.path}{more}" for path, more in (shown or {}).items()},
         )  # fmt: skip
         self.machine_s = 0.0
         """How far this machine's clock is ahead."""
@@ -118,10 +120,9 @@ class Rank:
         found = restore([self.store], self.place, self.path, self.staging, self.notes.append, source=source)
         if found is None:
             return None
-        for rank, files in found.files.items():
-            for file in files:
-                self._date(self.path / file.path)
-            self.folder.adopt(files, rank=rank, here=found.here)
+        for file in (file for contents in found.contents.values() for file in contents.files):
+            self._date(self.path / file.path)
+        self.folder.adopt(found.contents, here=found.here)
         self.checkpoints.restored(found.step, named=found.named)
         return found.step
 
@@ -175,6 +176,7 @@ def before_sets(s3: FakeS3, attempt: int, step: int, rank: int, **files: str) ->
     return commit
 
 
-def bytes_of(s3: FakeS3, files: Commit | Sequence[CommittedFile]) -> dict[str, str]:
-    listed = files.files if isinstance(files, Commit) else files
-    return {file.path: s3.objects[BUCKET, file.key][file.offset : file.offset + file.size].decode() for file in listed}
+def bytes_of(s3: FakeS3, there: Commit | Contents) -> dict[str, str]:
+    return {
+        file.path: s3.objects[BUCKET, file.key][file.offset : file.offset + file.size].decode() for file in there.files
+    }

@@ -18,6 +18,7 @@ from agent.failures import CannotStart
 from agent.restore import restore, union
 from agent.snapshot import Changed
 from agent.store import MIB, Store
+from agent.symlinks import Links
 from contract.commits import Commit, CommittedFile
 from contract.keys import BytesPrefix, CommitKind
 from tests.node.fakes import FakeS3, refusal
@@ -104,7 +105,7 @@ def test_unfinished_files_links_and_pipes_are_left_out(folder: Rank) -> None:
     os.mkfifo(folder.path / "pipe")
     (folder.path / "x\udcff").write_text("no UTF-8")
     for _ in range(2):
-        assert [file.path for file in folder.folder.send()] == ["a"]
+        assert [file.path for file in folder.folder.send().files] == ["a"]
     assert len([note for note in folder.notes if "left out" in note]) == 4
 
 
@@ -154,9 +155,9 @@ def test_a_file_that_is_written_to_under_its_upload_is_listed_by_no_commit(folde
     old, new = "o" * 4 * PART, "n" * 4 * PART
     file = folder.write("a", old)
     on_upload(s3, lambda: file.write_text(new))
-    files = folder.folder.send()
-    assert bytes_of(s3, files) == {"a": new}
-    assert files[0].sha256 == sha256(new.encode()).hexdigest()
+    sent = folder.folder.send()
+    assert bytes_of(s3, sent) == {"a": new}
+    assert sent.files[0].sha256 == sha256(new.encode()).hexdigest()
     assert any("once more" in note for note in folder.notes)
 
 
@@ -185,17 +186,17 @@ def test_files_that_were_never_together_are_in_no_commit(
     """The trainer replaces both between the look at the first file and the look at the second one."""
     folder.write("a", "old")
     folder.write("b", "old")
-    real, looks = snapshot.look, iter(range(2))
+    real, looks = snapshot.observe, iter(range(2))
 
-    def between(root: Path, note: Callable[[str], None]) -> dict[str, snapshot.FileState]:
-        first = real(root, note)
+    def between(root: Path, note: Callable[[str], None], links: Links | None) -> snapshot.Listing:
+        first = real(root, note, links)
         if next(looks, None) == 0:
             folder.write("b", "new")
-            first["b"] = real(root, note)["b"]
+            first.files["b"] = real(root, note, links).files["b"]
             folder.write("a", "new")
         return first
 
-    monkeypatch.setattr(snapshot, "look", between)
+    monkeypatch.setattr(snapshot, "observe", between)
     assert bytes_of(s3, folder.folder.send()) == {"a": "new", "b": "new"}
 
 
@@ -323,8 +324,8 @@ def commit_of_rank(rank: int, *paths: str) -> Commit:
 
 def test_a_path_of_two_ranks_is_ones_own_or_the_lowest_ranks() -> None:
     both = [commit_of_rank(0, "rng", "model"), commit_of_rank(1, "rng")]
-    assert {rank: [file.path for file in files] for rank, files in union(both, 1).items()} == {0: ["model"], 1: ["rng"]}
-    assert {rank: [file.path for file in files] for rank, files in union(both, 2).items()} == {
+    assert {rank: [file.path for file in own.files] for rank, own in union(both, 1).items()} == {0: ["model"], 1: ["rng"]}
+    assert {rank: [file.path for file in own.files] for rank, own in union(both, 2).items()} == {
         0: ["rng", "model"],
         1: [],
     }
@@ -337,5 +338,5 @@ def test_a_bucket_of_another_region_is_read_and_the_files_are_sent_here(tmp_path
     stores = [Store(s3, BUCKET), Store(s3, "elsewhere")]
     found = restore(stores, node.place, node.path, node.staging, print)
     assert found is not None
-    node.folder.adopt(found.files[0], rank=0, here=False)
+    node.folder.adopt(found.contents, here=False)
     assert bytes_of(s3, node.folder.send()) == {"a": "A"}

@@ -78,7 +78,7 @@ def test_a_large_file_that_was_written_again_with_the_same_bytes_is_not_sent_aga
     it.sink.calls.clear()
     it.write({"new.tmp": content(3 * PART, 1)})
     (it.folder / "new.tmp").replace(it.folder / "frozen.bin")
-    assert it.send() == first
+    assert it.send()["frozen.bin"].key == first["frozen.bin"].key
     assert it.sink.calls == {}
 
 

@@ -39,7 +39,7 @@ class Sets:
     def tick(self) -> bool:
         return self.next()
 
-    def finish(self) -> bool:
+    def finish(self, *, ended_well: bool) -> bool:  # noqa: ARG002
         return self.next()
 
 

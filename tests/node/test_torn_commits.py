@@ -20,6 +20,7 @@ from agent.position import Position
 from agent.progress import ProgressFile
 from agent.snapshot import Changed
 from agent.store import Store
+from agent.symlinks import Links
 from contract.keys import CommitKind
 from tests.node.fakes import FakeS3
 from tests.node.folders import BUCKET, EVERY_S, Rank, bytes_of, closed, job
@@ -46,7 +47,7 @@ def test_a_small_file_that_changes_before_it_is_read_is_committed_with_one_conte
     monkeypatch.setattr(sending, "fill", before_each_read(lambda: file.write_text("new"), 1))
     sent = folder.folder.send()
     assert bytes_of(s3, sent) == {"a": "new"}
-    assert sent[0].sha256 == sha256(b"new").hexdigest()
+    assert sent.files[0].sha256 == sha256(b"new").hexdigest()
     assert any("a changed" in note for note in folder.notes)
 
 
@@ -63,17 +64,17 @@ def test_a_trainer_that_finishes_another_checkpoint_while_the_commit_begins_is_i
 ) -> None:
     folder.save(50, a="of 50")
     folder.clock.now += EVERY_S
-    real, looks = snapshot.look, iter(range(10))
+    real, looks = snapshot.observe, iter(range(10))
 
-    def finish_another_first(root: Path, note: object) -> dict[str, snapshot.FileState]:
-        if next(looks) == 2:  # the set is open, and the files are about to be opened
+    def finish_another_first(root: Path, note: object, links: Links) -> snapshot.Listing:
+        if next(looks) == 3:  # the set is open, and the files are about to be opened
             folder.clock.now += 1.0
             folder.write("a", "of 60")
             if names:
                 folder.at(60, checkpoint=60)
-        return real(root, note)  # type: ignore[arg-type]
+        return real(root, note, links)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(snapshot, "look", finish_another_first)
+    monkeypatch.setattr(snapshot, "observe", finish_another_first)
     folder.checkpoints.tick()
     assert closed(s3) == []
     assert s3.sent("/checkpoints/rank-") == []

@@ -23,6 +23,9 @@ TRIES, PAUSE_S = 6, 0.5
 AHEAD = 4 * CONNECTIONS
 """Requests that wait for a thread: a commit may claim to have any number of parts."""
 OUTSIDE = ("InvalidRange", "416")
+HOLE = 64 * 1024
+"""Bytes of zeros that become a hole."""
+ZEROS = bytes(HOLE)
 
 
 class Large:
@@ -159,13 +162,29 @@ class Fetching:
 
 
 def write(file: int, content: memoryview, start: int) -> None:
+    """Writes a part of a new file, but for zeros: where nothing is written a file has a hole, which reads as zeros and takes no room."""
+    begin = end = 0
+    while end < len(content):
+        block = content[end : end + HOLE]
+        if content[end] or block != ZEROS[: len(block)]:
+            end += len(block)
+            continue
+        _write(file, content[begin:end], start + begin)
+        begin = end = end + len(block)
+    _write(file, content[begin:], start + begin)
+
+
+def _write(file: int, content: memoryview, start: int) -> None:
     done = 0
     while done < len(content):
         done += os.pwrite(file, content[done:], start + done)
 
 
 def finish(file: int, wanted: CommittedFile, sha256: str) -> None:
-    """Raises Unusable where the file is another one than was committed."""
+    """Gives a file its size, mode and time. Raises Unusable where it is another one than was committed."""
     if sha256 != wanted.sha256:
         raise Unusable(f"{wanted.path!r} is not what was committed")
+    os.ftruncate(file, wanted.size)  # it may end with a hole
     os.fchmod(file, wanted.mode & 0o777)
+    if wanted.mtime_us:
+        os.utime(file, ns=(wanted.mtime_us * 1000, wanted.mtime_us * 1000))

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agent.snapshot import Changed, FileState
+from agent.symlinks import NO_LINK
 
 PINNED = 20_000
 """The most files that are opened before the first is read: open files take memory of the kernel."""
@@ -51,15 +52,12 @@ class OpenFiles:
             os.close(file)
 
     def _opened(self, seen: FileState) -> int:
-        flags = (
-            os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-        )  # nobody waits for a pipe that took its place
         try:
-            file = os.open(self._folder / seen.path, flags)
+            file = seen.source.open() if seen.source else os.open(self._folder / seen.path, os.O_RDONLY | NO_LINK)
         except OSError as problem:
             raise Changed(f"{seen.path} went away ({problem.strerror})") from None
         try:
-            if FileState.of(seen.path, os.fstat(file), seen.moved_ns) != seen:
+            if not seen.is_same_as(FileState.of(seen.path, os.fstat(file), seen.moved_ns, source=seen.source)):
                 raise Changed(f"{seen.path} changed")
         except BaseException:
             os.close(file)
@@ -69,7 +67,7 @@ class OpenFiles:
 
 def unwritten(file: int, seen: FileState) -> None:
     """Raises Changed where the bytes of the open file are no longer those that were seen. Its name may be gone: a newer file has it."""
-    if FileState.of(seen.path, os.fstat(file)).content != seen.content:
+    if not seen.has_bytes_of(FileState.of(seen.path, os.fstat(file))):
         raise Changed(f"{seen.path} changed")
 
 

@@ -101,8 +101,9 @@ class Sending:
         place = self._place(digest, seen.path)
         assert place is not None, f"{seen.path} was not sent"
         return CommittedFile(
-            path=seen.path, size=seen.size, sha256=digest, key=place.key, mode=seen.mode, offset=place.offset
-        )
+            path=seen.path, size=seen.size, sha256=digest, key=place.key, mode=seen.mode, offset=place.offset,
+            mtime_us=seen.mtime_us,
+        )  # fmt: skip
 
     # Reading
 

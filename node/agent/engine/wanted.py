@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from agent.snapshot import KEY_BYTES
-from contract.commits import CommittedFile
+from agent.symlinks import MOST_TARGET, stays_inside
+from contract.commits import CommittedFile, CommittedFolder, CommittedLink
 
 NAME_BYTES = 255
 """The longest name of a file or a folder that Linux takes."""
@@ -16,6 +17,7 @@ PART = SPAN = 8 * 1024 * 1024
 """The most bytes of one request: for a part of a large file, and for small ones that lie together."""
 GAP = 256 * 1024
 """Bytes between two files that are fetched and thrown away, rather than asking twice."""
+LATEST_US = 2**53
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -42,25 +44,40 @@ class Piece:
     end: int
 
 
-def check(files: Sequence[CommittedFile]) -> None:
-    """Raises Unusable where a path leaves the folder, is told twice or is a folder of another, or where a number or a digest is none."""
-    paths, folders = set[str](), set[str]()
+def check(
+    files: Sequence[CommittedFile], links: Sequence[CommittedLink] = (), folders: Sequence[CommittedFolder] = ()
+) -> None:
+    """Raises Unusable where a path leaves the folder, is told twice or lies in a file or a link; where a link leads out of the folder; or
+    where a number, a time or a digest is none."""
+    paths, above = set[str](), set[str]()
+    for one in (*files, *links, *folders):
+        _check_path(one.path)
+        if one.path in paths:
+            raise Unusable(f"its path {one.path!r} is told twice")
+        paths.add(one.path)
+        above |= {str(parent) for parent in PurePosixPath(one.path).parents}
     for file in files:
-        path = PurePosixPath(file.path)
-        if not file.path or path.is_absolute() or ".." in path.parts:
-            raise Unusable(f"its path {file.path!r} leaves the folder")
-        if str(path) != file.path or "\0" in file.path or path.name in ("", "."):
-            raise Unusable(f"its path {file.path!r} is no plain path")
-        if max(len(file.path.encode()) / KEY_BYTES, *(len(part.encode()) / NAME_BYTES for part in path.parts)) > 1:
-            raise Unusable(f"its path {file.path[:80]!r}... is longer than any that is committed")
-        if file.path in paths:
-            raise Unusable(f"its path {file.path!r} is told twice")
         if file.size < 0 or file.offset < 0 or not file.key or not _DIGEST.fullmatch(file.sha256):
             raise Unusable(f"{file.path!r} has no place, no size or no digest")
-        paths.add(file.path)
-        folders |= {str(parent) for parent in path.parents}
-    if both := sorted(paths & folders):
-        raise Unusable(f"its path {both[0]!r} is a file and a folder")
+    for dated in (*files, *folders):
+        if not 0 <= dated.mtime_us <= LATEST_US:
+            raise Unusable(f"{dated.path!r} has a time that no file can have")
+    if both := sorted(above & (paths - {one.path for one in folders})):
+        raise Unusable(f"its path {both[0]!r} is a file or a link, and a folder")
+    targets = {link.path: link.target for link in links}
+    for link in links:
+        if not 0 < len(link.target.encode()) < MOST_TARGET or "\0" in link.target or not stays_inside(link.path, targets):
+            raise Unusable(f"its link {link.path!r} leads out of the folder, to {link.target[:80]!r}")
+
+
+def _check_path(text: str) -> None:
+    path = PurePosixPath(text)
+    if not text or path.is_absolute() or ".." in path.parts:
+        raise Unusable(f"its path {text!r} leaves the folder")
+    if str(path) != text or "\0" in text or path.name in ("", "."):
+        raise Unusable(f"its path {text!r} is no plain path")
+    if max(len(text.encode()) / KEY_BYTES, *(len(part.encode()) / NAME_BYTES for part in path.parts)) > 1:
+        raise Unusable(f"its path {text[:80]!r}... is longer than any that is committed")
 
 
 def requests(files: Sequence[CommittedFile]) -> Iterator[Span | Piece]:
