@@ -161,9 +161,9 @@ class Run:
         for parent, inner, files in os.walk(here):
             folders.append(Path(parent))
             for name in (*inner, *files):
-                if (Path(parent) / name).is_symlink():
-                    raise ValueError(f"{name} is a link; a checkpoint has files alone")
-            for name in files:
+                if not _is_within(Path(parent) / name, here):
+                    raise ValueError(f"{name} is a link out of the checkpoint's folder; copy what it leads to")
+            for name in (name for name in files if not (Path(parent) / name).is_symlink()):
                 if (Path(parent) / name).stat().st_nlink > 1:
                     # The kernel dates a file anew when another of its names goes, as with the checkpoint before.
                     raise ValueError(f"{name} has several names (hard links); copy it")
@@ -208,6 +208,13 @@ def _whole(step: int) -> int:
     if type(step) is not int or not 0 <= step < 10**18:
         raise ValueError(f"step is {step!r}; a whole number from 0, of at most 18 digits, is allowed")
     return step
+
+
+def _is_within(path: Path, folder: Path) -> bool:
+    """Whether a path is no link, or one that leads to a place in the folder wherever that lies."""
+    if not path.is_symlink():
+        return True
+    return not path.readlink().is_absolute() and folder.resolve() in path.resolve().parents
 
 
 def _sync(path: Path) -> None:

@@ -163,10 +163,9 @@ class Node:
         found = restore([store], place, folder, self.folder / "staging", _unheard) if self.attempt > 1 else None
         if found is None:
             return self._prepare()
-        for rank, files in found.files.items():
-            for file in files:
-                self._date(folder / file.path)
-            self._files.adopt(files, rank=rank, here=True)
+        for file in (file for contents in found.contents.values() for file in contents.files):
+            self._date(folder / file.path)
+        self._files.adopt(found.contents, here=True)
         self._step = found.step
         self._checkpoints.restored(found.step, named=found.named)
         self._reporter.change(restored_step=found.step, restored=found.name)

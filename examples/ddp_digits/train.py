@@ -4,7 +4,7 @@ With several GPUs a node: `["bash", "-c", "torchrun --nnodes $NUM_NODES --node-r
 --master-addr $MASTER_ADDR --master-port $MASTER_PORT train.py"]`.
 
 What it takes from Trainyard: MASTER_ADDR, MASTER_PORT, NUM_NODES, NODE_RANK, CHECKPOINT_DIR, ARTIFACTS_DIR, PROGRESS_FILE.
-Rank 0 writes checkpoints, every rank loads the newest one, SIGTERM ends the epoch with a checkpoint.
+Rank 0 writes checkpoints, a folder each, and a link to the newest one, which every rank loads. SIGTERM ends the epoch with a checkpoint.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ IMPORTING = time.monotonic()
 import argparse  # noqa: E402
 import json  # noqa: E402
 import os  # noqa: E402
+import shutil  # noqa: E402
 import signal  # noqa: E402
 import sys  # noqa: E402
 from pathlib import Path  # noqa: E402
@@ -30,7 +31,8 @@ from torch.nn.parallel import DistributedDataParallel  # noqa: E402
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset  # noqa: E402
 
 IMPORT_S = time.monotonic() - IMPORTING
-CHECKPOINT = Path(os.environ["CHECKPOINT_DIR"]) / "digits.pt"
+CHECKPOINTS = Path(os.environ["CHECKPOINT_DIR"])
+LATEST = CHECKPOINTS / "latest"
 ARTIFACTS = Path(os.environ["ARTIFACTS_DIR"])
 PROGRESS = Path(os.environ["PROGRESS_FILE"])
 # One process a node, or, under torchrun, one a GPU: torchrun sets the names on the left.
@@ -90,17 +92,10 @@ def main() -> int:
         accuracy = evaluate(network, held_out)
         if RANK == 0:
             print(f"epoch {epoch}/{options.epochs} step {step} accuracy {accuracy:.4f}", flush=True)
-            save(
-                {
-                    "model": network.state_dict(),
-                    "optimizer": optimizer.state_dict(),
-                    "epoch": epoch,
-                    "step": step,
-                    "random": random_state(device),
-                },
-                CHECKPOINT,
-            )
+            save(network, optimizer, device, epoch, step)
         report(step, accuracy, checkpoint=step)
+        if RANK == 0:
+            remove_older()
         if stopping(device):
             print(f"rank {RANK}: stopping as ordered after epoch {epoch}", flush=True)
             dist.destroy_process_group()
@@ -133,13 +128,14 @@ def evaluate(network: nn.Module, held_out: TensorDataset) -> float:
 
 def restore(network: nn.Module, optimizer: torch.optim.Optimizer, device: torch.device) -> tuple[int, int]:
     """Epoch and step to go on from."""
-    if not CHECKPOINT.exists():
+    if not LATEST.exists():
         return 0, 0
-    state = torch.load(CHECKPOINT, map_location=device, weights_only=True)
-    network.load_state_dict(state["model"])
-    optimizer.load_state_dict(state["optimizer"])
-    torch.set_rng_state(state["random"][0].cpu())
-    for of_gpu in state["random"][1:]:
+    state = json.loads((LATEST / "state.json").read_text())
+    network.load_state_dict(torch.load(LATEST / "model.pt", map_location=device, weights_only=True))
+    training = torch.load(LATEST / "training.pt", map_location=device, weights_only=True)
+    optimizer.load_state_dict(training["optimizer"])
+    torch.set_rng_state(training["random"][0].cpu())
+    for of_gpu in training["random"][1:]:
         torch.cuda.set_rng_state(of_gpu.cpu(), device)
     print(f"rank {RANK}: resumed from epoch {state['epoch']}, step {state['step']}", flush=True)
     return int(state["epoch"]), int(state["step"])
@@ -157,11 +153,26 @@ def stopping(device: torch.device) -> bool:
     return bool(asked.item())
 
 
-def save(state: dict[str, Any], path: Path) -> None:
-    """Whole or not at all: a reader never sees half a file."""
-    beside = path.with_name(f"{path.name}.tmp")  # files that end so are no part of a checkpoint
-    torch.save(state, beside)
-    beside.replace(path)
+def save(network: nn.Module, optimizer: torch.optim.Optimizer, device: torch.device, epoch: int, step: int) -> None:
+    """Whole or not at all: what ends in .tmp is no part of a checkpoint."""
+    folder, beside = CHECKPOINTS / f"step-{step}", CHECKPOINTS / f"step-{step}.tmp"
+    beside.mkdir(exist_ok=True)
+    torch.save(network.state_dict(), beside / "model.pt")
+    torch.save({"optimizer": optimizer.state_dict(), "random": random_state(device)}, beside / "training.pt")
+    (beside / "state.json").write_text(json.dumps({"epoch": epoch, "step": step}))
+    beside.rename(folder)
+    link = CHECKPOINTS / "latest.tmp"
+    link.unlink(missing_ok=True)
+    link.symlink_to(folder.name)
+    link.replace(LATEST)
+
+
+def remove_older() -> None:
+    """Once the newest checkpoint is named, and out of sight in one step: nobody finds half a checkpoint."""
+    newest = LATEST.resolve()
+    for folder in CHECKPOINTS.glob("step-*[0-9]"):
+        if folder != newest:
+            shutil.rmtree(folder.rename(folder.with_name(f"{folder.name}.tmp")))
 
 
 def report(step: int, metric: float | None, checkpoint: int | None = None) -> None:
@@ -184,7 +195,8 @@ def finish(network: nn.Module, *, accuracy: float, step: int) -> None:
     }
     (ARTIFACTS / f"summary-{RANK}.json").write_text(json.dumps(summary, indent=1))
     if RANK == 0:
-        save(network.state_dict(), ARTIFACTS / "digits.pt")
+        torch.save(network.state_dict(), ARTIFACTS / "digits.pt.tmp")
+        (ARTIFACTS / "digits.pt.tmp").replace(ARTIFACTS / "digits.pt")
 
 
 if __name__ == "__main__":

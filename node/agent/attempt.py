@@ -278,8 +278,7 @@ class Attempt:
             # Each time: a checkpoint is of the moment at which its name is first read, and the saver may be at work.
             started = self._has_stepped() or started
         # A peer that obeyed an order first may have broken this trainer's connections: look for that order now.
-        self._obeyed = self._watch.look(stopped=True) if status else self._watch.order
-        self._ended_well = status == 0
+        self._obeyed, self._ended_well = self._watch.look(stopped=True) if status else self._watch.order, status == 0
         self._has_stepped()
         child.end(LINGER_S)
         return status
@@ -326,7 +325,7 @@ class Attempt:
             self._kernel.end()
         ending = concluded(ending, self._obeyed, tail=tuple(self._tail), unsaved=unsaved)
         self._note(f"ended: {ending.error or 'success'} {ending.reason}".rstrip())
-        note = unsaved.text
+        note = unsaved.text or self._files[CommitKind.ARTIFACTS].left_out
         if not self._logs.flush(FLUSH_S):
             note = f"{note} some log lines did not arrive".strip()
             self._say(note)

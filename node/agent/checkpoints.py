@@ -1,9 +1,9 @@
-"""Brings this rank's checkpoints into sets: opens them, answers with its part, closes them as the last one, and removes old ones."""
+"""Brings this rank's checkpoints into sets: opens them, answers with its part, and closes them as the last one."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from operator import attrgetter
@@ -13,11 +13,12 @@ from agent.commits import CORES, Folder
 from agent.growth import Growth
 from agent.position import Position
 from agent.progress import Named, ProgressFile
-from agent.retention import History, history, leftover, stale
+from agent.retention import History, history
 from agent.sets import Now, Result
 from agent.snapshot import Changed, FileState
-from agent.store import Missing, Store
-from contract.codec import Garbled, compact, decode, encode
+from agent.store import Store
+from agent.thinning import Thinning
+from contract.codec import compact, decode, encode
 from contract.commits import CheckpointSet, Commit, Contents, Missed, Part, SetPlan
 from contract.keys import LAST_SET, BytesPrefix, CommitKind
 
@@ -60,8 +61,7 @@ class Checkpoints:
         self._plans: dict[int, SetPlan] = {}
         self._left = False  # whether a set waits to be settled
         self._silent: SetPlan | None = None  # answered without a name of this rank's own
-        self._documents: dict[str, Commit] = {}
-        self._sent: dict[str, float] = {}  # keys of what this agent sent, with AWS's time
+        self._thinning = Thinning(store, folder, job=place.job.id, rank=place.rank, now=now, note=note)
         self.newest: Commit | None = None
         self.newest_key = ""
         self.closed_step = -1
@@ -258,7 +258,7 @@ class Checkpoints:
             ended_well=ended_well,
         )
         self.newest_key, self.newest = self._say(Part.FILES, compact(commit)), commit
-        self._documents[self.newest_key] = commit
+        self._thinning.add(self.newest_key, commit)
 
     def _send(self, fits: Callable[[Sequence[FileState]], None], *, final: bool) -> Contents:
         """Sends the folder, and takes note of the objects that this made, also where it fails: no document may ever list them."""
@@ -266,7 +266,7 @@ class Checkpoints:
         try:
             return self._folder.send(fits, mark=self._mark, cores=None if final else CORES)
         finally:
-            self._sent |= dict.fromkeys(self._folder.keys - before, self._now())
+            self._thinning.sent(self._folder.keys - before)
 
     def _say(self, part: Part, document: bytes) -> str:
         """Writes this rank's part of the set; its key."""
@@ -314,7 +314,7 @@ class Checkpoints:
         if sets.is_hopeless(answered, any_closed=bool(known.closed), since_s=since_s):
             why = reason or self._why(known)
             raise NeverWhole(f"none of {len(answered)} checkpoints was whole: {why}")
-        self._thin(known)
+        self._thinning.thin(known, self.newest)
 
     def _close(self, known: History, number: int, parts: dict[int, Part]) -> tuple[History, str]:
         """Closes a set that every rank has answered, if its parts are a checkpoint; otherwise the reason, empty where a rank said it."""
@@ -354,43 +354,6 @@ class Checkpoints:
 
     def _history(self) -> History:
         return history(self._store.keys(self._keys.commits(CommitKind.CHECKPOINTS)))
-
-    def _thin(self, known: History) -> None:
-        """Removes this rank's parts of sets before the newest three, then the files that none of its parts lists any more."""
-        old = stale(known, self._place.rank)
-        if not old.parts and not old.closing:
-            return
-        try:
-            sent = dict(self._once_listed(old.parts)) | self._sent
-            for keys in (old.closing, old.parts):
-                self._store.delete(keys)
-            kept = [key for key in known.files_of(self._place.rank) if key not in old.parts]
-            listed = {file.key for key in kept for file in self._document(key).files}
-            own = list(self._store.objects(self._keys.checkpoints(self._place.rank)))
-            unlisted = leftover(own, listed=listed, sent=sent, now=self._now())
-            left = {one.key: one.size for one in own if one.key in listed}
-            # First, because they may be gone although the answer says nothing of it, or says that others stay.
-            self._folder.deleted(unlisted, left, self.newest.files if self.newest else ())
-            self._store.delete(unlisted)
-            for key in unlisted:
-                self._sent.pop(key, None)
-        except Exception as problem:  # the next set tries again
-            self._note(f"old checkpoints stay for now: {problem}")
-        else:
-            self._note(f"thinned: {len(old.parts)} documents and {len(unlisted)} objects of older checkpoints")
-
-    def _once_listed(self, documents: Iterable[str]) -> Iterable[tuple[str, float]]:
-        """Keys in documents that are about to be deleted, with the documents' times; of one that cannot be read, nothing is known."""
-        for document in sorted(documents):
-            with suppress(Garbled, Missing):
-                commit = self._document(document)
-                yield from ((file.key, commit.created_at) for file in commit.files)
-            self._documents.pop(document, None)
-
-    def _document(self, key: str) -> Commit:
-        if key not in self._documents:
-            self._documents[key] = decode(Commit, self._store.get(key))
-        return self._documents[key]
 
     def _observe(self, now: float) -> None:
         """Sees which files grow, also while no set is due: a log is known as one by the time of the first."""

@@ -25,6 +25,8 @@ from contract.keys import BytesPrefix, CommitKind
 TRIES, PAUSE_S = 5, 0.5
 CORES = 1.0
 """How many processors a commit takes while the training needs them."""
+SHOWN = 3
+"""The most things that are left out which a report names."""
 Mark = Callable[[Sequence[FileState]], Sequence[FileState]]
 """Marks the files that only grow: see `agent.growth`."""
 
@@ -62,9 +64,11 @@ class Folder:
         return self._folder
 
     @property
-    def left_out(self) -> list[str]:
-        """What could not be committed of the folder, and why."""
-        return sorted(self._said)
+    def left_out(self) -> str:
+        """What could not be committed of the folder, and why, in one line; empty where everything was."""
+        first, rest = sorted(self._said)[:SHOWN], len(self._said) - SHOWN
+        more = f", and {rest} more" if rest > 0 else ""
+        return f"{self._kind.value}: {'; '.join(first)}{more}" if first else ""
 
     def adopt(self, restored: Mapping[int, Contents], *, here: bool) -> None:
         """Takes note of what was restored, by the rank that committed it. Files of this rank are not sent again where they are in this
@@ -205,11 +209,6 @@ class Artifacts:
         self._seen: Sequence[FileState] = ()
         self.newest: Commit | None = None
         self.newest_key = ""
-
-    @property
-    def left_out(self) -> list[str]:
-        """What could not be committed, and why."""
-        return self._folder.left_out
 
     def commit(self, *, final: bool = False) -> Commit | None:
         """Makes a commit, unless nothing changed since the last one or the folder is empty. Raises as Folder.send does."""

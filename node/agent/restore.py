@@ -254,7 +254,7 @@ def _finish(folder: Path, links: Sequence[CommittedLink], folders: Sequence[Comm
         place = folder / link.path
         place.parent.mkdir(parents=True, exist_ok=True)
         place.symlink_to(link.target)
-    for one in sorted(folders, key=lambda each: each.path.count("/"), reverse=True):
+    for one in folders:
         place = folder / one.path
         place.chmod(one.mode & 0o777 | 0o700)
         if one.mtime_us:

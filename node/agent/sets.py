@@ -173,8 +173,8 @@ def is_hopeless(answered: Mapping[int, Mapping[int, Part]], *, any_closed: bool,
 
 
 def agreed(parts: Sequence[Commit]) -> Outcome:
-    """Whether the last commits of the ranks, each made after its training process had ended, are of one checkpoint. Where every command ended
-    well, files that came after its name are of it as well."""
+    """Whether the last commits of the ranks, each made after its training process had ended, are of one checkpoint. Where every command
+    ended well, files that came after its name are of it as well."""
     namers, others = [one for one in parts if one.named], [one for one in parts if not one.named]
     if len({one.step for one in namers}) > 1:
         steps = ", ".join(f"rank {one.rank} {one.step}" for one in namers[:8])

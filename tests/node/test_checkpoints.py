@@ -324,7 +324,10 @@ def commit_of_rank(rank: int, *paths: str) -> Commit:
 
 def test_a_path_of_two_ranks_is_ones_own_or_the_lowest_ranks() -> None:
     both = [commit_of_rank(0, "rng", "model"), commit_of_rank(1, "rng")]
-    assert {rank: [file.path for file in own.files] for rank, own in union(both, 1).items()} == {0: ["model"], 1: ["rng"]}
+    assert {rank: [file.path for file in own.files] for rank, own in union(both, 1).items()} == {
+        0: ["model"],
+        1: ["rng"],
+    }
     assert {rank: [file.path for file in own.files] for rank, own in union(both, 2).items()} == {
         0: ["rng", "model"],
         1: [],

@@ -136,7 +136,7 @@ def test_a_document_that_cannot_be_read_keeps_no_other_from_being_thinned(folder
         folder.commit(step, model=f"weights {step}")
     first = min(key for _, key in s3.objects if key.endswith("/r0000.json"))
     s3.objects[folder.store.bucket, first] = b"not JSON"
-    folder.checkpoints._documents.clear()  # as in an agent of a later attempt
+    folder.checkpoints._thinning._documents.clear()  # as in an agent of a later attempt
     for step in range(4, 8):
         folder.commit(step, model=f"weights {step}")
     assert (folder.store.bucket, first) not in s3.objects

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from artifact_check.policy import missing
 from contract.codec import decode
 from contract.commits import CheckpointSet
 from contract.jobs import Scope
@@ -155,6 +156,12 @@ def losses(sets: list[tuple[float, float]], began: float, until: float) -> list[
 def closed_steps(s3: FakeS3) -> list[int]:
     keys = [at for at in s3.objects if at[0] == BUCKET and at[1].endswith("/closed.json")]
     return [decode(CheckpointSet, s3.objects[at]).step for at in keys]
+
+
+def unsynced(attempt: Attempt) -> list[str]:
+    """What Sync misses of the newest commit of each rank, which its report names. Small files share packs."""
+    sizes = {key: len(body) for (bucket, key), body in attempt.s3.objects.items() if bucket == BUCKET}
+    return missing([newest for rank in attempt.ranks if (newest := rank.checkpoints.newest)], sizes)
 
 
 def wrongs(attempt: Attempt, before: Ended, closed: list[int], upload_s: float) -> list[str]:

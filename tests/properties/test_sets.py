@@ -1,4 +1,5 @@
-"""Whenever everything is killed, also inside any request, the next attempt starts whole, from one step, and not from long ago."""
+"""Whenever everything is killed, also inside any request, the next attempt starts whole, from one step, and not from long ago; and Sync
+finds whole what each rank's report would name."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import pytest
 from tests.node.fakes import FakeS3
 from tests.node.folders import EVERY_S, Clock
 from tests.properties.rounds import DEEP
-from tests.properties.sets_world import Attempt, Protocol, closed_steps, losses, wrongs
+from tests.properties.sets_world import Attempt, Protocol, closed_steps, losses, unsynced, wrongs
 
 ATTEMPTS = 5
 UPLOAD_S = 60.0
@@ -33,6 +34,7 @@ def test_whatever_is_killed_the_next_attempt_starts_from_one_whole_checkpoint(
         attempt.run(clock.now + chance.uniform(0.5, 3.0) * EVERY_S, chance.randint(1, 60))
         if chance.random() < 0.4:
             attempt.stop(chance.choice([None, 0, nodes - 1]))
+        assert unsynced(attempt) == [], f"attempt {number}"
         killed = attempt
 
 

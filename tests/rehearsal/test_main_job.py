@@ -11,6 +11,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from contract import keys, names, tags
+from contract.codec import decode
+from contract.commits import Commit
 from localaws.services import ec2
 from rehearsal.deployment import ACCOUNT
 from rehearsal.summary import Summary, shortcomings, summarise
@@ -65,6 +67,12 @@ def jobs(yard: Yard, trainer: str, mailbox: Mailbox) -> dict[str, StartedJob]:  
             "owner": "ada",
             "max_cost_usd": 100,
             "notify": ["done", "failed", "recovered", "stalled"],
+        },
+        "keeper": {
+            **ONE,
+            "code": yard.upload(Path(__file__).with_name("keeper"), "keeper"),
+            "market": "spot",
+            "checkpoint_minutes": 0.02,
         },
         "unanswered": {**TWO, "code": trainer, "command": train(3, 0.1)},
     }
@@ -185,6 +193,19 @@ def test_two_rungs_and_two_attempts_end_in_success_from_the_last_checkpoint(
     assert job.reports(2)[0].restored_step > 0
     assert artifact(yard, job, "result-0.json")["from"] > 0
     assert left(job) == []
+
+
+def test_links_times_logs_and_results_of_a_trainer_survive_a_kill(yard: Yard, jobs: dict[str, StartedJob]) -> None:
+    job = jobs["keeper"]
+    succeeded(job)
+    job.settle()
+    goes_on = [line for line in job.log("keeper/2/0") if "in the order of time" in line]
+    assert goes_on, job.log("keeper/2/0")
+    model = keys.BytesPrefix("keeper").artifact(0, "model.pt")
+    assert stored(yard, model, yard.places.bytes_) == b"final"
+    last = decode(Commit, stored(yard, job.reports(2)[0].checkpoint, yard.places.bytes_))
+    assert {"results.json", "final/weights", "160/config"} <= {file.path for file in last.files}
+    assert [(link.path, link.target) for link in last.links] == [("last", "160")]
 
 
 def test_a_training_that_met_a_notice_and_a_kill_ends_with_the_metric_of_the_undisturbed_one(

@@ -96,10 +96,27 @@ def test_a_checkpoint_without_files_is_rejected(run: Run, tmp_path: Path) -> Non
     assert files(tmp_path) == set()
 
 
-def test_a_link_is_rejected_because_it_would_not_be_committed(run: Run, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="is a link"), run.checkpoint(120) as folder:
-        (folder / "model.pt").symlink_to(tmp_path)
+@pytest.mark.parametrize("target", ["absolute", "..", "../step-110", "/etc/passwd", "deep/../.."])
+def test_a_link_out_of_the_checkpoint_is_rejected_because_it_would_not_be_committed(run: Run, target: str) -> None:
+    def write(folder: Path) -> None:
+        (folder / "deep").mkdir()
+        (folder / "deep" / "model.pt").write_text("120")
+        (folder / "model.pt").symlink_to(folder / "deep" / "model.pt" if target == "absolute" else target)
+
+    with pytest.raises(ValueError, match="is a link out of"), run.checkpoint(120) as folder:
+        write(folder)
     assert run.newest() is None
+
+
+def test_a_link_within_the_checkpoint_is_a_part_of_it(run: Run) -> None:
+    with run.checkpoint(120) as folder:
+        (folder / "deep").mkdir()
+        (folder / "deep" / "model.pt").write_text("120")
+        (folder / "model.pt").symlink_to("deep/model.pt")
+        (folder / "also").symlink_to("deep")
+    found = run.newest()
+    assert found is not None
+    assert [(found.folder / name).read_text() for name in ("model.pt", "also/model.pt")] == ["120", "120"]
 
 
 def test_a_file_of_the_checkpoint_before_under_a_second_name_is_rejected_because_its_removal_would_date_it_anew(

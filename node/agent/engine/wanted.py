@@ -66,7 +66,11 @@ def check(
         raise Unusable(f"its path {both[0]!r} is a file or a link, and a folder")
     targets = {link.path: link.target for link in links}
     for link in links:
-        if not 0 < len(link.target.encode()) < MOST_TARGET or "\0" in link.target or not stays_inside(link.path, targets):
+        if (
+            not 0 < len(link.target.encode()) < MOST_TARGET
+            or "\0" in link.target
+            or not stays_inside(link.path, targets)
+        ):
             raise Unusable(f"its link {link.path!r} leads out of the folder, to {link.target[:80]!r}")
 
 
