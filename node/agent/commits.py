@@ -15,7 +15,7 @@ from agent.engine.engine import Engine
 from agent.engine.places import Memory, wasteful
 from agent.growth import Growth
 from agent.progress import ProgressFile
-from agent.snapshot import RACY_S, UNFINISHED, Changed, FileState, Listing
+from agent.snapshot import RACY_S, UNFINISHED, Changed, FileState, Observed
 from agent.store import Store
 from agent.symlinks import Links
 from contract.codec import compact
@@ -154,7 +154,7 @@ class Folder:
             folders=tuple(self._folders(before, mine)) if packed else (),
         )
 
-    def _folders(self, seen: Listing, mine: Iterable[FileState]) -> Iterator[CommittedFolder]:
+    def _folders(self, seen: Observed, mine: Iterable[FileState]) -> Iterator[CommittedFolder]:
         """The folders in which this rank has something, and those in which nothing is that it did not get from another rank."""
         own = {str(parent) for one in mine for parent in PurePosixPath(one.path).parents}
         filled = {str(parent) for path in (*seen.files, *seen.folders) for parent in PurePosixPath(path).parents}
@@ -162,7 +162,7 @@ class Folder:
             if path in own or (path not in filled and path not in self._foreign_folders):
                 yield CommittedFolder(path=path, mode=state.mode, mtime_us=max(0, state.mtime_ns // 1000))
 
-    def _observe(self) -> Listing:
+    def _observe(self) -> Observed:
         return snapshot.observe(self._folder, self._say_once, self._links)
 
     def _key(self, name: str, path: str) -> str:

@@ -90,7 +90,7 @@ class FolderState(NamedTuple):
 
 
 @dataclass
-class Listing:
+class Observed:
     """What a folder has that can be committed, by path."""
 
     files: dict[str, FileState] = field(default_factory=dict)
@@ -114,7 +114,7 @@ def look(folder: Path, note: Callable[[str], None]) -> dict[str, FileState]:
     return observe(folder, note).files
 
 
-def observe(folder: Path, note: Callable[[str], None], links: Links | None = None) -> Listing:
+def observe(folder: Path, note: Callable[[str], None], links: Links | None = None) -> Observed:
     """Returns what is under `folder`, and tells `note` of what cannot be committed. `links` says how links are read; None leaves them out.
 
     Raises Changed where the folder changes meanwhile.
@@ -131,7 +131,7 @@ class _Walk:
 
     def __init__(self, note: Callable[[str], None], links: Links | None) -> None:
         self._note, self._links, self._linked = note, links, 0
-        self.found = Listing()
+        self.found = Observed()
 
     def enter(self, here: _Open) -> list[_Open]:
         """Takes note of what is in a folder; returns the folders in it."""

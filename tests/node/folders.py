@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from agent.checkpoints import Checkpoints
-from agent.commits import Folder
+from agent.commits import Artifacts, Folder
 from agent.engine.engine import Engine
 from agent.position import Position
 from agent.progress import ProgressFile
@@ -145,6 +145,26 @@ def ranks(
         Rank(root, s3, rank, attempt, nodes=nodes, scope=scope, selection=selection, clock=clock)
         for rank in range(nodes)
     ]
+
+
+def artifacts(rank: Rank) -> Artifacts:
+    """What commits ARTIFACTS_DIR of the same rank, which lies beside its checkpoints."""
+    folder = Folder(
+        Engine(rank.store), rank.path.parent / "artifacts", kind=CommitKind.ARTIFACTS, job="job-1", rank=0,
+        note=rank.notes.append, sleep=rank.clock.sleep,
+        shown={str(rank.path): str(rank.path)},
+    )  # fmt: skip
+    folder.path.mkdir()
+    return Artifacts(
+        rank.store, folder, job="job-1", attempt=1, rank=0, progress=ProgressFile(rank.progress), now=rank.clock
+    )
+
+
+def kept(rank: Rank, made: Artifacts) -> dict[str, str]:
+    """Commits, and returns what people find in S3."""
+    commit = made.commit(final=True)
+    found = commit.files if commit else ()
+    return {one.path: rank.s3.objects[BUCKET, one.key].decode() for one in found}
 
 
 def pass_time(every: Sequence[Rank], seconds: float) -> None:

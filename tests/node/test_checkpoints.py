@@ -188,7 +188,7 @@ def test_files_that_were_never_together_are_in_no_commit(
     folder.write("b", "old")
     real, looks = snapshot.observe, iter(range(2))
 
-    def between(root: Path, note: Callable[[str], None], links: Links | None) -> snapshot.Listing:
+    def between(root: Path, note: Callable[[str], None], links: Links | None) -> snapshot.Observed:
         first = real(root, note, links)
         if next(looks, None) == 0:
             folder.write("b", "new")

@@ -11,7 +11,6 @@ from contract.commits import Part
 from contract.jobs import Scope
 from tests.node.fakes import FakeS3
 from tests.node.folders import Rank, closed, ranks
-from tests.node.test_restored_ranks import save
 from tests.node.world import Site
 
 
@@ -80,8 +79,8 @@ def test_ranks_that_ended_well_with_different_checkpoints_are_no_set(tmp_path: P
     """One of them went on from what was restored, and never saved."""
     first = ranks(tmp_path, s3, 2, scope=Scope.SHARDS)
     for rank in first:
-        save(rank, 100)
-    save(first[0], 120)
+        rank.save(100, **{f"shard-{rank.rank}": "of 100"})
+    first[0].save(120, **{"shard-0": "of 120"})
     for rank in first:
         rank.checkpoints.finish(ended_well=True)
     assert closed(s3) == []

@@ -11,8 +11,7 @@ from agent.engine import sending
 from agent.growth import MOST, SAMPLE, Growth
 from agent.snapshot import Changed, look
 from tests.node.fakes import FakeS3
-from tests.node.folders import EVERY_S, Rank, closed
-from tests.node.test_symlinks import artifacts, kept
+from tests.node.folders import EVERY_S, Rank, artifacts, closed, kept
 
 
 class Watched:

@@ -7,16 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.commits import Artifacts, Folder
-from agent.engine.engine import Engine
 from agent.engine.wanted import Unusable, check
-from agent.progress import ProgressFile
 from agent.snapshot import MOST_LINKED
 from agent.symlinks import MOST_TARGET, Source, stays_inside
 from contract.commits import CommittedFile, CommittedFolder, CommittedLink
-from contract.keys import CommitKind
 from tests.node.fakes import FakeS3
-from tests.node.folders import BUCKET, Rank, closed, ranks
+from tests.node.folders import Rank, artifacts, closed, kept, ranks
 
 DIGEST = "0" * 64
 INSIDE = "/opt/ml/checkpoints"
@@ -133,25 +129,6 @@ def test_a_link_of_another_rank_is_not_committed_again(tmp_path: Path, s3: FakeS
 
 
 # Content of links
-
-
-def artifacts(rank: Rank, **shown: Path) -> Artifacts:
-    folder = Folder(
-        Engine(rank.store), rank.path.parent / "artifacts", kind=CommitKind.ARTIFACTS, job="job-1", rank=0,
-        note=rank.notes.append, sleep=rank.clock.sleep,
-        shown={str(path): str(path) for path in (rank.path, *shown.values())},
-    )  # fmt: skip
-    folder.path.mkdir()
-    return Artifacts(
-        rank.store, folder, job="job-1", attempt=1, rank=0, progress=ProgressFile(rank.progress), now=rank.clock
-    )
-
-
-def kept(rank: Rank, made: Artifacts) -> dict[str, str]:
-    """What people find in S3."""
-    commit = made.commit(final=True)
-    found = commit.files if commit else ()
-    return {one.path: rank.s3.objects[BUCKET, one.key].decode() for one in found}
 
 
 @pytest.mark.parametrize("relative", [True, False])

@@ -66,7 +66,7 @@ def test_a_trainer_that_finishes_another_checkpoint_while_the_commit_begins_is_i
     folder.clock.now += EVERY_S
     real, looks = snapshot.observe, iter(range(10))
 
-    def finish_another_first(root: Path, note: object, links: Links) -> snapshot.Listing:
+    def finish_another_first(root: Path, note: object, links: Links) -> snapshot.Observed:
         if next(looks) == 3:  # the set is open, and the files are about to be opened
             folder.clock.now += 1.0
             folder.write("a", "of 60")
