@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from contract import names
 from refusals.addresses import Address
@@ -29,6 +29,11 @@ def _archive_address(value: str) -> str:
     return value
 
 
+def read_whole(value: object) -> object:
+    """Reads a whole number that is written as a fraction: 2.0 is 2, as JSON Schema has it. Anything else stays as it is."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def without_nul(value: str) -> str:
     """Accepts a text that the environment or the arguments of a process can hold. Raises ValueError."""
     if "\0" in value:
@@ -44,4 +49,5 @@ def _taggable(value: str) -> str:
 
 # The pattern is the one that AWS's services publish for the value of a tag; of its spaces it allows only the common one.
 Owner = Annotated[str, Field(max_length=MOST_OWNER, pattern=r"^[\p{L}\p{N} _.:/=+@-]*$"), AfterValidator(_taggable)]
+Whole = Annotated[int, BeforeValidator(read_whole)]
 ArchiveAddress = Annotated[str, Field(max_length=MOST_ADDRESS), AfterValidator(_archive_address)]
