@@ -15,7 +15,7 @@ from contract.images import parsed
 from grid_plan import code, limits
 from grid_plan.spellings import find_stand_in, trim
 from refusals.addresses import Address
-from refusals.fields import GZIPPED, MOST_ADDRESS, REGION, Whole, without_nul
+from refusals.fields import GZIPPED, MOST_ADDRESS, REGION, read_whole, without_nul
 from refusals.wording import plain, what
 
 AUTO = "auto"
@@ -283,8 +283,8 @@ class TrainingSpec(Closed):
     instance_type: Text | None = Field(
         default=None, description="A SageMaker instance type.", examples=["ml.g5.12xlarge"]
     )
-    instance_count: Whole | None = Field(default=None, ge=1, description="Instances that train together (1).")
-    volume_gb: Whole | None = Field(default=None, ge=1, description="Size of each instance's disk (30).")
+    instance_count: int | None = Field(default=None, ge=1, description="Instances that train together (1).")
+    volume_gb: int | None = Field(default=None, ge=1, description="Size of each instance's disk (30).")
     market: Annotated[Text, AfterValidator(_one_of(ON_DEMAND, SPOT))] | None = Field(
         default=None, description="on-demand (default), or spot: managed spot training."
     )
@@ -308,7 +308,7 @@ class TrainingSpec(Closed):
     distribution: Annotated[Text, AfterValidator(_one_of(MPI, TORCHRUN, NONE))] | None = Field(
         default=None, description="How SageMaker's own containers start several processes: mpi, torchrun or none."
     )
-    processes_per_host: Whole | None = Field(default=None, ge=1, le=limits.MOST_PROCESSES, description="mpi alone.")
+    processes_per_host: int | None = Field(default=None, ge=1, le=limits.MOST_PROCESSES, description="mpi alone.")
     mpi_options: Annotated[str, Field(max_length=limits.MOST_OPTIONS)] | None = Field(
         default=None, description="mpi alone: further options of mpirun.", examples=["-x NCCL_DEBUG=INFO"]
     )
@@ -346,6 +346,8 @@ class TrainingSpec(Closed):
     )
     network_isolation: bool | None = Field(default=None, description="The container reaches no network at all.")
     encrypt_traffic: bool | None = Field(default=None, description="Between the instances of one training.")
+
+    _whole = field_validator("instance_count", "volume_gb", "processes_per_host", mode="before")(read_whole)
 
     @field_validator("*", mode="before")
     @classmethod

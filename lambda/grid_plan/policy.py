@@ -63,7 +63,10 @@ def _limits(training: Wanted, may_be: dict[str, str]) -> Iterator[str]:
     ):
         value = getattr(spec, name)
         if value > most:
-            yield f"{name}: {plain(f'{value:g}')} is too large; allowed: {may_be[name]}"
+            shown = (
+                f"{value:g}" if isinstance(value, float) else str(value)
+            )  # no float holds a whole number of 400 digits
+            yield f"{name}: {plain(shown)} is too large; allowed: {may_be[name]}"
     wait, hours = spec.max_wait_hours, spec.max_hours
     if wait is None or hours is None:
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, Field
 
 from contract import names
 from refusals.addresses import Address
@@ -49,5 +49,4 @@ def _taggable(value: str) -> str:
 
 # The pattern is the one that AWS's services publish for the value of a tag; of its spaces it allows only the common one.
 Owner = Annotated[str, Field(max_length=MOST_OWNER, pattern=r"^[\p{L}\p{N} _.:/=+@-]*$"), AfterValidator(_taggable)]
-Whole = Annotated[int, BeforeValidator(read_whole)]
 ArchiveAddress = Annotated[str, Field(max_length=MOST_ADDRESS), AfterValidator(_archive_address)]

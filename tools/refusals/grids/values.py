@@ -22,6 +22,13 @@ ROWS = (
         "line 1: volume_gb: -1 is too small",
         "line 1: max_hours: 0 is too small",
     ),
+    Row(
+        "a number beyond all machines",
+        line(instance_count=10**400, volume_gb=1e300),
+        f"line 1: instance_count: 1{'0' * 79}... is too large",
+        f"line 1: volume_gb: {str(int(1e300))[:80]}... is too large",
+        shown="counts of 401 and of 301 digits",
+    ),
     Row("a market that there is not", line(market="reserved"), "line 1: market: reserved is not one of them"),
     Row(
         "waiting for what is bought on demand",
