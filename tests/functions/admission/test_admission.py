@@ -81,6 +81,12 @@ def test_no_other_value_is_a_whole_number(field: str, value: object) -> None:
     assert [one.partition(":")[0] for one in problems] == [field]
 
 
+@pytest.mark.parametrize("size", [10**400, 1e300])
+def test_a_disk_beyond_all_disks_is_refused_in_words(size: float) -> None:
+    with pytest.raises(InvalidRequest, match=r"volume_gb: 10*[0-9]*\.\.\. is too large"):
+        admit(ask(volume_gb=size), EXECUTION, FACTS, ADMISSION)
+
+
 def test_a_deep_check_knows_what_the_network_of_each_type_always_gives() -> None:
     card = Card(index=0, most=4, types=("interface",), gbps=2.5)
     facts = with_home(types={"g5.xlarge": replace(HOME.types["g5.xlarge"], cards=(card,))})

