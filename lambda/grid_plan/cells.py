@@ -144,9 +144,9 @@ def columns(row: list[str]) -> tuple[list[str], list[str]]:
     return names, []
 
 
-def rate_columns(row: list[str]) -> tuple[bool, int]:
-    """Returns whether a first record is understood, and how many of its cells are a column's name, a region or an address."""
-    return not columns(row)[1], sum(_is_known(_name(cell)) or is_data([cell]) for cell in row)
+def count_known(row: list[str]) -> int:
+    """Returns how many cells of a first record are a column's name, a region or an address."""
+    return sum(_is_known(_name(cell)) or is_data([cell]) for cell in row)
 
 
 def _is_known(name: str) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import IO, Any
 
 from grid_plan import cells, separators, strict
-from grid_plan.spellings import ERROR_CELL, trim
+from grid_plan.spellings import EDGES, ERROR_CELL, trim
 from refusals.wording import plain
 
 MOST_LINE = 100 * 1024
@@ -125,7 +125,7 @@ def _checked(raw: bytes) -> bytes:
 
 def _is_silent(text: str) -> bool:
     """Whether a line is blank or a comment. A first cell in which a spreadsheet wrote an error begins with # as well, and is none."""
-    start = text.lstrip()
+    start = text.lstrip(EDGES)
     return not start or (start.startswith("#") and not ERROR_CELL.match(start))
 
 
@@ -146,8 +146,10 @@ def _json_lines(lines: _Lines) -> Iterator[ManifestLine]:
 
 
 def _object(text: str, number: int) -> dict[str, Any]:
+    bare = trim(text)
     try:
-        found = strict.loads(text)
+        # Spaces in the place of marks: the place of a mistake stays that in the line.
+        found = strict.loads(bare.rjust(text.index(bare) + len(bare)).ljust(len(text)))
     except ValueError as problem:
         raise BadLine(number, f"is not JSON ({plain(str(problem))}); allowed: {JSON_FORM}") from None
     if not isinstance(found, dict):

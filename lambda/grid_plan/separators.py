@@ -19,8 +19,8 @@ def is_separator_line(text: str) -> bool:
 
 
 def choose_separator(line: str) -> str:
-    """Returns the separator by which the first record is understood, or most columns of it are known; a comma where several suit."""
-    return max(SEPARATORS, key=lambda one: cells.rate_columns(_split(line, one)))
+    """Returns the separator by which most cells of the first record are known; a comma where several suit."""
+    return max(SEPARATORS, key=lambda one: cells.count_known(_split(line, one)))
 
 
 def _split(line: str, separator: str) -> list[str]:

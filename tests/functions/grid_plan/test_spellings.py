@@ -141,6 +141,17 @@ def test_whole_numbers_of_json_may_be_written_as_fractions(there: Account) -> No
     assert [one.request["ResourceConfig"]["VolumeSizeInGB"] for one in (first, second)] == [40, 50]
 
 
+def test_invisible_letters_around_json_and_its_values_are_nothing(there: Account) -> None:
+    first, second = line(region="eu-central-1\u00a0").strip(), line(market=" spot")
+    found = planned(there, f"\u200b{first}\u200b\n\ufeff{second}")
+    assert [one.request["EnableManagedSpotTraining"] for one in found] == [False, True]
+
+
+def test_the_place_of_a_mistake_in_json_is_that_in_the_line(there: Account) -> None:
+    with pytest.raises(InvalidRequest, match=r"line 2: is not JSON .* at place 5"):
+        planned(there, line() + "\u200b  {a}\n")
+
+
 @pytest.mark.parametrize(
     "given", [{"instance_count": True}, {"volume_gb": 2.5}, {"volume_gb": "2.0"}, {"region": "nan"}]
 )
@@ -190,8 +201,9 @@ def test_a_word_that_kms_finds_no_key_by_is_refused(there: Account, key: str) ->
 def test_a_hyperparameter_is_sent_as_it_stands_and_a_warning_says_what_it_looks_like(
     there: Account, text: str, why: str
 ) -> None:
-    there.upload(f'region,data,hp.x,env.X\n{ONE},"{text}","{text}"\n')
-    warnings = plan(INPUT)["warnings"]
+    there.upload(f'region,data,hp.x,env.X,tag.x\n{ONE},"{text}","{text}",nan\n')
+    *warnings, of_the_tag = plan(INPUT)["warnings"]
+    assert of_the_tag.startswith("line 2: tags.x: nan stands for a missing value")
     (found,) = there.lines()
     assert found.request["HyperParameters"]["x"] == found.request["Environment"]["X"] == text
     fields = ("hyperparameters.x", "environment.X")
