@@ -17,7 +17,7 @@ A manifest is a text in UTF-8 in S3, in the home bucket below `uploads/` or in a
 what stands in it:
 
 - **two columns**, `region,s3_location`, without a header;
-- **CSV with a header** that names its columns, in any order;
+- **CSV with a header** that names its columns, in any order, separated by commas, semicolons, tabs or bars;
 - **JSON Lines**, an object on each line.
 
 Blank lines and lines that begin with `#` say nothing. An empty cell, a `null` and a field that is left out say nothing either: then the
@@ -37,6 +37,27 @@ region: Plan copies it to where its lines run ([how code runs](grid.md#code)).
 | column | what | default | as in |
 |---|---|---|---|
 """
+TAIL = """
+## Tables of pandas and spreadsheets
+
+| what stands there | what becomes of it |
+|---|---|
+| a first line `sep=;`, empty cells at the ends of lines, spaces and invisible marks around a cell | nothing |
+| `2.0`, `2e0` for a whole number | 2; 2.5 is refused |
+| `1,000`, `0,5`, `1.000` | refused: different numbers in different languages |
+| `TRUE`, `yes`, `1`, `1.0` and `FALSE`, `no`, `0`, `0.0` in CSV | true and false |
+| `nan`, `None`, `NaT`, `<NA>`, `null`, `N/A`, `#N/A` in a field | refused: it may be a mistake (see below) |
+| the same in a hyperparameter, a variable or a tag | sent as it stands, with a warning |
+| `#REF!`, `#DIV/0!`, the error of any formula | refused, in CSV in a hyperparameter too |
+| text in typographic quotes | refused in a field, sent with a warning in a hyperparameter |
+| a column without a name, as the index that pandas writes | refused: `df.to_csv(index=False)` |
+
+A field without a value is left out, and its cell left empty, as `df.to_csv()` leaves it; `astype(str)` before that writes `nan`.
+Plan does not guess, because a training with another key or with other data costs money. A hyperparameter may be any text: `nan` is
+what XGBoost takes for `missing`, and `None` is a depth. In JSON Lines it may be `#REF!` too.
+
+pandas makes `10.0` of a 10 in a column of numbers in which one is missing, and a hyperparameter is sent so: `astype("Int64")` keeps the 10.
+"""
 
 
 def pages() -> dict[Path, str]:
@@ -47,7 +68,7 @@ def page() -> str:
     """Returns the whole page."""
     folders = ", ".join(f"`{beginning}<name>`" for beginning in FOLDERS)
     rows = [_row(name) for name in READERS]
-    return HEAD.format(folders=folders) + "\n".join(rows) + "\n"
+    return HEAD.format(folders=folders) + "\n".join(rows) + "\n" + TAIL
 
 
 def _row(name: str) -> str:

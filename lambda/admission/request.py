@@ -41,7 +41,7 @@ from contract.events import Event
 from contract.health import HealthCheck
 from contract.jobs import NoProgress, Reaction, Scope, Selection
 from contract.mounts import MOST as MOST_MOUNTS
-from refusals.fields import REGION, Owner
+from refusals.fields import REGION, Owner, read_whole
 
 RESERVATION_MAY_BE = (
     "id of a Capacity Reservation or Capacity Block, as in cr-0123456789abcdef0, or ARN of a resource group of them"
@@ -339,6 +339,8 @@ class JobRequest(BaseModel):
         examples=[[{"from": "fsx:corpus", "at": "/data", "read_only": True}]],
     )
     owner: Owner = Field(default="", description="Whom to ask about this job; a tag on everything it uses.")
+
+    _whole = field_validator("nodes", "volume_gb", mode="before")(read_whole)
 
     @property
     def anywhere(self) -> bool:

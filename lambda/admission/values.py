@@ -20,7 +20,7 @@ from contract.images import parsed
 from contract.jobs import Market, RetryPlan
 from contract.names import JOB_PATTERN, JOB_ROLE_PATTERN, MACHINE_IMAGE_PATTERN
 from refusals.addresses import Address
-from refusals.fields import ARCHIVE_MAY_BE, MOST_ADDRESS, REGION, ArchiveAddress, without_nul
+from refusals.fields import ARCHIVE_MAY_BE, MOST_ADDRESS, REGION, ArchiveAddress, read_whole, without_nul
 from refusals.wording import plain, shown, what
 
 MOST_BYTES = 128_000
@@ -144,6 +144,7 @@ def read_retries(value: object) -> RetryPlan:
 
 def _within(where: str, value: object, most: int) -> int:
     """The whole number from 1 to `most`."""
+    value = read_whole(value)
     if not isinstance(value, int) or isinstance(value, bool):
         hint = " (numbers stand without quotes)" if isinstance(value, str) else ""
         raise ValueError(f"{where}: {what(value)} is not a whole number{hint}")

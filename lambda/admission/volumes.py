@@ -36,7 +36,8 @@ def disk(asked: int | None, limits: Limits, images: Iterable[Ami], brought: int)
     """
     snapshot = max((image.snapshot_gb for image in images), default=0)
     beside = min(snapshot + brought // GIB, limits.max_volume_gb)
-    size = asked if asked is not None else max(limits.volume_gb, snapshot, beside)
+    # A size above the limit is refused beside this, and may have more digits than any float.
+    size = min(asked, limits.max_volume_gb) if asked is not None else max(limits.volume_gb, snapshot, beside)
     iops, throughput = volumes.fitted(size, limits.volume_iops, limits.volume_throughput)
     return Disk(gb=size, iops=iops, throughput=throughput)
 

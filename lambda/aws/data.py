@@ -36,13 +36,15 @@ def region_of(bucket: str) -> str:
     return answer.get("BucketRegion") or answer["ResponseMetadata"]["HTTPHeaders"][REGION_HEADER]
 
 
-def anything_at(bucket: str, prefix: str, region: str) -> bool:
-    """Whether an object's key begins so. Raises Denied."""
+def names_at(bucket: str, prefix: str, region: str, most: int) -> list[str]:
+    """The first keys that begin so, in one call; those of one folder together are its own, which ends with /. Raises Denied."""
     s3: S3Client = client("s3", region)
     try:
-        return bool(s3.list_objects_v2(Bucket=bucket, Prefix=prefix, MaxKeys=1).get("KeyCount"))
+        page = s3.list_objects_v2(Bucket=bucket, Prefix=prefix, Delimiter="/", MaxKeys=most)
     except ClientError as problem:
         raise _denied(problem) from None
+    objects, folders = page.get("Contents", []), page.get("CommonPrefixes", [])
+    return sorted([*(one["Key"] for one in objects), *(one["Prefix"] for one in folders)])
 
 
 def size_of(bucket: str, prefix: str, region: str, pages: int) -> tuple[int, bool]:

@@ -6,6 +6,10 @@ from dataclasses import dataclass, field
 
 from contract.grid import Manifest
 
+NAMES, NAME = 4, 60
+"""How many names that begin as an address does are looked at, the last only to know that there are more, and how many characters of each
+are kept."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketPlace:
@@ -25,6 +29,8 @@ class Stand:
     """The error code with which a look was refused."""
     digest: str = ""
     """Of the image for which a short tag stands."""
+    names: tuple[str, ...] = ()
+    """The first objects and folders of S3 whose names begin so, where these are not one alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

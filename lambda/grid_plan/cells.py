@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from grid_plan import strict
+from grid_plan.spellings import find_error, find_stand_in, trim
 from refusals.fields import REGION
 from refusals.wording import plain
 
@@ -16,8 +17,13 @@ PLAIN_COLUMNS = ("region", "data")
 SYNONYMS = {"s3_location": "data", "command": "entrypoint"}
 FOLDERS = {"hp.": "hyperparameters", "env.": "environment", "tag.": "tags", "metric.": "metrics"}
 """Prefixes of columns that each hold one entry of a field, by that field."""
-WHOLE = re.compile(r"-?[0-9]{1,12}", re.ASCII)
-NUMBER = re.compile(r"-?[0-9]{1,12}(\.[0-9]{1,12})?", re.ASCII)
+NUMBER = re.compile(r"-?([0-9]{1,12}(\.[0-9]{0,20})?|\.[0-9]{1,20})([eE][+-]?[0-9]{1,2})?", re.ASCII)
+"""As pandas and spreadsheets write numbers, with a point: 2, 2.0, 1e-05."""
+GROUPED = re.compile(r"-?[0-9]+([.,' \u00a0\u202f][0-9]+)+", re.ASCII)
+"""With what some languages write between thousands or before decimals."""
+THOUSANDS = re.compile(r"-?[1-9][0-9]{0,2}(\.[0-9]{3})+", re.ASCII)
+FLAGS = {"true": True, "yes": True, "1": True, "1.0": True, "false": False, "no": False, "0": False, "0.0": False}
+"""By lower case. pandas makes numbers of a column of flags where one is missing."""
 
 
 class Wrong(ValueError):
@@ -25,25 +31,29 @@ class Wrong(ValueError):
 
 
 def _text(cell: str) -> str:
-    return cell.strip()
+    return cell
 
 
 def _whole(cell: str) -> int:
-    if not WHOLE.fullmatch(cell.strip()):
+    if THOUSANDS.fullmatch(cell):
+        raise Wrong(f"{plain(cell)} is {cell.partition('.')[0]} in English and {cell.replace('.', '')} in German")
+    number = _number(cell, "a whole number")
+    if not number.is_integer():
         raise Wrong(f"{plain(cell)} is not a whole number")
-    return int(cell)
+    return int(number)
 
 
-def _number(cell: str) -> float:
-    if not NUMBER.fullmatch(cell.strip()):
-        raise Wrong(f"{plain(cell)} is not a number")
+def _number(cell: str, what: str = "a number") -> float:
+    if not NUMBER.fullmatch(cell):
+        hint = " (decimals stand behind a point, and nothing between thousands)" if GROUPED.fullmatch(cell) else ""
+        raise Wrong(f"{plain(cell)} is not {what}{hint}")
     return float(cell)
 
 
 def _flag(cell: str) -> bool:
-    if cell.strip().lower() not in ("true", "false"):
+    if cell.lower() not in FLAGS:
         raise Wrong(f"{plain(cell)} is neither true nor false")
-    return cell.strip().lower() == "true"
+    return FLAGS[cell.lower()]
 
 
 def _words(cell: str) -> list[str]:
@@ -98,24 +108,23 @@ READERS: dict[str, Callable[[str], Any]] = {
     "network_isolation": _flag,
     "encrypt_traffic": _flag,
 }
-"""How the text of each column is read; texts of FOLDERS keep everything, including spaces and line ends."""
+"""How the text of each column is read, without spaces at its ends; texts of FOLDERS keep everything, including spaces and line ends."""
 
 
 def is_data(row: list[str]) -> bool:
     """Whether a file's first record is data and not a header: it has a region, or an address in S3."""
-    first = row[0].strip()
+    first = trim(row[0])
     return first == "auto" or re.match(REGION, first) is not None or any(_is_address(cell) for cell in row)
 
 
 def _is_address(cell: str) -> bool:
-    return cell.strip().startswith("s3://")
+    return trim(cell).startswith("s3://")
 
 
 def columns(row: list[str]) -> tuple[list[str], list[str]]:
-    """Returns the column names of the first record, and what is wrong with it."""
-    if len(row) == 1 and (found := next((one for one in (";", "\t", "|") if one in row[0]), "")):
-        named = {";": "semicolons", "\t": "tabs", "|": "bars"}[found]
-        return [], [f"columns separated by {named}; allowed: commas"]
+    """Returns the column names of the first record, and what is wrong with it. Empty cells at its end name nothing: spreadsheets pad lines
+    with them."""
+    row = _without_padding(row)
     if is_data(row):
         if len(row) == len(PLAIN_COLUMNS):
             return list(PLAIN_COLUMNS), []
@@ -124,16 +133,35 @@ def columns(row: list[str]) -> tuple[list[str], list[str]]:
             "allowed: region,s3_location, or a first line that names the columns"
         ]
     names = [_name(cell) for cell in row]
-    unknown = [name for name in names if name not in READERS and not _folder(name)]
-    if unknown:
+    if "" in names:
+        return [], [
+            "a column without a name, as the index is that pandas writes; allowed: a name for each column (df.to_csv(index=False))"
+        ]
+    if unknown := [name for name in names if not _is_known(name)]:
         return [], [_unknown(unknown)]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         return [], [f"the column {plain(twice[0])} twice; allowed: each column once ({_synonyms()})"]
     return names, []
 
 
+def count_known(row: list[str]) -> int:
+    """Returns how many cells of a first record are a column's name, a region or an address."""
+    return sum(_is_known(_name(cell)) or is_data([cell]) for cell in row)
+
+
+def _is_known(name: str) -> bool:
+    return name in READERS or bool(_folder(name))
+
+
+def _without_padding(row: list[str], least: int = 1) -> list[str]:
+    """Returns the record without the empty cells at its end, but at least so many cells."""
+    while len(row) > least and not trim(row[-1]):
+        row = row[:-1]
+    return row
+
+
 def _name(cell: str) -> str:
-    stripped = cell.strip()
+    stripped = trim(cell)
     if _folder(stripped):
         return stripped
     return SYNONYMS.get(stripped.lower(), stripped.lower())
@@ -153,25 +181,24 @@ def _unknown(names: list[str]) -> str:
     near = difflib.get_close_matches(names[0], known, n=1)
     hint = f" (did you mean {near[0]}?)" if near else ""
     entries = ", ".join(f"{one}<name>" for one in FOLDERS)
-    return f"the column {plain(names[0])}, which is unknown{hint}; allowed: {', '.join(known)}, {entries}"
+    why = find_stand_in(names[0]) or "is unknown"
+    return f"the column {plain(names[0])}, which {why}{hint}; allowed: {', '.join(known)}, {entries}"
 
 
 def fields(names: list[str], row: list[str]) -> tuple[dict[str, Any], list[str]]:
     """Returns one record as fields, and what is wrong with its cells. An empty cell sets nothing."""
+    row = _without_padding(row, len(names))
     if len(row) != len(names):
         return {}, [f"has {len(row)} cells; allowed: {len(names)}, as many as columns"]
     found, problems = dict[str, Any](), list[str]()
     for name, cell in zip(names, row, strict=True):
-        folder = _folder(name)
-        if not (cell if folder else cell.strip()):
+        try:
+            field, value = _entry(name, cell) if _folder(name) else _field(name, trim(cell))
+        except Wrong as wrong:
+            problems.append(str(wrong))
             continue
-        field, value = (FOLDERS[folder], {name.removeprefix(folder): cell}) if folder else (name, None)
         if value is None:
-            try:
-                value = READERS[name](cell)
-            except Wrong as wrong:
-                problems.append(f"{name}: {wrong}")
-                continue
+            continue
         if isinstance(value, dict):
             entries = found.setdefault(field, {})
             problems += [
@@ -181,3 +208,30 @@ def fields(names: list[str], row: list[str]) -> tuple[dict[str, Any], list[str]]
         else:
             found[field] = value
     return found, problems
+
+
+def _field(name: str, cell: str) -> tuple[str, Any]:
+    """Reads the cell of a column that is a field itself; None for an empty one. Raises Wrong."""
+    if not cell:
+        return name, None
+    if why := find_stand_in(cell):
+        raise Wrong(f"{name}: {plain(cell)} {why}")
+    try:
+        return name, READERS[name](cell)
+    except Wrong as wrong:
+        raise Wrong(f"{name}: {wrong}") from None
+
+
+def _entry(name: str, cell: str) -> tuple[str, Any]:
+    """Reads the cell of a column that holds one entry of a field; None for an empty one. Raises Wrong.
+
+    The text travels unchanged, whatever it is: `nan` is what XGBoost takes for `missing`, and `None` is a depth. A warning says what it
+    looks like. Only the error of a formula is refused, which nobody means; JSON Lines has such a text as well.
+    """
+    folder = _folder(name)
+    field, entry = FOLDERS[folder], name.removeprefix(folder)
+    if not cell:
+        return field, None
+    if why := find_error(cell):
+        raise Wrong(f"{field}.{plain(entry)}: {plain(cell)} {why}; allowed: a value")
+    return field, {entry: cell}

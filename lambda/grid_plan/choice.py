@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from contract.images import ContainerImage
 from grid_plan import code
-from grid_plan.answers import Answers, bucket_of
+from grid_plan.answers import NAMES, Answers, bucket_of
 from grid_plan.columns import AUTO
 from grid_plan.wanted import Wanted
 from refusals.wording import denial, plain
@@ -69,6 +69,19 @@ def decide(training: Wanted, answers: Answers) -> Decision:
         code=_digest(training, answers),
         hourly_usd=_hourly(training, region, answers),
     )
+
+
+def warnings(training: Wanted, decision: Decision, answers: Answers) -> Iterator[str]:
+    """Yields a warning for data whose address other names begin with: SageMaker reads all of them."""
+    read = set(decision.copies.values())
+    for field, address in training.addresses():
+        names = answers.locations[address].names
+        if address in read and names:
+            shown = ", ".join(names[: NAMES - 1]) + (" and more" if len(names) == NAMES else "")
+            yield (
+                f"{field}: {plain(address)} is neither one object nor one folder alone, and SageMaker reads everything that begins so: "
+                f"{shown} (the address of a folder ends with /)"
+            )
 
 
 def _image(training: Wanted, region: str, answers: Answers) -> str:

@@ -8,13 +8,14 @@ import re
 from collections.abc import Callable
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 from contract.environments import LONGEST_TRAINING_H
 from contract.images import parsed
 from grid_plan import code, limits
+from grid_plan.spellings import find_stand_in, trim
 from refusals.addresses import Address
-from refusals.fields import GZIPPED, MOST_ADDRESS, REGION, without_nul
+from refusals.fields import GZIPPED, MOST_ADDRESS, REGION, read_whole, without_nul
 from refusals.wording import plain, what
 
 AUTO = "auto"
@@ -55,7 +56,7 @@ def _copies(value: object) -> object:
 
 def _address(value: str) -> str:
     """Normalises an address, so that equal addresses have equal texts."""
-    return str(Address.parse(value.strip()))
+    return str(Address.parse(trim(value)))
 
 
 def _folder(value: str) -> str:
@@ -177,7 +178,12 @@ Arguments: TypeAlias = Annotated[
     list[Annotated[str, _text(limits.MOST_ARGUMENT)]], Field(min_length=1, max_length=limits.MOST_ARGUMENTS)
 ]
 Program: TypeAlias = Annotated[str, AfterValidator(_matching(code.PROGRAM, "is not a plain path"))]
-Key: TypeAlias = Annotated[Text, AfterValidator(_matching(r"[a-zA-Z0-9:/_-]{1,2048}", "is not a KMS key"))]
+KEY = (
+    r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|mrk-[0-9a-fA-F]{32}|alias/[a-zA-Z0-9/_-]{1,250}"
+    r"|arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]{12}:(key/[a-zA-Z0-9-]{1,64}|alias/[a-zA-Z0-9/_-]{1,250})"
+)
+"""Everything by which KMS finds a key. An alias begins with alias/, so that no other word passes for one."""
+Key: TypeAlias = Annotated[Text, AfterValidator(_matching(KEY, "is not a KMS key"))]
 
 
 class Closed(BaseModel):
@@ -340,6 +346,18 @@ class TrainingSpec(Closed):
     )
     network_isolation: bool | None = Field(default=None, description="The container reaches no network at all.")
     encrypt_traffic: bool | None = Field(default=None, description="Between the instances of one training.")
+
+    _whole = field_validator("instance_count", "volume_gb", "processes_per_host", mode="before")(read_whole)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _meant(cls, value: object) -> object:
+        """Refuses what only stands in the place of a value: a field for which there is none is left out."""
+        if not isinstance(value, str):
+            return value
+        if why := find_stand_in(value):
+            raise ValueError(f"{plain(value)} {why}")
+        return trim(value)
 
 
 MERGED = ("channels", "hyperparameters", "environment", "tags", "metrics")

@@ -16,7 +16,7 @@ from aws.prices import ANSWERS_IN
 from contract.aws_errors import code_of
 from contract.images import ContainerImage
 from contract.short_tags import SAGEMAKER, ListedTag, agreed, is_short
-from grid_plan.answers import Answers, BucketPlace, CodeQuestion, CodeStand, Size, Stand, price_key
+from grid_plan.answers import NAME, NAMES, Answers, BucketPlace, CodeQuestion, CodeStand, Size, Stand, price_key
 from grid_plan.code import ENDINGS, GZIP
 from grid_plan.questions import Questions, ask
 from grid_plan.wanted import Wanted
@@ -86,9 +86,12 @@ def _bucket(name: str) -> BucketPlace:
 def _anything(location: str, region: str) -> Stand:
     address = Address.parse(location)
     try:
-        return Stand(there=data.anything_at(address.bucket, address.key, region))
+        names = data.names_at(address.bucket, address.key, region, NAMES)
     except data.Denied as denied:
         return Stand(there=False, denied=denied.code)
+    is_exact = not address.key or address.key.endswith("/") or names in ([address.key], [f"{address.key}/"])
+    above = address.key.rfind("/") + 1
+    return Stand(there=bool(names), names=() if is_exact else tuple(plain(name[above:], NAME) for name in names))
 
 
 def _size(location: str, region: str) -> Size:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import IO, Any
 
-from grid_plan import cells, strict
+from grid_plan import cells, separators, strict
+from grid_plan.spellings import EDGES, ERROR_CELL, trim
 from refusals.wording import plain
 
 MOST_LINE = 100 * 1024
@@ -67,13 +68,13 @@ def entries(file: IO[bytes]) -> Iterator[ManifestLine]:
         except BadLine as bad:
             yield _bad(bad)
             continue
-        if not _is_silent(first):
+        if not _is_silent(first) and not separators.is_separator_line(first):
             break
     lines.again = first
-    start = first.lstrip()
+    start = trim(first)
     if start.startswith("["):
         raise UnreadableManifest(f"begins with [, as one JSON document does; allowed: JSON Lines, {JSON_FORM}, or CSV")
-    yield from _json_lines(lines) if start.startswith("{") else _csv(lines)
+    yield from _json_lines(lines) if start.startswith("{") else _csv(lines, separators.choose_separator(first))
 
 
 class _Lines:
@@ -123,9 +124,9 @@ def _checked(raw: bytes) -> bytes:
 
 
 def _is_silent(text: str) -> bool:
-    """Whether a line is blank or a comment."""
-    start = text.lstrip()
-    return not start or start.startswith("#")
+    """Whether a line is blank or a comment. A first cell in which a spreadsheet wrote an error begins with # as well, and is none."""
+    start = text.lstrip(EDGES)
+    return not start or (start.startswith("#") and not ERROR_CELL.match(start))
 
 
 def _bad(bad: BadLine) -> ManifestLine:
@@ -145,8 +146,10 @@ def _json_lines(lines: _Lines) -> Iterator[ManifestLine]:
 
 
 def _object(text: str, number: int) -> dict[str, Any]:
+    bare = trim(text)
     try:
-        found = strict.loads(text)
+        # Spaces in the place of marks: the place of a mistake stays that in the line.
+        found = strict.loads(bare.rjust(text.index(bare) + len(bare)).ljust(len(text)))
     except ValueError as problem:
         raise BadLine(number, f"is not JSON ({plain(str(problem))}); allowed: {JSON_FORM}") from None
     if not isinstance(found, dict):
@@ -181,9 +184,9 @@ class _Records:
         return text
 
 
-def _csv(lines: _Lines) -> Iterator[ManifestLine]:
+def _csv(lines: _Lines, separator: str) -> Iterator[ManifestLine]:
     records = _Records(lines)
-    reader = csv.reader(records, strict=True)
+    reader = csv.reader(records, strict=True, delimiter=separator)
     csv.field_size_limit(2 * MOST_LINE)
     names: list[str] | None = None
     while True:
@@ -200,7 +203,7 @@ def _csv(lines: _Lines) -> Iterator[ManifestLine]:
         except csv.Error as problem:
             yield _bad(BadLine(records.start, f"is not CSV ({_said(problem)}); allowed: cells as RFC 4180 has them"))
             continue
-        if not any(cell.strip() for cell in row):
+        if not any(trim(cell) for cell in row):
             continue
         if names is None:
             names, problems = cells.columns(row)

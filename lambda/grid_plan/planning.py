@@ -20,7 +20,7 @@ from aws.facts import Object
 from aws.service_models import training_model
 from contract.environments import GridEnvironment
 from contract.grid import SHARD, GridPrefix, Line
-from grid_plan import code, lookups, policy
+from grid_plan import choice, code, lookups, policy
 from grid_plan.answers import Answers
 from grid_plan.asked import GridRequest
 from grid_plan.choice import Decision, Undecided, decide
@@ -189,7 +189,7 @@ class Planner:
         for problem in training_model.problems(request(training, decision, index, self._run)):
             checked.report.add(f"request: SageMaker would not take it: {problem}", draft.line)
         checked.regions[decision.region] += 1
-        for warning in policy.warnings(training):
+        for warning in (*policy.warnings(training), *choice.warnings(training, decision, checked.answers)):
             checked.warnings.add(warning, draft.line)
         return self._cost(draft, training, decision, checked)
 

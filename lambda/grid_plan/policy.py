@@ -12,6 +12,7 @@ from contract.grid import GRIDS, grid_of
 from grid_plan import code
 from grid_plan.columns import AUTO, MPI, REQUIRED, SPOT, sent
 from grid_plan.limits import MOST_ARGUMENTS, MOST_CHANNELS, MOST_HYPERPARAMETERS, MOST_VALUE, allowed
+from grid_plan.spellings import find_oddity
 from grid_plan.wanted import Wanted, bytes_buckets
 from refusals.addresses import Address
 from refusals.places import is_offered
@@ -62,7 +63,10 @@ def _limits(training: Wanted, may_be: dict[str, str]) -> Iterator[str]:
     ):
         value = getattr(spec, name)
         if value > most:
-            yield f"{name}: {plain(f'{value:g}')} is too large; allowed: {may_be[name]}"
+            shown = (
+                f"{value:g}" if isinstance(value, float) else str(value)
+            )  # no float holds a whole number of 400 digits
+            yield f"{name}: {plain(shown)} is too large; allowed: {may_be[name]}"
     wait, hours = spec.max_wait_hours, spec.max_hours
     if wait is None or hours is None:
         return
@@ -194,7 +198,11 @@ def _checkpoint(training: Wanted) -> Iterator[str]:
 
 
 def warnings(training: Wanted) -> Iterator[str]:
-    """Yields warnings about what SageMaker may or may not accept."""
+    """Yields warnings about what SageMaker may or may not accept, and about what a person may or may not mean."""
+    for field in ("hyperparameters", "environment", "tags"):
+        for name, value in (getattr(training.spec, field) or {}).items():
+            if why := find_oddity(text := sent(value)):
+                yield f"{field}.{plain(name)}: {plain(text)} {why}; it is sent as it stands"
     for name, value in (training.spec.hyperparameters or {}).items():
         text, where = sent(value), f"hyperparameters.{plain(name)}"
         if len(text) > PROSE_VALUE:

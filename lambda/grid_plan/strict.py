@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from grid_plan.spellings import CLOSING, OPENING
 from refusals.wording import plain
 
 
@@ -15,7 +16,9 @@ def loads(text: str) -> Any:
         if "\\u" in text:
             json.dumps(found, ensure_ascii=False).encode()
     except json.JSONDecodeError as problem:
-        raise ValueError(f"{problem.msg} at place {problem.pos + 1}") from None
+        is_quote = text[problem.pos : problem.pos + 1] in (*OPENING, *CLOSING)
+        what = "a typographic quote in the place of a straight one" if is_quote else problem.msg
+        raise ValueError(f"{what} at place {problem.pos + 1}") from None
     except UnicodeEncodeError:
         raise ValueError("it holds half of a surrogate pair") from None
     except RecursionError:

@@ -39,7 +39,7 @@ class Wanted:
 
     def without(self, wrong: Collection[str]) -> Wanted:
         """Returns the training without its wrong fields, so that the rest can still be looked up; `wrong` are names of fields."""
-        looked_up = ("data", "channels", "image", "instance_type", "checkpoint", "code")
+        looked_up = ("data", "channels", "image", "instance_type", "instance_count", "checkpoint", "code")
         emptied: dict[str, str | None] = {name: None for name in looked_up if name in wrong}
         if "region" in wrong:
             emptied |= {"image": None, "checkpoint": None, "instance_type": None, "region": AUTO}

@@ -29,6 +29,11 @@ def _archive_address(value: str) -> str:
     return value
 
 
+def read_whole(value: object) -> object:
+    """Reads a whole number that is written as a fraction: 2.0 is 2, as JSON Schema has it. Anything else stays as it is."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def without_nul(value: str) -> str:
     """Accepts a text that the environment or the arguments of a process can hold. Raises ValueError."""
     if "\0" in value:

@@ -212,9 +212,15 @@ class S3:
         return {"CopyObjectResult": {"ETag": copy.etag, "LastModified": copy.modified}, "VersionId": copy.id}
 
     def _list(self, bucket: Bucket, params: dict[str, Any]) -> dict[str, Any]:
-        """Pages of at most 1,000 keys in the order of keys; what was written before the call is in it."""
+        """Pages of at most 1,000 keys in the order of keys; what was written before the call is in it. Keys that are equal up to the first
+        delimiter behind the prefix are one entry of CommonPrefixes, and count as one."""
         prefix, after = params.get("Prefix", ""), params.get("StartAfter", "")
-        live = {key: one for key, one in bucket.live().items() if key.startswith(prefix) and key > after}
+        delimiter = params.get("Delimiter", "")
+        live = dict[str, Version | None]()
+        for key, one in bucket.live().items():
+            if key.startswith(prefix) and key > after:
+                name, cut, _ = key[len(prefix) :].partition(delimiter) if delimiter else (key, "", "")
+                live |= {f"{prefix}{name}{cut}": None} if cut else {key: one}
         start = self.pages.resume(params.get("ContinuationToken"), self.clock.now)
         size = min(params.get("MaxKeys", PAGE), self.pages.size)
         shown = list(live.items())[start : start + size]
@@ -222,6 +228,7 @@ class S3:
         return {
             "Name": params["Bucket"],
             "Prefix": prefix,
+            "Delimiter": delimiter or None,
             "KeyCount": len(shown),
             "MaxKeys": size,
             "IsTruncated": following is not None,
@@ -235,8 +242,10 @@ class S3:
                     "StorageClass": one.storage_class,
                 }
                 for key, one in shown
+                if one is not None
             ]
             or None,
+            "CommonPrefixes": [{"Prefix": key} for key, one in shown if one is None] or None,
         }
 
     def _versions(self, bucket: Bucket, params: dict[str, Any]) -> dict[str, Any]:

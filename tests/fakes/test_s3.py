@@ -76,6 +76,30 @@ def test_a_listing_comes_in_pages_and_in_the_order_of_keys(aws: Aws) -> None:
     assert [one["Key"] for page in pages for one in page["Contents"]] == [f"x/{key}" for key in "abcde"]
 
 
+def test_keys_that_are_equal_up_to_the_delimiter_are_one_entry_that_counts_as_one(aws: Aws) -> None:
+    for key in ("x/tr", "x/train-old/a", "x/train.csv", "x/train/a", "x/train/b/c", "y/train"):
+        aws.s3.write(BUCKET, key, b"")
+    page = s3().list_objects_v2(Bucket=BUCKET, Prefix="x/tr", Delimiter="/")
+    assert [one["Key"] for one in page["Contents"]] == ["x/tr", "x/train.csv"]
+    assert [one["Prefix"] for one in page["CommonPrefixes"]] == ["x/train-old/", "x/train/"]
+    assert (page["KeyCount"], page["IsTruncated"]) == (4, False)
+
+
+def test_a_page_of_folders_goes_on_behind_them(aws: Aws) -> None:
+    for key in ("a/1", "a/2", "b", "c/1", "c/2"):
+        aws.s3.write(BUCKET, key, b"")
+    aws.s3.pages.size = 2
+    pages = list(s3().get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Delimiter="/"))
+    assert [[one["Prefix"] for one in page.get("CommonPrefixes", [])] for page in pages] == [["a/"], ["c/"]]
+    assert [one["Key"] for page in pages for one in page.get("Contents", [])] == ["b"]
+
+
+def test_without_a_delimiter_behind_the_prefix_there_are_no_folders(aws: Aws) -> None:
+    aws.s3.write(BUCKET, "a/1", b"")
+    assert "CommonPrefixes" not in s3().list_objects_v2(Bucket=BUCKET)
+    assert "CommonPrefixes" not in s3().list_objects_v2(Bucket=BUCKET, Prefix="a/", Delimiter="/")
+
+
 def test_what_may_not_be_touched_is_forbidden_and_head_tells_the_status_alone(aws: Aws) -> None:
     aws.s3.buckets[BUCKET].forbidden = ("control/",)
     assert refused(s3().get_object, Bucket=BUCKET, Key="control/x") == "AccessDenied"

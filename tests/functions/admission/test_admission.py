@@ -66,6 +66,27 @@ def test_the_least_request_becomes_a_job_with_sensible_defaults() -> None:
     assert job.code.source_version == "v1"
 
 
+def test_whole_numbers_may_be_written_as_fractions() -> None:
+    job = admit(
+        ask(nodes=2.0, volume_gb=200.0, retries={"times": 3.0, "exit_codes": [75.0]}), EXECUTION, FACTS, ADMISSION
+    )
+    written = json.dumps([job.nodes, job.volume_gb, job.retries.times, job.retries.exit_codes])
+    assert written == "[2, 200, 3, [75]]"
+
+
+@pytest.mark.parametrize("value", [1.5, "2.0", True, float("nan"), float("inf"), -1.0, 0.0])
+@pytest.mark.parametrize("field", ["nodes", "volume_gb"])
+def test_no_other_value_is_a_whole_number(field: str, value: object) -> None:
+    _, problems = read({**LEAST, field: value}, ADMISSION.limits)
+    assert [one.partition(":")[0] for one in problems] == [field]
+
+
+@pytest.mark.parametrize("size", [10**400, 1e300])
+def test_a_disk_beyond_all_disks_is_refused_in_words(size: float) -> None:
+    with pytest.raises(InvalidRequest, match=r"volume_gb: 10*[0-9]*\.\.\. is too large"):
+        admit(ask(volume_gb=size), EXECUTION, FACTS, ADMISSION)
+
+
 def test_a_deep_check_knows_what_the_network_of_each_type_always_gives() -> None:
     card = Card(index=0, most=4, types=("interface",), gbps=2.5)
     facts = with_home(types={"g5.xlarge": replace(HOME.types["g5.xlarge"], cards=(card,))})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grid_plan.manifest import JSON_FORM
-from tools.refusals.grids.row import COLUMNS, GOOD, Row, line
+from tools.refusals.grids.row import COLUMNS, GOOD, MISSING, Row, line
 
 TEN_THOUSAND = "".join(f"eu-central-1,s3://data-eu/train/,0.{number}\n" for number in range(10_000))
 HEADED = "region,s3_location,hp.lr\n"
@@ -79,9 +79,6 @@ ROWS = (
         "line 2: is not CSV (',' expected after '\"'); allowed: cells as RFC 4180 has them",
     ),
     Row(
-        "semicolons", GOOD.replace(",", ";"), "manifest: has columns separated by semicolons (line 1); allowed: commas"
-    ),
-    Row(
         "three columns without a header",
         "eu-central-1,s3://data-eu/train/,images:v1\n",
         "manifest: has 3 columns and no names for them (line 1); allowed: region,s3_location, or a first line that names the columns",
@@ -99,10 +96,63 @@ ROWS = (
     Row("a cell too few", "region,data,hp.lr\n" + GOOD, "line 2: has 2 cells; allowed: 3, as many as columns"),
     Row(
         "a number that is none",
-        "region,data,volume_gb,max_hours,network_isolation\neu-central-1,s3://data-eu/train/,many,1e3,ja\n",
+        "region,data,volume_gb,max_hours,network_isolation\neu-central-1,s3://data-eu/train/,many,1h,ja\n",
         "line 2: volume_gb: many is not a whole number",
-        "line 2: max_hours: 1e3 is not a number",
+        "line 2: max_hours: 1h is not a number",
         "line 2: network_isolation: ja is neither true nor false",
+    ),
+    Row(
+        "numbers with commas, and thousands apart",
+        "region;data;instance_count;volume_gb;max_hours\neu-central-1;s3://data-eu/train/;2.5;1.000;0,5\n"
+        "eu-central-1;s3://data-eu/train/;2,0;1\u202f000;1,000.5\n",
+        "line 2: instance_count: 2.5 is not a whole number",
+        "line 2: volume_gb: 1.000 is 1 in English and 1000 in German",
+        "line 2: max_hours: 0,5 is not a number (decimals stand behind a point, and nothing between thousands)",
+        "line 3: instance_count: 2,0 is not a whole number (decimals stand behind a point, and nothing between thousands)",
+        "line 3: volume_gb: 1\\u202f000 is not a whole number (decimals stand behind a point, and nothing between thousands)",
+        "line 3: max_hours: 1,000.5 is not a number (decimals stand behind a point, and nothing between thousands)",
+    ),
+    Row(
+        "missing values that are text",
+        "region,data,channel,instance_count,kms_key\neu-central-1,s3://data-eu/train/,nan,NaN,None\n"
+        "nan,<NA>,#N/A,null,NaT\n",
+        f"line 2: channel: nan {MISSING}",
+        f"line 2: instance_count: NaN {MISSING}",
+        f"line 2: kms_key: None {MISSING}",
+        f"line 3: region: nan {MISSING}",
+        f"line 3: data: <NA> {MISSING}",
+        f"line 3: channel: #N/A {MISSING}",
+        f"line 3: instance_count: null {MISSING}",
+        f"line 3: kms_key: NaT {MISSING}",
+    ),
+    Row(
+        "formulas without a result, of which one begins its line",
+        "region,data,volume_gb,hp.lr\n#REF!,s3://data-eu/train/,#DIV/0!,#VALUE!\n",
+        "line 2: region: #REF! is the error of a spreadsheet's formula",
+        "line 2: volume_gb: #DIV/0! is the error of a spreadsheet's formula",
+        "line 2: hyperparameters.lr: #VALUE! is the error of a spreadsheet's formula; allowed: a value",
+    ),
+    Row(
+        "the index that pandas writes",
+        ",region,data\n0,eu-central-1,s3://data-eu/train/\n",
+        "manifest: has a column without a name, as the index is that pandas writes (line 1); "
+        "allowed: a name for each column (df.to_csv(index=False))",
+    ),
+    Row(
+        "a header in typographic quotes",
+        "“region”,data\neu-central-1,s3://data-eu/train/\n",
+        'manifest: has the column “region”, which stands in typographic quotes (straight ones are ") (did you mean region?) (line 1); '
+        f"allowed: {COLUMNS}",
+    ),
+    Row(
+        "an address in typographic quotes",
+        "eu-central-1,“s3://data-eu/train/”\n",
+        'line 1: data: “s3://data-eu/train/” stands in typographic quotes (straight ones are ")',
+    ),
+    Row(
+        "JSON in typographic quotes",
+        line() + "{“region”: “eu-central-1”}\n",
+        f"line 2: is not JSON (a typographic quote in the place of a straight one at place 2); allowed: {JSON_FORM}",
     ),
     Row(
         "JSON in a cell that is none",

@@ -31,6 +31,7 @@ UPLOADED = f"s3://{BUCKET}/uploads/..."
 PLACES = f"{DATA_PLACES}, {UPLOADED}, s3://{BYTES}-<region>/uploads/..., s3://{BYTES}-<region>/grids/... (data_buckets in cdk.json)"
 MANIFESTS = f"{UPLOADED}, s3://{BUCKET}/grids/..., {DATA_PLACES} (data_buckets in cdk.json)"
 ALLOWED = limits.allowed(LIMITS) | asked.ALLOWED
+MISSING = "stands for a missing value (a cell without a value is left empty, a field left out)"
 GOOD = "eu-central-1,s3://data-eu/train/\n"
 """The smallest manifest that is planned, with the input of `Row.input`."""
 

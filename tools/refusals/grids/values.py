@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grid_plan.manifest import JSON_FORM
 from grid_plan.policy import CHECKPOINTS
-from tools.refusals.grids.row import BYTES, FOLDER, Row, line
+from tools.refusals.grids.row import BYTES, FOLDER, MISSING, Row, line
 from tools.refusals.grids.yard import ACCOUNT
 
 ROWS = (
@@ -21,6 +21,13 @@ ROWS = (
         "line 1: instance_count: 0 is too small",
         "line 1: volume_gb: -1 is too small",
         "line 1: max_hours: 0 is too small",
+    ),
+    Row(
+        "a number beyond all machines",
+        line(instance_count=10**400, volume_gb=1e300),
+        f"line 1: instance_count: 1{'0' * 79}... is too large",
+        f"line 1: volume_gb: {str(int(1e300))[:80]}... is too large",
+        shown="counts of 401 and of 301 digits",
     ),
     Row("a market that there is not", line(market="reserved"), "line 1: market: reserved is not one of them"),
     Row(
@@ -178,6 +185,14 @@ ROWS = (
         "line 1: kms_key: arn:aws:kms:us-east-1:111122223333:key/1 is not a key of the line's region; "
         "allowed: its id or its alias, or a key of eu-central-1",
     ),
+    Row(
+        "words that are no keys",
+        line(kms_key="ours", volume_kms_key="nan"),
+        "line 1: kms_key: ours is not a KMS key",
+        f"line 1: volume_kms_key: nan {MISSING}",
+    ),
+    Row("a channel without a name", line(channel="null"), f"line 1: channel: null {MISSING}"),
+    Row("a number with a fraction", line(instance_count=2.5), "line 1: instance_count: 2.5 is not a whole number"),
     Row("a sweep over nothing", line(sweep={"lr": []}), "line 1: sweep.lr: is empty"),
     Row(
         "a sweep with a value twice",
