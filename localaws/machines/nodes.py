@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import os
 import shutil
@@ -14,7 +13,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -22,6 +20,7 @@ from localaws.machines import file_systems, gpus
 from localaws.machines.gpus import GpuState
 from localaws.machines.imds import Imds, Metadata
 from localaws.machines.mischief import Birth
+from localaws.machines.separation import can_separate
 from localaws.machines.wire import Wire
 from localaws.model import ACCOUNT
 from localaws.services.ec2_instance import NEVER, Machine
@@ -43,28 +42,6 @@ CLOCK = STANDINS / "clock"
 """Stand-ins for a node whose clock is wrong."""
 LOOK_S = 0.05
 """How often faults check whether their moment has come."""
-
-
-PROBE = """
-import sys
-from pathlib import Path
-from localaws.machines.init import separate
-disk, place = map(Path, sys.argv[1:])
-separate(disk, place)
-sys.exit(disk.exists() or not (place / "on-the-disk").exists())
-"""
-
-
-@functools.cache
-def can_separate() -> bool:
-    """Whether this computer gives nodes mounts of their own: then each sees its disk at the same path, and no other's."""
-    with TemporaryDirectory() as folder:
-        disk, place = Path(folder, "nodes/one"), Path(folder, "machine")
-        for path in (disk / "run", disk / "on-the-disk", place):
-            path.mkdir(parents=True)
-        words = [sys.executable, "-S", "-c", PROBE, str(disk), str(place)]
-        done = subprocess.run(words, cwd=Path(__file__).parents[2], capture_output=True, check=False)
-    return done.returncode == 0
 
 
 class Node:

@@ -144,7 +144,7 @@ class Installed:
     def _list(self) -> _Listing:
         found = _Listing({}, set())
         for part in self._parts:
-            seen = look(self._work / part, lambda text, part=part: found.unfit.add(f"In {part}, {text}"))
+            seen = look(self._work / part, lambda text, part=part: found.unfit.add(f"in {part}, {text}"))
             for path, state in seen.items():
                 found.files[f"{part}/{path}"] = state._replace(path=f"{part}/{path}")
             for parent, folders, files in os.walk(self._work / part):
@@ -155,7 +155,7 @@ class Installed:
     def _why_unfit(self, after: _Listing, installed: Iterable[FileState]) -> str:
         """Why a later attempt that fetched this would not have what pip left here; empty where it would."""
         if unfit := sorted(after.unfit - self._before.unfit):
-            return f"It has links or names that cannot be sent. {unfit[0]}"
+            return f"Not everything in it can be sent: {unfit[0]}"
         if removed := sorted(self._before.files.keys() - after.files.keys()):
             return f"pip removed {removed[0]}"
         inside = [self._work / part for part in self._parts]
