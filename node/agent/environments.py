@@ -43,6 +43,17 @@ def name_of(code: str, requirements: bytes) -> str:
     return hashlib.sha256("\n".join(facts).encode() + b"\n" + requirements).hexdigest()
 
 
+def describe_hardware(proc: Path = Path("/proc")) -> str:
+    """Names the processor and the GPUs, for which a compiler may have built: `-march=native`, and PyTorch's extensions by default."""
+    named = [proc / "cpuinfo", *sorted(proc.glob("driver/nvidia/gpus/*/information"))]
+    lines = [line for file in named if file.is_file() for line in file.read_text("utf-8", "replace").splitlines()]
+    fields = (line.partition(":") for line in lines)
+    found = dict.fromkeys(
+        value.strip() for name, _, value in fields if name.strip() in ("model name", "CPU part", "Model")
+    )
+    return ", ".join(found) or platform.machine()
+
+
 class _Listing(NamedTuple):
     """What lies in the environment and in the code's folder."""
 
@@ -64,11 +75,12 @@ class Installed:
         *,
         note: Callable[[str], None],
         now: Callable[[], float] = time.monotonic,
+        hardware: Callable[[], str] = describe_hardware,
     ) -> None:
         """`folder` is the environment's, new and in the work folder, where the code is unpacked already."""
         self._store, self._name, self._note, self._now = store, name, note, now
         self._work, self._parts = folder.parent, (folder.name, code.FOLDER)
-        self._prefix = BytesPrefix(job)
+        self._prefix, self._hardware = BytesPrefix(job), hardware
         self._before = self._list()
 
     def restore(self) -> bool:
@@ -76,6 +88,8 @@ class Installed:
         began = self._now()
         try:
             kept = decode(KeptEnvironment, self._store.get(self._prefix.environment(self._name)))
+            if kept.built_on and kept.built_on != (here := self._hardware()):
+                raise Unusable(f"it was built for {kept.built_on}, and this node has {here}")
             self._fetch(kept)
         except Missing:
             return False
@@ -134,12 +148,15 @@ class Installed:
                 file_key=lambda digest, _: self._prefix.environment_file(self._name, digest),
                 cores=1.0,
             )
-            document = encode(KeptEnvironment(took_s=took_s, files=tuple(sent.values())))
+            beside = sum(path.startswith(f"{code.FOLDER}/") for path in sent)
+            built_on = self._hardware() if beside else ""
+            document = encode(KeptEnvironment(took_s=took_s, files=tuple(sent.values()), built_on=built_on))
             self._store.put(self._prefix.environment(self._name), document)
         except Exception as problem:
             self._note(f"the environment is not kept for later attempts: {_words(problem)}")
         else:
-            self._note(f"kept the environment for later attempts: {len(sent)} files{self._beside(sent)}")
+            more = f", {beside} of them built beside the code, for {built_on}" if beside else ""
+            self._note(f"kept the environment for later attempts: {len(sent)} files{more}")
 
     def _list(self) -> _Listing:
         found = _Listing({}, set())
@@ -162,10 +179,6 @@ class Installed:
         if outside := find_outside(self._work, (seen.path for seen in installed), inside):
             return f"It uses {outside}, which is neither in the environment nor in the code"
         return ""
-
-    def _beside(self, sent: Iterable[str]) -> str:
-        count = sum(path.startswith(f"{code.FOLDER}/") for path in sent)
-        return f", {count} of them built beside the code" if count else ""
 
 
 def _words(problem: Exception) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from localaws.machines import nodes
+from localaws.machines import nodes, separation
 from localaws.machines.nodes import Node
 from localaws.services import ec2
 from tests.localaws.ec2 import Yard, local_aws
@@ -26,7 +27,7 @@ SEPARATE, TOGETHER = "each sees its own disk", "each has a path of its own"
 
 @pytest.fixture(scope="module", params=[SEPARATE, TOGETHER])
 def yard(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Yard]:
-    if request.param == SEPARATE and not nodes.can_separate():
+    if request.param == SEPARATE and not separation.can_separate():
         pytest.skip("this computer gives no process mounts of its own")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nodes, "can_separate", lambda: request.param == SEPARATE)
@@ -147,6 +148,13 @@ def test_what_lies_beside_the_disk_stays_where_the_node_linked_or_mounted_it(yar
     until(lambda: not any((node.folder.parent.with_name("ended")).iterdir()))
     assert (tmp_path / "data").read_text() == "of a file system"
     assert Path(node.folder.parents[1], "consoles").is_dir()
+
+
+def test_nodes_have_mounts_of_their_own_where_util_linux_gives_root_some() -> None:
+    allowed = ["unshare", "--mount", "sh", "-c", "mount -t tmpfs none /mnt"]
+    if subprocess.run(allowed, capture_output=True, check=False).returncode:
+        pytest.skip("this computer gives no process mounts of its own, or nobody but root")
+    assert separation.can_separate()
 
 
 @pytest.mark.parametrize("yard", [SEPARATE], indirect=True)

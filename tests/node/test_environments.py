@@ -4,6 +4,7 @@ it again."""
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import threading
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from agent import requirements
-from agent.environments import Installed, name_of
+from agent.environments import Installed, describe_hardware, name_of
 from agent.keys import KeysExpired
 from agent.store import Store
 from contract.keys import ENVIRONMENTS
@@ -31,12 +32,17 @@ CODE = {"train.py": "import kernels", "kernels/version.py": "VERSION = 'none'"}
 class Node:
     """A machine with the code unpacked and a new environment, at the same paths on every one."""
 
+    hardware = "EPYC, A10G"
+
     def __init__(self, root: Path, s3: FakeS3, job: str = "job-1", name: str = NAME) -> None:
         self.root, self.python, self.notes = root, requirements.make(root / "env"), list[str]()
         shutil.rmtree(root / "code", ignore_errors=True)
         for path, text in CODE.items():
             self.write(f"../code/{path}", text)
-        self._begin = partial(Installed, Store(s3, BUCKET), job, name, self.python.folder, note=self.notes.append)
+        self._begin = partial(
+            Installed, Store(s3, BUCKET), job, name, self.python.folder,
+            note=self.notes.append, hardware=lambda: self.hardware,
+        )  # fmt: skip
         self.begin()
 
     def begin(self) -> None:
@@ -159,11 +165,41 @@ def test_what_pip_built_beside_the_code_or_changed_there_comes_back_with_the_env
     node.write("../code/kernels/fast.so", "machine code", 0o755)
     node.write("../code/kernels/version.py", "VERSION = '1.0'")
     node.keep()
-    assert node.notes == ["kept the environment for later attempts: 3 files, 2 of them built beside the code"]
+    assert node.notes == [
+        "kept the environment for later attempts: 3 files, 2 of them built beside the code, for EPYC, A10G"
+    ]
     wanted, again = node.files(), Node(tmp_path, s3)
     assert again.has("../code/kernels/version.py") == CODE["kernels/version.py"]
     assert again.restore()
     assert again.files() == wanted
+
+
+def test_what_was_built_beside_the_code_is_used_on_the_same_hardware_alone(tmp_path: Path, s3: FakeS3) -> None:
+    node = Node(tmp_path, s3)
+    node.write("../code/kernels/fast.so", "machine code")
+    node.keep()
+    again = Node(tmp_path, s3)
+    again.hardware = "EPYC, L4"
+    assert not again.restore()
+    assert again.notes[0].endswith("is installed anew: it was built for EPYC, A10G, and this node has EPYC, L4")
+    assert again.has("../code/kernels/fast.so") is None
+
+
+@pytest.mark.usefixtures("first")
+def test_what_was_only_installed_is_used_on_any_hardware(tmp_path: Path, s3: FakeS3) -> None:
+    node = Node(tmp_path, s3)
+    node.hardware = "Xeon"
+    assert node.restore()
+
+
+def test_the_hardware_is_named_by_the_kernel(tmp_path: Path) -> None:
+    (tmp_path / "cpuinfo").write_text("processor\t: 0\nmodel name\t: AMD EPYC 7R32\nflags\t: fpu\n" * 4)
+    for number in range(2):
+        gpu = tmp_path / f"driver/nvidia/gpus/0000:00:1{number}.0"
+        gpu.mkdir(parents=True)
+        (gpu / "information").write_text("Model: \t\t NVIDIA A10G\nIRQ:   \t\t 33\n")
+    assert describe_hardware(tmp_path) == "AMD EPYC 7R32, NVIDIA A10G"
+    assert describe_hardware(tmp_path / "none") == platform.machine()
 
 
 def _link(node: Node) -> None:
