@@ -143,4 +143,6 @@ class KeptEnvironment:
     took_s: float
     """How long the installation took."""
     files: tuple[CommittedFile, ...]
-    """By their path in the environment."""
+    """By their path in the work folder."""
+    built_on: str = ""
+    """The processor and the GPUs of the node, where some of it was built beside the code; empty otherwise."""

@@ -12,7 +12,9 @@ from pathlib import Path
 from contract.reports import NodeReport
 
 PROGRESS = "var/lib/trainyard/progress.json"
-"""The trainer's PROGRESS_FILE in a node's folder, which outlives the node."""
+"""The trainer's PROGRESS_FILE on a node's disk."""
+MOST = 64 * 1024
+"""Bytes of it that are read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +36,8 @@ class AttemptRecord:
     """What is known of one attempt once the job is over."""
 
     reports: Mapping[int, NodeReport]
-    folders: Sequence[Path]
-    """Of its nodes."""
+    told: Sequence[int | None]
+    """The last step that the trainer of each of its nodes told, to an agent or not; None where it told none."""
     struck_at: Sequence[float] = ()
     """When a fault took one of its nodes, UTC epoch seconds."""
 
@@ -43,7 +45,7 @@ class AttemptRecord:
     def last_step(self) -> int | None:
         """The last step that a trainer told, to its agent or after the agent's last report."""
         told = [one.progress.step for one in self.reports.values() if one.progress]
-        return max([*told, *filter(None, map(_step, self.folders))], default=None)
+        return max([*told, *filter(None, self.told)], default=None)
 
     @property
     def restored_step(self) -> int:
@@ -82,10 +84,13 @@ def _between(begin: float | None, end: float | None) -> float | None:
     return None if begin is None or end is None else round(end - begin, 2)
 
 
-def _step(folder: Path) -> int | None:
-    """What a trainer told, which may be anything."""
-    with suppress(OSError, ValueError):
-        told = json.loads((folder / PROGRESS).read_text())
-        if isinstance(told, dict) and isinstance(step := told.get("step"), int):
-            return step
+def read_step(disk: Path) -> int | None:
+    """Returns the last step that a trainer told, which may be anything; None where it told none."""
+    file = disk / PROGRESS
+    with suppress(OSError, ValueError, RecursionError):
+        if file.is_file():  # a pipe would never end
+            with file.open("rb") as source:
+                told = json.loads(source.read(MOST))
+            if isinstance(told, dict) and isinstance(step := told.get("step"), int):
+                return step
     return None

@@ -23,6 +23,7 @@ from localaws.services.ec2_reservations import target
 from rehearsal import machine_faults
 from rehearsal.fault_keys import MOMENTS
 from rehearsal.faults import FAULTS
+from rehearsal.interruptions import read_step
 from rehearsal.machine_faults import BAD_GPU, SLOW_LINK
 from rehearsal.state import reports
 
@@ -69,6 +70,8 @@ class NodeFaults:
 
     def __init__(self) -> None:
         self.strikes: list[Strike] = []
+        self.last_steps: dict[str, int | None] = {}
+        """The last step that the trainer of a node told, by the instance; of nodes that have ended."""
 
     striking = frozenset(
         {
@@ -109,6 +112,10 @@ class NodeFaults:
             made = replace(made, gpus=state, kernel=lines)
         return replace(made, timerless=fault("timer-off") is not None)
 
+    def death(self, node: Node) -> None:
+        """Notes what the summary needs of the node's disk, which is about to be gone."""
+        self.last_steps[node.machine.id] = read_step(node.folder)
+
     def befalls(self, fault: Fault, node: Node) -> bool:
         """Whether the fault's moment has come for a node that it applies to."""
         machine = node.machine
@@ -145,6 +152,11 @@ class NodeFaults:
         }
         self.strikes.append(Strike.of(fault, node.machine))
         strikes[fault.name]()
+
+    def last_step(self, node: Node) -> int | None:
+        """Returns the last step that the node's trainer told, whether the node has ended or not."""
+        ended = self.last_steps.get(node.machine.id)
+        return read_step(node.folder) if ended is None else ended
 
     def idle(self, faults: Iterable[Fault], job: str) -> list[str]:
         """Names of those among `faults` that should have struck a running node of the job, and struck none."""
@@ -217,7 +229,8 @@ def hang(init: int) -> None:
 
 
 def _spoil(node: Node, fault: Fault) -> None:
-    machine_faults.spoil(node.folder, gpus_of(node.machine.request["InstanceType"]), fault.text("how"))
+    with contextlib.suppress(FileNotFoundError):  # the node has just ended, and its disk is gone
+        machine_faults.spoil(node.folder, gpus_of(node.machine.request["InstanceType"]), fault.text("how"))
     if machine_faults.is_deadly(fault.text("at")) and (process := agent(node.pid)):
         machine_faults.abort(process)
 

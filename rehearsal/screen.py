@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from contract.reports import NodeReport
+from localaws.machines.separation import can_separate
 from rehearsal.parts import Part, Parts
 
 if TYPE_CHECKING:
@@ -25,15 +26,22 @@ REPLACED = (
     "What this rehearsal replaces: EC2, its capacity and placement groups (interfaces are checked as EC2 does, and no node has "
     "EFA; nodes are processes on loopback, in one network: `master_port` is one that no other rehearsal has, and security groups, "
     "which launches must name as EC2 wants them, keep nobody out), the AMI and its "
-    "drivers (a virtual environment with PyTorch), systemd (stand-ins run the same units), Docker (the Dockerfile of "
-    "the platform's own image is read, not run), IAM (a simulator denies nodes what it would; calls "
-    "of functions are recorded, and tests put them to it), `cdk bootstrap` (its template is deployed without it), "
+    "drivers (a virtual environment with PyTorch), disks (a folder for each node, which is gone when it ends), "
+    "systemd (stand-ins run the same units), Docker (the Dockerfile of the platform's own image is read, not "
+    "run), IAM (a simulator denies nodes what it would; calls of functions are recorded, and tests put them to it), "
+    "`cdk bootstrap` (its template is deployed without it), "
     "the pace and latency of AWS's network, DynamoDB's partitions and their throughput, "
     "the Price List (a few types' prices stand in), spot prices (made up), capacity and interruptions of "
     "spot (only when a fault says so), the times by which "
     "metrics are late. Rates of schedules, periods of alarms and time-outs of queues run at the rehearsal's speed, time-outs of "
     "functions do not. pip's download cache is shared between nodes, and so are processors: each node computes with one thread "
     "(OMP_NUM_THREADS)."
+)
+SAME_PATH = "Every node sees its own disk at one path, as on EC2, and no other node's."
+OWN_PATHS = (
+    "This computer gives no process mounts of its own, so the work folder has another path on each node: a job that writes absolute paths "
+    "into its checkpoints finds none of them after a restart, where on EC2 it would. A node also sees the disks of those that have not "
+    "ended, as it would not on EC2."
 )
 
 
@@ -133,7 +141,7 @@ class Screen:
         if summary.interruptions:
             self.console.print(_interruptions(summary.interruptions))
         self.console.print(f"[dim]{_conditions(summary.conditions)}[/dim]")
-        self.console.print(f"[dim]{REPLACED}[/dim]")
+        self.console.print(f"[dim]{describe_replaced()}[/dim]")
         self.console.print(f"[dim]{not_deployed(left_out)}[/dim]", highlight=False)
         for line in shortcomings:
             self.console.print(f"[red]{line}[/red]")
@@ -147,6 +155,11 @@ def _interruptions(each: Sequence[dict[str, Any]]) -> Table:
         told = (one["attempt"], one["error"], one["steps_lost"], one["recovery_s"], one["cause"])
         table.add_row(*("" if value is None else escape(str(value)) for value in told))
     return table
+
+
+def describe_replaced() -> str:
+    """Returns what the rehearsal of a job replaces on this computer."""
+    return f"{REPLACED} {SAME_PATH if can_separate() else OWN_PATHS}"
 
 
 def not_deployed(left_out: Sequence[str]) -> str:

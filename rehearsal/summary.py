@@ -131,7 +131,11 @@ def _record(job: StartedJob, attempt: int) -> AttemptRecord:
     of = {tags.JOB: job.name, tags.ATTEMPT: str(attempt)}
     return AttemptRecord(
         reports=job.reports(attempt),
-        folders=[node.folder for node in job.yard.nodes.all() if of.items() <= node.machine.marks.items()],
+        told=[
+            job.yard.node_faults.last_step(node)
+            for node in job.yard.nodes.all()
+            if of.items() <= node.machine.marks.items()
+        ],
         struck_at=[
             strike.at
             for strike in job.yard.node_faults.strikes

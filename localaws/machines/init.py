@@ -2,7 +2,8 @@
 
 It runs alone (`python -I -S init.py ...`). It is the one process of a node that is not killed from outside: as the child
 subreaper it is the ancestor of every process of its node, whatever those do to their sessions. Standard input is the
-power cable: `power-off` shuts down, `cut` and the end of file kill. Standard output has a JSON object for each event.
+power cable: `power-off` shuts down, `cut` and the end of file kill. Standard output has a JSON object for each event. Standard error is
+the serial console, which is no file of the machine's.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 PR_SET_CHILD_SUBREAPER = 36
-CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x00020000, 16384, 1 << 18
+CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
+MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
 OWN_MOUNTS = "run/own-mounts"
-"""Exists where the node has a mount namespace of its own (localaws/machines/mounting.py)."""
+"""Exists where the node's programs may mount (localaws/machines/mounting.py): where they are root and have mounts of their own."""
 DANGEROUS = re.compile(r"(?<![\w./-])(?:/usr)?/s?bin/(systemctl|poweroff|shutdown|halt|reboot)\b")
 """Commands whose full paths would act on the computer that the rehearsal runs on."""
 POWER = {"poweroff", "halt"}
@@ -35,13 +37,27 @@ SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|sec|min|h|)")
 SECONDS = {"ms": 0.001, "s": 1, "sec": 1, "min": 60, "h": 3600, "": 1}
 
 
-def own_mounts(root: Path) -> None:
-    """Gives the node a mount namespace of its own, where the computer allows it: what the node mounts is seen by nobody else, and is gone
-    with its last process."""
+def separate(disk: Path, place: Path) -> None:
+    """Gives this process mounts of its own, in which `disk` is at `place`, as on every other node, and nothing shows what else lies
+    beside `disk`. They are gone with the node's last process. Raises OSError where the computer does not allow it."""
     kernel = ctypes.CDLL(None, use_errno=True)
-    if kernel.unshare(CLONE_NEWNS) or kernel.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None):
-        return
-    (root / OWN_MOUNTS).touch()
+
+    def call(name: str, *given: object) -> None:
+        if getattr(kernel, name)(*given):
+            number = ctypes.get_errno()
+            raise OSError(number, f"{os.strerror(number)} ({name})")
+
+    user, group = os.getuid(), os.getgid()
+    call("unshare", CLONE_NEWNS | (CLONE_NEWUSER if user else 0))
+    if user:
+        Path("/proc/self/setgroups").write_text("deny")
+        Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
+        Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
+    call("mount", b"none", b"/", None, MS_REC | MS_PRIVATE, None)
+    call("mount", os.fsencode(disk), os.fsencode(place), None, MS_REC | MS_BIND, None)
+    call("mount", b"none", os.fsencode(disk.parent), b"tmpfs", 0, b"size=64k,mode=555")
+    if not user:
+        (place / OWN_MOUNTS).touch()
 
 
 class Refusal(Exception):
@@ -139,10 +155,9 @@ class Init:
             os.write(self.pipe, (json.dumps(what) + "\n").encode())
 
     def run(self, script: Path) -> None:
-        self.pipe, cable = os.dup(1), os.dup(0)
-        self.console = os.open(self.root / "var/log/console", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self.pipe, cable, self.console = os.dup(1), os.dup(0), os.dup(2)
         nothing = os.open(os.devnull, os.O_RDONLY)
-        # A serial console is not a file: a node with a full disk still writes to it.
+        # A node with a full disk still writes to its console.
         self.spoken, speak = os.pipe()
         os.set_blocking(self.spoken, False)
         for source, target in ((nothing, 0), (speak, 1), (speak, 2)):
@@ -314,23 +329,29 @@ class Init:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--root", type=Path, required=True)
+    parser.add_argument("--disk", type=Path, required=True, help="folder with all that the machine's root has")
+    parser.add_argument(
+        "--place", type=Path, help="where the machine sees its disk, and no other's; without it, where the folder is"
+    )
     parser.add_argument("--grace", type=float, required=True, help="seconds from SIGTERM to SIGKILL at a power-off")
     parser.add_argument("--socket", required=True, help="abstract Unix socket that systemctl finds")
     parser.add_argument("--standins", type=Path, required=True)
     parser.add_argument("--skew", type=float, default=0.0, help="seconds by which the node's clock is ahead")
     parser.add_argument("--full", action="store_true", help="its processes can write no byte into any file")
     parser.add_argument("--timerless", action="store_true", help="no timer of its systemd ever fires")
-    parser.add_argument("script", type=Path)
+    parser.add_argument("script", help="path of the user data on the disk")
     given = parser.parse_args()
     for number in IGNORED:
         signal.signal(number, signal.SIG_IGN)
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
         sys.exit(f"prctl: {os.strerror(ctypes.get_errno())}")
-    own_mounts(given.root)
+    if given.place:
+        separate(given.disk, given.place)
+    root = given.place or given.disk
+    os.chdir(root / "root")
     faults = {"skew": given.skew, "full": given.full, "timerless": given.timerless}
-    init = Init(given.root, given.grace, given.socket, given.standins, **faults)
-    init.run(given.script)
+    init = Init(root, given.grace, given.socket, given.standins, **faults)
+    init.run(root / given.script)
 
 
 if __name__ == "__main__":

@@ -60,6 +60,9 @@ class Mischief(Protocol):
     def birth(self, machine: Machine, conditions: Conditions, /) -> Birth:
         """Returns what the requested faults change about a machine that boots now."""
 
+    def death(self, node: Node, /) -> None:
+        """Is called once nothing runs any more on a node that has ended, and before its disk is gone."""
+
     def befalls(self, fault: Fault, node: Node, /) -> bool:
         """Whether the fault's moment has come for a node that it applies to."""
 
@@ -74,6 +77,9 @@ class Peace:
 
     def birth(self, machine: Machine, _: Conditions, /) -> Birth:
         return Birth(user_data=machine.user_data)
+
+    def death(self, _node: Node, /) -> None:
+        return
 
     def befalls(self, _fault: Fault, _node: Node, /) -> bool:
         return False

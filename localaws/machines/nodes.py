@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -19,9 +20,10 @@ from localaws.machines import file_systems, gpus
 from localaws.machines.gpus import GpuState
 from localaws.machines.imds import Imds, Metadata
 from localaws.machines.mischief import Birth
+from localaws.machines.separation import can_separate
 from localaws.machines.wire import Wire
 from localaws.model import ACCOUNT
-from localaws.services.ec2_instance import Machine
+from localaws.services.ec2_instance import NEVER, Machine
 from localaws.services.ec2_machines import Machines
 from localaws.services.ec2_moto import gpus_of, role_of
 from localaws.services.ec2_spot import recommend
@@ -35,6 +37,7 @@ INIT = Path(__file__).with_name("init.py")
 GRACE_S = 90.0
 """systemd's DefaultTimeoutStopSec: from SIGTERM to SIGKILL at a shutdown, in real-world seconds."""
 PATHS = ("etc/systemd/system", "opt", "proc", "root", "run/systemd/system", "tmp", "var/log", "var/lib/cloud/instance")
+SCRIPT = "var/lib/cloud/instance/user-data.txt"
 CLOCK = STANDINS / "clock"
 """Stand-ins for a node whose clock is wrong."""
 LOOK_S = 0.05
@@ -55,35 +58,39 @@ class Node:
         endpoint: str,
         grace_s: float,
         reached: Iterable[str] = (),
+        *,
+        place: Path | None = None,
     ) -> None:
-        """`images` has what builds made, for the machine's docker; `reached` are file systems to which its network leads."""
+        """`folder` becomes its disk, which it sees at `place`, and no other's; without `place` it sees it where it is. `images` has what
+        builds made, for the machine's docker; `reached` are file systems to which its network leads."""
         self.machine, self.folder, self.struck = machine, folder, set[str]()
         """`struck`: names of the faults that have struck it."""
-        self.console = folder / "var/log/console"
+        self.console = folder.parent.with_name("consoles") / f"{machine.id}.log"
+        """A serial console is not on the machine's disk, which it outlives."""
         self.exit_code: int | None = None
         """Exit code of the user data; None while it runs."""
-        for path in PATHS:
-            (folder / path).mkdir(parents=True, exist_ok=True)
+        for path in (self.console.parent, *(folder / one for one in PATHS), *filter(None, [place])):
+            path.mkdir(parents=True, exist_ok=True)
         self._give_python(ami, born)
         if count := gpus_of(machine.request["InstanceType"]):
             gpus.install(folder, born.gpus or GpuState(gpus=count))
         for line in born.kernel:
             gpus.say(folder, line)
-        script = folder / "var/lib/cloud/instance/user-data.txt"
-        script.write_bytes(born.user_data)
+        (folder / SCRIPT).write_bytes(born.user_data)
         (folder / file_systems.REACHED).write_text(json.dumps(list(reached)))
         self.imds = Imds(metadata, machine.address)
         self.wire = Wire(machine.address, urlsplit(endpoint).port or 80) if born.has_wire else None
         if born.cut:
             self.cut_off()
+        root = place or folder
         name = f"trainyard-{machine.id}-{uuid.uuid4().hex[:8]}"
         # Passes nothing of the person's own environment: a real machine has none of it, and never the person's credentials.
         variables = {
             "PATH": f"{f'{CLOCK}:' if born.skew_s else ''}{STANDINS}:{ami.absolute() / 'bin'}:/usr/bin:/bin",
-            "HOME": str(folder / "root"),
-            "TMPDIR": str(folder / "tmp"),
+            "HOME": str(root / "root"),
+            "TMPDIR": str(root / "tmp"),
             "LANG": "C.UTF-8",
-            "TRAINYARD_ROOT": str(folder),
+            "TRAINYARD_ROOT": str(root),
             "TRAINYARD_REHEARSAL_INIT": name,
             "TRAINYARD_REHEARSAL_IMAGES": str(images),
             "TRAINYARD_REHEARSAL_FILE_SYSTEMS": str(images.with_name(file_systems.FOLDER)),
@@ -97,17 +104,28 @@ class Node:
         if born.skew_s:
             python = str(ami.absolute() / "bin/python")
             variables |= {"TRAINYARD_REHEARSAL_SKEW_S": f"{born.skew_s:+g}", "TRAINYARD_REHEARSAL_PYTHON": python}
-        options = ["--root", str(folder), "--grace", str(grace_s), "--socket", name, "--standins", str(STANDINS)]
+        options = [
+            "--disk",
+            str(folder),
+            *(["--place", str(place)] if place else []),
+            "--grace",
+            str(grace_s),
+            "--socket",
+            name,
+            "--standins",
+            str(STANDINS),
+        ]
         options += ["--skew", str(born.skew_s), *(["--full"] if born.full else [])]
         options += ["--timerless"] if born.timerless else []
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(INIT), *options, str(script)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=variables,
-            cwd=folder / "root",
-            start_new_session=True,
-        )
+        with self.console.open("ab") as console:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(INIT), *options, SCRIPT],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=console,
+                env=variables,
+                start_new_session=True,
+            )
 
     @property
     def pid(self) -> int:
@@ -186,15 +204,16 @@ class Nodes:
     """Runs the running instances; leaving `with` ends everything."""
 
     def __init__(self, aws: LocalAws, machines: Machines, *, folder: Path, ami: Path) -> None:
-        """`folder` gets a folder per node; `ami` is the virtual environment that stands in for the machine image."""
+        """`folder` gets the disks of the nodes, a folder each; `ami` is the virtual environment that stands in for the machine image."""
         self._aws, self._folder, self._ami = aws, folder, ami
+        self._place = folder.with_name("machine") if can_separate() else None
         self.machines = machines
         self._nodes: dict[str, Node] = {}
         self.happened: list[Fault] = []
         """The faults that have struck a node, once for each node."""
         self._threads: list[threading.Thread] = []
         self._stopped = threading.Event()
-        self._lock = threading.Lock()
+        self._lock, self._disks = threading.Lock(), threading.Lock()
         machines.host = self
         self._start(self._strike, "node-faults")
 
@@ -239,7 +258,9 @@ class Nodes:
             images = self._aws.work / "images"
             metadata, endpoint = self._metadata(machine), self._aws.endpoint
             reached = file_systems.reached(self._aws, self._aws.work, machine.region, _groups(machine))
-            node = Node(machine, metadata, born, folder, self._ami, images, endpoint, grace_s, reached)
+            node = Node(
+                machine, metadata, born, folder, self._ami, images, endpoint, grace_s, reached, place=self._place
+            )
             self._nodes[machine.id] = node
             self._start(lambda: node.watch(lambda: self._off(machine)), f"node-{machine.id}")
 
@@ -248,10 +269,11 @@ class Nodes:
         if node := self._nodes.get(machine.id):
             node.shut_down()
 
-    def cut_power(self, machine: Machine) -> None:
-        """Kills everything on the machine before it returns."""
+    def end(self, machine: Machine) -> None:
+        """Kills everything on the machine before it returns; its disk is gone then."""
         if node := self._nodes.get(machine.id):
             node.cut_power()
+            self._discard(node)
 
     def said(self, machine: Machine) -> str:
         """Returns its console output so far."""
@@ -259,8 +281,23 @@ class Nodes:
         return node.console.read_text(errors="replace") if node and node.console.exists() else ""
 
     def _off(self, machine: Machine) -> None:
-        if not self._stopped.is_set():
-            self.machines.powered_off(machine)
+        if self._stopped.is_set():
+            return
+        self.machines.powered_off(machine)
+        if machine.ending_at != NEVER:  # a machine that is only stopped keeps its disk
+            self._discard(self._nodes[machine.id])
+
+    def _discard(self, node: Node) -> None:
+        """Takes the node's disk away, as EC2 does with instance stores and with a volume of DeleteOnTermination. Nothing of the node runs
+        any more; what it had mounted was seen by it alone, so that nothing beside its disk can be removed."""
+        gone = self._folder.with_name("ended") / node.machine.id
+        with self._disks:
+            if not node.folder.exists():
+                return
+            self._aws.mischief.death(node)
+            gone.parent.mkdir(exist_ok=True)
+            node.folder.rename(gone)  # at once, however many files it has
+        self._start(lambda: shutil.rmtree(gone, ignore_errors=True), f"disk-{node.machine.id}")
 
     def _start(self, function: Callable[[], None], name: str) -> None:
         thread = threading.Thread(target=function, name=name, daemon=True)

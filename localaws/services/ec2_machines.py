@@ -92,7 +92,7 @@ class Machines:
     def vanish(self, machine: Machine, code: str, why: str, told_after_s: float = 0.0) -> None:
         """Loses the machine without notice: nothing on it runs when this returns. EC2 shows it as running for `told_after_s` more."""
         machine.lost = True
-        self.host.cut_power(machine)
+        self.host.end(machine)
         end = partial(self.regions[machine.region].lost, machine, code, f"{code}: {why}")
         if told_after_s:
             self.aws.later(told_after_s, end)
@@ -198,7 +198,7 @@ class Region(Ec2):
         self._aws.later(self.shutting_s, lambda: self._off(machine))
 
     def _off(self, machine: Machine) -> None:
-        self._owner.host.cut_power(machine)
+        self._owner.host.end(machine)
         self.lost(machine, *machine.why)
 
     def lost(self, machine: Machine, code: str, message: str) -> None:

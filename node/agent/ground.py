@@ -121,10 +121,15 @@ class Machine:
         if self._job.code is None or not listed.is_file():
             return python
         name = environments.name_of(self._job.code.key, listed.read_bytes())
-        made = Installed(self._bucket, self._job.id, name, python.folder, note=self._note)
-        if self._attempt > 1 and self._with_keys(made.restore):
-            return python
-        python, began = requirements.make(self._work / "env"), self._now()
+
+        def kept() -> Installed:
+            return Installed(self._bucket, self._job.id, name, python.folder, note=self._note)
+
+        if self._attempt > 1:
+            if self._with_keys(kept().restore):
+                return python
+            python = requirements.make(self._work / "env")
+        made, began = kept(), self._now()
         requirements.install(python, folder, python.variables(self._variables), self._tool)
         if self._rank == 0 and (self._job.recoveries or self._job.retries.times):
             made.keep(self._now() - began)

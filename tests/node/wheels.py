@@ -23,3 +23,29 @@ def wheel(folder: Path, name: str, says: str) -> Path:
         archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         archive.writestr(f"{info}/RECORD", "")
     return file
+
+
+BACKEND = """
+import os, zipfile
+from pathlib import Path
+
+def build_editable(folder, config_settings=None, metadata_directory=None):
+    Path("{name}/_built.py").write_text("ANSWER = 42")
+    info = "{name}-1.0.dist-info"
+    with zipfile.ZipFile(Path(folder, "{name}-1.0-py3-none-any.whl"), "w") as archive:
+        archive.writestr("{name}.pth", os.getcwd() + chr(10))
+        archive.writestr(info + "/METADATA", "Metadata-Version: 2.1\\nName: {name}\\nVersion: 1.0\\n")
+        archive.writestr(info + "/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        archive.writestr(info + "/RECORD", "")
+    return "{name}-1.0-py3-none-any.whl"
+"""
+"""What pip runs for `-e` (PEP 660): as setuptools does for extensions, it builds beside the sources."""
+
+
+def write_editable(folder: Path, name: str) -> None:
+    """The sources of a package that cannot be imported before pip has built a file beside them."""
+    (folder / name).mkdir(parents=True, exist_ok=True)
+    (folder / name / "__init__.py").write_text(f"from {name}._built import ANSWER\n")
+    (folder / "backend.py").write_text(BACKEND.format(name=name))
+    build = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+    (folder / "pyproject.toml").write_text(build)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +16,7 @@ from localaws.machines.mischief import Losses
 from localaws.machines.nodes import Node
 from rehearsal import node_faults
 from rehearsal.faults import Fault, parse_faults
-from rehearsal.interruptions import PROGRESS, AttemptRecord, interruptions
+from rehearsal.interruptions import PROGRESS, AttemptRecord, interruptions, read_step
 from rehearsal.node_faults import NodeFaults
 
 
@@ -27,8 +28,10 @@ def report(rank: int = 0, step: int | None = None, restored: int = -1, **timelin
     )  # fmt: skip
 
 
-def attempt(*reports: NodeReport, folders: tuple[Path, ...] = (), struck_at: tuple[float, ...] = ()) -> AttemptRecord:
-    return AttemptRecord(reports={one.rank: one for one in reports}, folders=folders, struck_at=struck_at)
+def attempt(
+    *reports: NodeReport, told: tuple[int | None, ...] = (), struck_at: tuple[float, ...] = ()
+) -> AttemptRecord:
+    return AttemptRecord(reports={one.rank: one for one in reports}, told=told, struck_at=struck_at)
 
 
 def wrote(folder: Path, text: str) -> Path:
@@ -53,15 +56,29 @@ def test_a_node_that_a_fault_took_no_longer_trained_from_then_on() -> None:
     assert (found.steps_lost, found.recovery_s) == (0, 21.0)
 
 
-def test_steps_after_the_last_report_count_as_well(tmp_path: Path) -> None:
-    first = attempt(report(0, step=50), folders=(tmp_path / "none", wrote(tmp_path / "some", '{"step": 58}')))
+def test_steps_after_the_last_report_count_as_well() -> None:
+    first = attempt(report(0, step=50), told=(None, 58))
     assert interruptions([first, attempt(report(0, restored=50))], RECOVERED)[0].steps_lost == 8
 
 
-@pytest.mark.parametrize("text", ["", "[58]", '{"step": "58"}', '{"step": null}', "\0"])
-def test_what_is_no_progress_counts_for_nothing(tmp_path: Path, text: str) -> None:
-    first = attempt(report(0, step=50), folders=(wrote(tmp_path, text),))
-    assert interruptions([first, attempt(report(0, restored=50))], RECOVERED)[0].steps_lost == 0
+@pytest.mark.parametrize("text", ["", "[58]", '{"step": "58"}', '{"step": null}', "\0", "[" * 1_000_000])
+def test_what_is_no_progress_is_no_step(tmp_path: Path, text: str) -> None:
+    assert read_step(wrote(tmp_path, text)) is None
+
+
+def test_a_pipe_in_the_place_of_the_progress_is_not_waited_for(tmp_path: Path) -> None:
+    wrote(tmp_path, "").joinpath(PROGRESS).unlink()
+    os.mkfifo(tmp_path / PROGRESS)
+    assert read_step(tmp_path) is None
+
+
+def test_the_last_step_of_a_node_is_known_after_its_disk_is_gone(tmp_path: Path) -> None:
+    faults, one = NodeFaults(), node(1)
+    one.folder = wrote(tmp_path / "i-1", '{"step": 58}')
+    assert faults.last_step(one) == 58
+    faults.death(one)
+    one.folder.rename(tmp_path / "gone")
+    assert faults.last_step(one) == 58
 
 
 def test_what_nobody_told_is_not_known() -> None:
@@ -106,7 +123,12 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> None:
 def node(attempt: int, *, rank: int = 1, is_spot: bool = True, job: str = "job-1") -> Node:
     marks = {tags.JOB: job, tags.ATTEMPT: str(attempt), "rank": str(rank)}
     return cast(
-        Node, SimpleNamespace(machine=SimpleNamespace(marks=marks, index=rank, is_spot=is_spot), pid=0, cut_off=None)
+        Node,
+        SimpleNamespace(
+            machine=SimpleNamespace(id=f"i-{attempt}-{rank}", marks=marks, index=rank, is_spot=is_spot),
+            pid=0,
+            cut_off=None,
+        ),
     )
 
 

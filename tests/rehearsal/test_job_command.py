@@ -14,7 +14,7 @@ from rehearsal.deployment import ROOT
 from rehearsal.diagnosis import LINES, matters
 from rehearsal.job_command import arguments
 from rehearsal.parts import Part
-from rehearsal.screen import Screen, not_deployed
+from rehearsal.screen import OWN_PATHS, SAME_PATH, Screen, describe_replaced, not_deployed
 
 EXAMPLE = ROOT / "examples" / "ddp_digits"
 JOB = ["--job", str(EXAMPLE / "job.json"), "--code", str(EXAMPLE)]
@@ -103,6 +103,12 @@ def test_a_part_that_failed_has_no_end() -> None:
 def test_what_was_not_deployed_is_said() -> None:
     assert "t-images" in not_deployed(["t-images"])
     assert not_deployed([]) == "Every stack was deployed."
+
+
+@pytest.mark.parametrize(("can", "says"), [(True, SAME_PATH), (False, OWN_PATHS)])
+def test_whether_nodes_have_one_path_is_said(monkeypatch: pytest.MonkeyPatch, can: bool, says: str) -> None:
+    monkeypatch.setattr("rehearsal.screen.can_separate", lambda: can)
+    assert describe_replaced().endswith(says)
 
 
 def test_parts_are_written_with_what_still_goes_on(tmp_path: Path) -> None:
