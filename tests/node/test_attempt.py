@@ -277,6 +277,15 @@ def test_logs_that_cannot_be_sent_do_not_end_the_job(site: Site, monkeypatch: py
     assert "log lines did not arrive" in site.report().note
 
 
+@pytest.mark.parametrize("wrong_s", [3 * 3600.0, -15 * 86_400.0])
+def test_every_line_of_a_node_arrives_whatever_its_clock_says(site: Site, wrong_s: float) -> None:
+    site.now = lambda: time.time() + wrong_s
+    site.offer("for n in range(20): print('line', n)")
+    site.run()
+    assert [line for line in site.lines if line.startswith("line ")] == [f"line {n}" for n in range(20)]
+    assert "did not arrive" not in site.report().note
+
+
 def test_the_second_attempt_starts_from_the_checkpoint_of_the_first(site: Site) -> None:
     script = """
 import json, os
