@@ -90,7 +90,7 @@ class Attempt:
         for name in ("checkpoints", "artifacts", "code"):
             (self._work / name).mkdir(parents=True, exist_ok=True)
         self._ground = self._chosen_ground(job, node)
-        self._progress = ProgressFile(self._ground.progress_file)
+        self._progress = ProgressFile(self._ground.progress_file, note=self._note)
         self._logs = self._shipper(names.log_stream(job.id, node.attempt, node.rank), aws_now)
         self._kernel_logs = self._shipper(names.kernel_stream(job.id, node.attempt, node.rank), aws_now)
         self._health = HealthWatch(
