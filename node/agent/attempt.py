@@ -76,23 +76,20 @@ class Attempt:
         metadata: Metadata,
         variables: Mapping[str, str],
         now: Callable[[], float],
+        aws_now: Callable[[], float],
         sleep: Callable[[float], None],
         say: Callable[[str], None],
     ) -> None:
         self._job, self._node, self._root, self._place = job, node, root, place
         self._home, self._aws, self._metadata = home, aws, metadata
-        self._variables, self._now, self._sleep, self._say = variables, now, sleep, say
+        self._variables, self._now, self._aws_now, self._sleep, self._say = variables, now, aws_now, sleep, say
         self._work = root / WORK
-
-        def aws_now() -> float:
-            return items.now(otherwise=now())
-
         for name in ("checkpoints", "artifacts", "code"):
             (self._work / name).mkdir(parents=True, exist_ok=True)
         self._ground = self._chosen_ground(job, node)
         self._progress = ProgressFile(self._ground.progress_file, note=self._note)
-        self._logs = self._shipper(names.log_stream(job.id, node.attempt, node.rank), aws_now)
-        self._kernel_logs = self._shipper(names.kernel_stream(job.id, node.attempt, node.rank), aws_now)
+        self._logs = self._shipper(names.log_stream(job.id, node.attempt, node.rank))
+        self._kernel_logs = self._shipper(names.kernel_stream(job.id, node.attempt, node.rank))
         self._health = HealthWatch(
             job, root, self._work, instance_type=lambda: metadata.patient("instance-type", sleep), note=self._note,
             clock_ahead_s=lambda: now() - aws_now(), hurry=lambda: self._reporter.hurry(),
@@ -131,8 +128,7 @@ class Attempt:
         # For the training alone: not even the installation of its requirements gets them.
         self._role = RoleKeys(
             self._work / "role", job.job_role, node.region, read=items.keys, note=self._note,
-            now=aws_now, monotonic=time.monotonic,
-            shown=self._ground.folders.role if job.container else "",
+            now=aws_now, monotonic=time.monotonic, shown=self._ground.folders.role if job.container else "",
         ) if job.job_role else None  # fmt: skip
         self._kernel: KernelLog | None = None
         self._tail: Sequence[str] = ()
@@ -389,10 +385,10 @@ class Attempt:
             now=time.time, sleep=self._sleep,
         )  # fmt: skip
 
-    def _shipper(self, stream: str, now: Callable[[], float]) -> LogShipper:
+    def _shipper(self, stream: str) -> LogShipper:
         return LogShipper(
             lambda: self._aws.client("logs", self._job.home_region), self._job.log_group, stream,
-            every_s=self._job.timing.logs_every_s, now=now,
+            every_s=self._job.timing.logs_every_s, now=self._aws_now,
         )  # fmt: skip
 
     def _bucket(self, region: str) -> Store:

@@ -56,7 +56,7 @@ class ProgressFile:
                 with open(self._file, "rb", opener=_opened) as source:
                     document = source.read(LIMIT + 1)
                     at = os.fstat(source.fileno()).st_mtime
-                told = parse_progress(document)
+                reading = parse_progress(document)
             except FileNotFoundError:
                 return self._newest
             except OSError as problem:
@@ -66,10 +66,10 @@ class ProgressFile:
                 self._take_torn(document, problem)
                 return self._newest
             self._torn = None
-            for field, problem in told.problems.items():
+            for field, problem in reading.problems.items():
                 self._note_once(field, f"{field} {problem}. It does not count; other values of the file do")
-            self._newest = told.progress or self._newest
-            checkpoint = told.checkpoint
+            self._newest = reading.progress or self._newest
+            checkpoint = reading.checkpoint
             if checkpoint is not None and (self._named is None or self._named.step != checkpoint):
                 before = self._named
                 count = before.count + 1 if before else 1

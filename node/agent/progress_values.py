@@ -19,7 +19,7 @@ LONGEST_SHOWN = 60
 
 
 @dataclass(frozen=True)
-class Told:
+class Reading:
     """What a file says."""
 
     progress: Progress | None
@@ -29,7 +29,7 @@ class Told:
     """By field, what is wrong with it and what is allowed."""
 
 
-def parse_progress(document: bytes) -> Told:
+def parse_progress(document: bytes) -> Reading:
     """Reads a PROGRESS_FILE. Values of other names are ignored. Raises ValueError or RecursionError where it is not a JSON object."""
     raw: Any = json.loads(document)
     if not isinstance(raw, dict):
@@ -54,8 +54,8 @@ def parse_progress(document: bytes) -> Told:
         problems.setdefault("step", f"is missing; {WHOLE} is needed")
         step = checkpoint
     if step is None:
-        return Told(None, None, problems)
-    return Told(Progress(step=step, world_size=world_size, metric=metric, import_s=import_s), checkpoint, problems)
+        return Reading(None, None, problems)
+    return Reading(Progress(step=step, world_size=world_size, metric=metric, import_s=import_s), checkpoint, problems)
 
 
 def _whole(value: Any) -> int | None:

@@ -59,7 +59,7 @@ def test_a_metric_that_is_no_number_is_left_out(tmp_path: Path, number: str) -> 
     assert (progress.step, progress.metric, progress.import_s) == (5, None, 0.0)
 
 
-class Told:
+class Page:
     """A progress file, what is noted of it, and a clock."""
 
     def __init__(self, path: Path) -> None:
@@ -72,24 +72,24 @@ class Told:
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Told:
-    return Told(tmp_path / "progress.json")
+def page(tmp_path: Path) -> Page:
+    return Page(tmp_path / "progress.json")
 
 
-@pytest.mark.parametrize(("written", "step"), [("20.0", 20), ("2e1", 20), ("0.0", 0), ("-0.0", 0), ("1e17", 10**17)])
-def test_a_float_without_a_fraction_is_a_step(told: Told, written: str, step: int) -> None:
-    assert told.read(f'{{"step": {written}, "checkpoint": {written}, "world_size": {written}}}') == Progress(
+@pytest.mark.parametrize(("number", "step"), [("20.0", 20), ("2e1", 20), ("0.0", 0), ("-0.0", 0), ("1e17", 10**17)])
+def test_a_float_without_a_fraction_is_a_step(page: Page, number: str, step: int) -> None:
+    assert page.read(f'{{"step": {number}, "checkpoint": {number}, "world_size": {number}}}') == Progress(
         step=step, world_size=step
     )
-    assert (told.file.checkpoint_step(), type(told.file.checkpoint_step())) == (step, int)
-    assert told.notes == []
+    assert (page.file.checkpoint_step(), type(page.file.checkpoint_step())) == (step, int)
+    assert page.notes == []
 
 
-def test_the_same_checkpoint_as_a_float_is_not_named_again(told: Told) -> None:
-    told.read('{"step": 20, "checkpoint": 20}')
-    told.read('{"step": 21, "checkpoint": 20.0}')
-    assert told.file.named is not None
-    assert told.file.named.count == 1
+def test_the_same_checkpoint_as_a_float_is_not_named_again(page: Page) -> None:
+    page.read('{"step": 20, "checkpoint": 20}')
+    page.read('{"step": 21, "checkpoint": 20.0}')
+    assert page.file.named is not None
+    assert page.file.named.count == 1
 
 
 ODD = {
@@ -108,12 +108,12 @@ NO_STEP = {
 
 
 @pytest.mark.parametrize("metric", [*(one for one in ODD.values() if one != "-0.5"), "9" * 400])
-def test_a_metric_that_is_no_number_costs_the_metric_alone(told: Told, metric: str) -> None:
-    assert told.read(f'{{"step": 5, "metric": {metric}, "world_size": 2, "checkpoint": 4}}') == Progress(
+def test_a_metric_that_is_no_number_costs_the_metric_alone(page: Page, metric: str) -> None:
+    assert page.read(f'{{"step": 5, "metric": {metric}, "world_size": 2, "checkpoint": 4}}') == Progress(
         step=5, world_size=2
     )
-    assert told.file.checkpoint_step() == 4
-    (note,) = told.notes
+    assert page.file.checkpoint_step() == 4
+    (note,) = page.notes
     assert note.startswith("PROGRESS_FILE metric is ")
     assert "; a finite number is allowed. " in note
     assert len(note) < 200
@@ -121,47 +121,47 @@ def test_a_metric_that_is_no_number_costs_the_metric_alone(told: Told, metric: s
 
 
 @pytest.mark.parametrize("step", NO_STEP.values(), ids=NO_STEP.keys())
-def test_a_step_that_is_none_costs_the_step_alone(told: Told, step: str) -> None:
+def test_a_step_that_is_none_costs_the_step_alone(page: Page, step: str) -> None:
     """The checkpoint that is named beside it stands for it: the training is at least so far."""
-    assert told.read(f'{{"step": {step}, "checkpoint": 4, "metric": 0.5}}') == Progress(step=4, metric=0.5)
-    assert told.file.checkpoint_step() == 4
-    (note,) = told.notes
+    assert page.read(f'{{"step": {step}, "checkpoint": 4, "metric": 0.5}}') == Progress(step=4, metric=0.5)
+    assert page.file.checkpoint_step() == 4
+    (note,) = page.notes
     assert note.startswith("PROGRESS_FILE step is ")
     assert "; a whole number from 0, of at most 18 digits, is allowed. " in note
 
 
 @pytest.mark.parametrize("checkpoint", NO_STEP.values(), ids=NO_STEP.keys())
-def test_a_checkpoint_that_is_no_step_names_none(told: Told, checkpoint: str) -> None:
-    assert told.read(f'{{"step": 5, "checkpoint": {checkpoint}}}') == Progress(step=5)
-    assert told.file.named is None
-    assert [note.split(" is ")[0] for note in told.notes] == ["PROGRESS_FILE checkpoint"]
+def test_a_checkpoint_that_is_no_step_names_none(page: Page, checkpoint: str) -> None:
+    assert page.read(f'{{"step": 5, "checkpoint": {checkpoint}}}') == Progress(step=5)
+    assert page.file.named is None
+    assert [note.split(" is ")[0] for note in page.notes] == ["PROGRESS_FILE checkpoint"]
 
 
 @pytest.mark.parametrize(
     ("field", "value"), [("world_size", '"8"'), ("world_size", "-1"), ("import_s", "-1"), ("import_s", '"3"')]
 )
-def test_another_value_that_is_not_allowed_costs_itself_alone(told: Told, field: str, value: str) -> None:
-    assert told.read(f'{{"step": 5, "metric": 1, "{field}": {value}}}') == Progress(step=5, metric=1.0)
-    assert [note.split(" is ")[0] for note in told.notes] == [f"PROGRESS_FILE {field}"]
+def test_another_value_that_is_not_allowed_costs_itself_alone(page: Page, field: str, value: str) -> None:
+    assert page.read(f'{{"step": 5, "metric": 1, "{field}": {value}}}') == Progress(step=5, metric=1.0)
+    assert [note.split(" is ")[0] for note in page.notes] == [f"PROGRESS_FILE {field}"]
 
 
 @pytest.mark.parametrize("field", ["metric", "checkpoint", "world_size", "import_s"])
-def test_null_is_no_value_and_no_mistake(told: Told, field: str) -> None:
-    assert told.read(f'{{"step": 5, "{field}": null, "epoch": "three", "loss": NaN}}') == Progress(step=5)
-    assert told.notes == []
+def test_null_is_no_value_and_no_mistake(page: Page, field: str) -> None:
+    assert page.read(f'{{"step": 5, "{field}": null, "epoch": "three", "loss": NaN}}') == Progress(step=5)
+    assert page.notes == []
 
 
 @pytest.mark.parametrize("text", ["{}", '{"epoch": 3, "loss": 0.5}', '{"step": null}'])
-def test_a_file_without_a_step_is_said(told: Told, text: str) -> None:
-    assert told.read(text) is None
-    assert told.notes[0].startswith("PROGRESS_FILE step is missing; ")
+def test_a_file_without_a_step_is_said(page: Page, text: str) -> None:
+    assert page.read(text) is None
+    assert page.notes[0].startswith("PROGRESS_FILE step is missing; ")
 
 
-def test_what_is_wrong_is_said_once_a_field(told: Told) -> None:
+def test_what_is_wrong_is_said_once_a_field(page: Page) -> None:
     for n in range(50):
-        told.read(f'{{"step": {n}, "metric": "0.{n}", "checkpoint": {n}.5}}')
-    assert [note.split(" is ")[0] for note in told.notes] == ["PROGRESS_FILE checkpoint", "PROGRESS_FILE metric"]
-    assert told.read('{"step": 50, "metric": 0.5}') == Progress(step=50, metric=0.5)
+        page.read(f'{{"step": {n}, "metric": "0.{n}", "checkpoint": {n}.5}}')
+    assert [note.split(" is ")[0] for note in page.notes] == ["PROGRESS_FILE checkpoint", "PROGRESS_FILE metric"]
+    assert page.read('{"step": 50, "metric": 0.5}') == Progress(step=50, metric=0.5)
 
 
 @pytest.mark.parametrize(
@@ -174,46 +174,46 @@ def test_what_is_wrong_is_said_once_a_field(told: Told) -> None:
     ],
 )  # fmt: skip
 def test_a_file_that_stays_without_json_is_said_and_one_that_is_being_written_is_not(
-    told: Told, document: bytes, why: str
+    page: Page, document: bytes, why: str
 ) -> None:
-    assert told.read('{"step": 19}') == Progress(step=19)
-    for told.now in (0.0, TORN_S - 1):
-        assert told.read(document) == Progress(step=19)
-    assert told.notes == []
-    for told.now in (TORN_S, 2 * TORN_S, 3 * TORN_S):
-        assert told.read(document) == Progress(step=19)
-    (note,) = told.notes
+    assert page.read('{"step": 19}') == Progress(step=19)
+    for page.now in (0.0, TORN_S - 1):
+        assert page.read(document) == Progress(step=19)
+    assert page.notes == []
+    for page.now in (TORN_S, 2 * TORN_S, 3 * TORN_S):
+        assert page.read(document) == Progress(step=19)
+    (note,) = page.notes
     assert note.startswith("PROGRESS_FILE is not understood: ")
     assert why in note
     assert note.endswith("Replace it with a JSON object by renaming")
 
 
-def test_a_file_that_is_written_in_place_all_the_time_is_not_said_to_be_torn(told: Told) -> None:
+def test_a_file_that_is_written_in_place_all_the_time_is_not_said_to_be_torn(page: Page) -> None:
     for n in range(100):
-        told.now = 1.0 * n
-        told.read(f'{{"step": {n}' if n % 2 else f'{{"step": {n}}}')
-    assert told.notes == []
+        page.now = 1.0 * n
+        page.read(f'{{"step": {n}' if n % 2 else f'{{"step": {n}}}')
+    assert page.notes == []
 
 
 @pytest.mark.parametrize("kind", ["link", "folder"])
-def test_what_is_no_file_is_said_and_never_followed(told: Told, tmp_path: Path, kind: str) -> None:
+def test_what_is_no_file_is_said_and_never_followed(page: Page, tmp_path: Path, kind: str) -> None:
     (tmp_path / "other").write_text('{"step": 5}')
     if kind == "link":
-        told.path.symlink_to(tmp_path / "other")
+        page.path.symlink_to(tmp_path / "other")
     else:
-        told.path.mkdir()
-    assert told.file.read() is None
-    assert told.file.read() is None
-    (note,) = told.notes
+        page.path.mkdir()
+    assert page.file.read() is None
+    assert page.file.read() is None
+    (note,) = page.notes
     assert note.startswith("PROGRESS_FILE cannot be read: ")
 
 
-def test_a_pipe_is_not_waited_for(told: Told) -> None:
-    os.mkfifo(told.path)
-    assert told.file.read() is None
+def test_a_pipe_is_not_waited_for(page: Page) -> None:
+    os.mkfifo(page.path)
+    assert page.file.read() is None
 
 
-def test_a_file_that_is_not_there_yet_is_no_mistake(told: Told) -> None:
-    told.now = 2 * TORN_S
-    assert told.file.read() is None
-    assert told.notes == []
+def test_a_file_that_is_not_there_yet_is_no_mistake(page: Page) -> None:
+    page.now = 2 * TORN_S
+    assert page.file.read() is None
+    assert page.notes == []
