@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from agent.logs import LINE_BYTES
@@ -15,8 +16,6 @@ MOST_BARS = 64
 ENDS = re.compile(rb"(\r*\n|\r+|\x08{2,}|\x1b\[[0-9]{0,3}A)")
 """What ends a piece of output: an end of line, or a way back of the cursor, so that what follows is drawn over the piece."""
 HALF_END = re.compile(rb"(\r|\x1b(\[[0-9]{0,3})?)\Z")
-WIPED = " " * 20
-"""What a bar is wiped out with; what stands behind it in one piece is another process's."""
 ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 STRUCK = re.compile("[^\b]\b")
 """A letter that the next one is written over, as in a spinner."""
@@ -30,6 +29,7 @@ GLUED = re.compile(METER.pattern + r".*?[^\W\d_]{2}")
 SPACE = re.compile(r"[^\w%|\]]+|_+|0(?=[^\w%|\]]*0)")
 """What does not count in a shape, of numbers in a row all but the last."""
 WORD, READABLE = re.compile(r"[^\W\d_]"), re.compile(r"[^\W_]")
+"""Not spaces, and not what is drawn of a spinner or a frame."""
 
 
 class Lines:
@@ -43,8 +43,8 @@ class Lines:
         self._half = b""
         """The beginning of what may be an end, to be read with the next bytes."""
         self._piece = b""
-        self._over = False
-        """The piece is drawn over another."""
+        self._under = ""
+        """The shape of what the piece is drawn over; empty where that is nothing, or blanks."""
         self._above = 0
         """How many lines the cursor is above the last one: nested bars of tqdm move it."""
         self._bars: dict[str, float] = {}
@@ -76,14 +76,12 @@ class Lines:
             while at > LINE_BYTES - 4 and self._piece[at] & 0xC0 == 0x80:  # not inside of a letter
                 at -= 1
             cut.append(_text(self._piece[:at]))
-            self._piece, self._over = self._piece[at:], False
+            self._piece, self._under = self._piece[at:], ""
         return cut
 
     def _finish(self, end: bytes, now: float) -> list[str]:
-        text, over = _text(self._piece), self._over
-        # A sentence that comes after blanks, which wipe a bar out, is drawn over nothing.
-        self._over = end[-1:] in (b"\r", b"\b") and not (self._piece and _is_blank(text))
-        self._piece = b""
+        text, self._piece = _text(self._piece), b""
+        under, self._under = self._under, ""
         if end.endswith(b"\n"):
             if not self._above:
                 return [text]
@@ -92,18 +90,26 @@ class Lines:
                 return [text] if text.strip() else []
         elif end.endswith(b"A"):
             self._above = min(self._above + int(end[2:-1] or 1), MOST_BARS)
-        return [] if _is_blank(text) or self._is_repetition(text, over, now) else [text.rstrip()]
+        plain = ESCAPE.sub("", text)
+        shape = _shape(plain) if len(plain) <= LONGEST_BAR else ""
+        if end[-1:] in b"\r\b":
+            self._under = shape if plain else under
+        is_hidden = not READABLE.search(plain) or self._is_repetition(plain, shape, under, now)
+        return [] if is_hidden else [text.rstrip()]
 
-    def _is_repetition(self, text: str, over: bool, now: float) -> bool:
-        """Whether this, which something is drawn over, need not be shown: a bar that was shown a short while ago."""
-        if len(text) > LONGEST_BAR:
+    def _is_repetition(self, text: str, shape: str, under: str, now: float) -> bool:
+        """Whether this, which something is drawn over, need not be shown: a bar that was shown a short while ago. A bar is what tqdm
+        draws, and what is drawn over itself: over a sentence a bar is drawn, and no sentence like it."""
+        if (
+            not shape
+            or not (shape in self._bars or shape == under or METER.search(text))
+            or self._is_glued(text, shape)
+        ):
             return False
-        shape, over = _shape(text), over and not text.startswith(WIPED)
-        if not (over or shape in self._bars or METER.search(text)) or self._is_glued(text, shape):
-            return False
-        shown_at = self._bars.pop(shape, None)
-        is_due = shown_at is None or now - shown_at >= BAR_EVERY_S
-        self._bars[shape] = now if is_due or shown_at is None else shown_at
+        # What it is drawn over for the first time was taken for a sentence, and shown.
+        shown_at = self._bars.pop(shape, now if shape == under else -math.inf)
+        is_due = now - shown_at >= BAR_EVERY_S
+        self._bars[shape] = now if is_due else shown_at
         if len(self._bars) > MOST_BARS:
             del self._bars[next(iter(self._bars))]
         return not is_due
@@ -120,11 +126,6 @@ def _text(piece: bytes) -> str:
     return STRUCK.sub("", text).strip("\b") if "\b" in text else text
 
 
-def _is_blank(text: str) -> bool:
-    """Whether nothing can be read: spaces, and what is drawn of a spinner or a frame."""
-    return not READABLE.search(ESCAPE.sub("", text))
-
-
-def _shape(text: str) -> str:
+def _shape(plain: str) -> str:
     """What stays of a bar while it moves: its words, without numbers, their units and what is drawn."""
-    return SPACE.sub("", NUMBER.sub("0", DRAWING.sub("|", ESCAPE.sub("", text))))
+    return SPACE.sub("", NUMBER.sub("0", DRAWING.sub("|", plain)))

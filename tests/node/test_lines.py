@@ -83,6 +83,12 @@ def test_a_sentence_where_a_bar_was_wiped_out_arrives_each_time() -> None:
     assert [line.strip() for line in found if "step" in line] == [f"step {n} loss" for n in range(50)]
 
 
+def test_sentences_that_are_drawn_over_a_bar_and_that_a_bar_is_drawn_over_arrive_each_time() -> None:
+    """One process wipes its bar out to write; before it writes, another has drawn its own."""
+    found = shown(*(tqdm(n) + b"\r" + f"[rank0] step {n}".encode() + tqdm(n) for n in range(50)))
+    assert [line for line in found if "rank0" in line] == [f"[rank0] step {n}" for n in range(50)]
+
+
 def test_lines_that_begin_with_a_carriage_return_are_no_bar() -> None:
     assert shown(*(b"\rEpoch %d done\n" % n for n in range(50))) == [f"Epoch {n} done" for n in range(50)]
 
@@ -141,6 +147,16 @@ def test_bars_of_several_ranks_are_shown_one_by_one() -> None:
     assert [line.partition(":")[0] for line in found] == ["train", "val", "test on cpu", "test on cpu"]
 
 
+def test_a_bar_that_is_wiped_out_before_each_state_does_not_repeat_itself() -> None:
+    assert len(shown(*(b"\r" + b" " * 60 + tqdm(n) for n in range(200)))) == 2
+
+
+def test_a_known_bar_does_not_repeat_itself_where_others_write_lines_between_its_states() -> None:
+    states = [b"step %d of 500\r" % n for n in range(200)]
+    found = shown(*states[:3], *(state + b"another's line\n" for state in states[3:]))
+    assert [line for line in found if "another" not in line] == ["step 0 of 500"]
+
+
 def nested(outer: int, inner: int) -> bytes:
     """Two bars of tqdm: of the inner one each state begins with an end of line and ends with the cursor's way back."""
     inside = b"".join(b"\n" + tqdm(n, of=inner, words="inner: ") + b"\x1b[A" for n in range(inner))
@@ -152,6 +168,12 @@ def test_nested_bars_are_no_line_each_time() -> None:
     found = shown(nested(20, 50))
     assert [line.partition(":")[0] for line in found] == ["outer", "inner", "outer", "outer"]
     assert "20/20" in found[-1]
+
+
+def test_bars_that_stop_after_nested_ones_show_where() -> None:
+    assert shown(nested(2, 3), *(tqdm(n) + b"\n" for n in (450, 460)))[-2:] == [
+        tqdm(n)[1:].decode() for n in (450, 460)
+    ]
 
 
 def test_sentences_between_nested_bars_arrive() -> None:
@@ -180,7 +202,7 @@ def test_chunks_may_end_anywhere(size: int) -> None:
 
 
 def test_a_line_without_end_is_cut_into_pieces_of_which_nothing_is_lost() -> None:
-    raw = "世ü".encode() * 100_000
+    raw = b"x" + "世ü".encode() * 100_000
     found = shown(*(raw[at : at + 65_536] for at in range(0, len(raw), 65_536)))
     assert "".join(found) == raw.decode()
     assert all(len(line.encode()) <= LINE_BYTES for line in found)
@@ -198,6 +220,6 @@ def test_memory_is_bounded_whatever_comes(flood: bytes) -> None:
 
 def test_many_bars_are_forgotten() -> None:
     words = ["".join(letters) for letters in itertools.product("abcde", repeat=4)]
-    found = shown(*(tqdm(n, words=word) for word in words for n in range(3)))
+    found = shown(*(tqdm(n, words=word) for word in [*words, *words] for n in range(3)))
     assert len(words) > MOST_BARS
-    assert len(found) == len(words) + 1
+    assert len(found) == 2 * len(words) + 1
