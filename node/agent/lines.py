@@ -65,7 +65,7 @@ class Lines:
     def end(self) -> list[str]:
         """Returns what stands unfinished."""
         rest, self._piece, self._half = _text(self._piece), b"", b""
-        return [rest] if rest else []
+        return [rest] if rest.strip() else []
 
     def _add(self, output: bytes) -> list[str]:
         """Returns what has to be cut off because the piece is longer than a line of the log can be."""

@@ -89,6 +89,12 @@ def test_sentences_that_are_drawn_over_a_bar_and_that_a_bar_is_drawn_over_arrive
     assert [line for line in found if "rank0" in line] == [f"[rank0] step {n}" for n in range(50)]
 
 
+def test_sentences_with_a_bar_wiped_out_between_them_arrive_each_time() -> None:
+    wiped = b"\r" + b" " * 60 + b"\r"
+    found = shown(*(f"[rank{n % 4}] step {n}".encode() + wiped for n in range(50)))
+    assert found == [f"[rank{n % 4}] step {n}" for n in range(50)]
+
+
 def test_lines_that_begin_with_a_carriage_return_are_no_bar() -> None:
     assert shown(*(b"\rEpoch %d done\n" % n for n in range(50))) == [f"Epoch {n} done" for n in range(50)]
 
