@@ -42,6 +42,7 @@ GAPS = (
     "scheduler",
     "queues",
     "metrics",
+    "logs",
     "alarms",
     "pricing",
     "iam",

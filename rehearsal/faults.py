@@ -111,8 +111,8 @@ FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
     "clock-skew": FaultKind(
         "the node's clock is wrong: `date`, systemd's timers and the agent's `time.time()` (by stand-ins of the rehearsal); "
         "not the trainer's clock, not the signatures of AWS calls",
-        "Reports and log lines carry wrong times, which nothing is decided on. The node's own order ahead of the deadline and "
-        "its power-off timer move by the skew.",
+        "Reports carry wrong times, which nothing is decided on; log lines are dated by AWS's clock, and all arrive. The node's own order "
+        "ahead of the deadline and its power-off timer move by the skew.",
         {
             "seconds": FaultKey("300", "ahead; below 0: behind", "seconds", any_seconds),
             "rank": EVERY_RANK,

@@ -76,11 +76,13 @@ class Run:
 
     def progress(self, step: int, *, metric: float | None = None, world_size: int = 0, import_s: float = 0.0) -> None:
         """Tells how far the training is. `metric` may be anything that people compare; NaN is told as none. `import_s` is how many
-        seconds the framework's import took. What is 0 or None keeps what was told before, but `metric`."""
+        seconds the framework's import took. What is 0 or None keeps what was told before, but `metric`. Numbers of NumPy and PyTorch
+        are numbers too."""
+        whole, number = _whole(step), None if metric is None else float(metric)
         with self._lock:
-            self._told["step"] = _whole(step)
-            self._told["metric"] = metric if metric is not None and math.isfinite(metric) else None
-            for name, value in (("world_size", world_size), ("import_s", import_s)):
+            self._told["step"] = whole
+            self._told["metric"] = number if number is not None and math.isfinite(number) else None
+            for name, value in (("world_size", _whole(world_size, "world_size")), ("import_s", float(import_s))):
                 if value:
                     self._told[name] = value
             self._tell()
@@ -98,7 +100,8 @@ class Run:
         Raises ValueError where the step is not above that of every checkpoint in the folder, or nothing was written; RuntimeError where
         another checkpoint is not named yet: an asynchronous saver has to wait for the one before.
         """
-        here = self._beside / f"step-{_whole(step)}"
+        step = _whole(step)
+        here = self._beside / f"step-{step}"
         self._begin(step, shared=barrier is not None)
         try:
             if self._leads:
@@ -192,9 +195,9 @@ class Run:
         try:
             assert self._progress_file is not None
             told = json.loads(self._progress_file.read_text(encoding="utf-8"))
-            if type(told["checkpoint"]) is int:
-                self._told = {"step": told["checkpoint"], "checkpoint": told["checkpoint"]}
-                self._stamp_ns = self._named_ns = self._progress_file.stat().st_mtime_ns
+            named = _whole(told["checkpoint"])
+            self._told = {"step": named, "checkpoint": named}
+            self._stamp_ns = self._named_ns = self._progress_file.stat().st_mtime_ns
         except (AssertionError, OSError, ValueError, KeyError, TypeError):
             pass
 
@@ -204,10 +207,15 @@ class Run:
         return self._stamp_ns
 
 
-def _whole(step: int) -> int:
-    if type(step) is not int or not 0 <= step < 10**18:
-        raise ValueError(f"step is {step!r}; a whole number from 0, of at most 18 digits, is allowed")
-    return step
+def _whole(value: Any, name: str = "step") -> int:
+    """The value as an int: 20.0 is 20, and so is one of NumPy or PyTorch."""
+    try:
+        whole = int(value)
+    except (TypeError, ValueError, OverflowError):
+        whole = -1
+    if isinstance(value, bool) or whole != value or not 0 <= whole < 10**18:
+        raise ValueError(f"{name} is {value!r}; a whole number from 0, of at most 18 digits, is allowed")
+    return whole
 
 
 def _is_within(path: Path, folder: Path) -> bool:

@@ -76,22 +76,23 @@ class Attempt:
         metadata: Metadata,
         variables: Mapping[str, str],
         now: Callable[[], float],
+        aws_now: Callable[[], float],
         sleep: Callable[[float], None],
         say: Callable[[str], None],
     ) -> None:
         self._job, self._node, self._root, self._place = job, node, root, place
         self._home, self._aws, self._metadata = home, aws, metadata
-        self._variables, self._now, self._sleep, self._say = variables, now, sleep, say
+        self._variables, self._now, self._aws_now, self._sleep, self._say = variables, now, aws_now, sleep, say
         self._work = root / WORK
         for name in ("checkpoints", "artifacts", "code"):
             (self._work / name).mkdir(parents=True, exist_ok=True)
         self._ground = self._chosen_ground(job, node)
-        self._progress = ProgressFile(self._ground.progress_file)
+        self._progress = ProgressFile(self._ground.progress_file, note=self._note)
         self._logs = self._shipper(names.log_stream(job.id, node.attempt, node.rank))
         self._kernel_logs = self._shipper(names.kernel_stream(job.id, node.attempt, node.rank))
         self._health = HealthWatch(
             job, root, self._work, instance_type=lambda: metadata.patient("instance-type", sleep), note=self._note,
-            clock_ahead_s=lambda: now() - items.now(otherwise=now()), hurry=lambda: self._reporter.hurry(),
+            clock_ahead_s=lambda: now() - aws_now(), hurry=lambda: self._reporter.hurry(),
         )  # fmt: skip
         self._reporter = Reporter(
             items, first, nodes=job.nodes, every_s=job.timing.report_every_s, expires=job.deadline + KEPT_S,
@@ -110,7 +111,7 @@ class Attempt:
         self._files = {kind: self._folder(kind, bucket) for kind in CommitKind}
         self._checkpoints = Checkpoints(
             Position(job, node.attempt, node.rank), bucket, self._files[CommitKind.CHECKPOINTS], self._progress,
-            now=lambda: items.now(otherwise=now()), note=self._note,
+            now=aws_now, note=self._note,
         )  # fmt: skip
         artifacts = Artifacts(
             bucket, self._files[CommitKind.ARTIFACTS],
@@ -127,8 +128,7 @@ class Attempt:
         # For the training alone: not even the installation of its requirements gets them.
         self._role = RoleKeys(
             self._work / "role", job.job_role, node.region, read=items.keys, note=self._note,
-            now=lambda: items.now(otherwise=now()), monotonic=time.monotonic,
-            shown=self._ground.folders.role if job.container else "",
+            now=aws_now, monotonic=time.monotonic, shown=self._ground.folders.role if job.container else "",
         ) if job.job_role else None  # fmt: skip
         self._kernel: KernelLog | None = None
         self._tail: Sequence[str] = ()
@@ -388,7 +388,7 @@ class Attempt:
     def _shipper(self, stream: str) -> LogShipper:
         return LogShipper(
             lambda: self._aws.client("logs", self._job.home_region), self._job.log_group, stream,
-            every_s=self._job.timing.logs_every_s, now=self._now,
+            every_s=self._job.timing.logs_every_s, now=self._aws_now,
         )  # fmt: skip
 
     def _bucket(self, region: str) -> Store:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 import threading
-from collections import deque
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -21,6 +22,11 @@ LINE_BYTES = 200 * 1024
 """Longer lines are cut: an event may have 256 KiB."""
 WAITING_BYTES = 64 * MIB
 """What the agent keeps in memory while CloudWatch cannot be reached; beyond it the oldest lines go."""
+SET_BACK_MS = 60_000
+"""Lines keep their order while a clock is set back by at most this much. A clock that is set back by more was wrong before."""
+TOO_NEW, TOO_OLD = "dated more than 2 hours ahead of AWS's clock", "dated more than 14 days ago"
+EXPIRED = "dated before what the log group keeps"
+INVALID, NO_ROOM = "that CloudWatch Logs rejected", "that found no room in memory while CloudWatch Logs did not answer"
 OWN_LINE = "[trainyard] "
 EMBEDDED = re.compile(r"(_|\\u005f)(a|\\u0061)(w|\\u0077)(s|\\u0073)", re.IGNORECASE)
 """The key that makes a JSON document embedded metrics, as JSON may spell it."""
@@ -49,21 +55,31 @@ def cut(line: str) -> str:
 
 
 def next_batch(waiting: deque[Event]) -> list[Event]:
-    """Takes from the left of `waiting` as much as one call may carry."""
+    """Takes from the left of `waiting` as much as one call may carry, and sorts it by time, as a call has to be."""
     batch: list[Event] = []
-    total = 0
+    total, first, last = 0, math.inf, -math.inf
     while waiting and len(batch) < BATCH_EVENTS:
         total += size_of(waiting[0])
-        if total > BATCH_BYTES or (batch and waiting[0]["timestamp"] - batch[0]["timestamp"] > LONGEST_BATCH_MS):
+        first, last = min(first, waiting[0]["timestamp"]), max(last, waiting[0]["timestamp"])
+        if total > BATCH_BYTES or last - first > LONGEST_BATCH_MS:
             break
         batch.append(waiting.popleft())
-    return batch
+    return sorted(batch, key=lambda event: int(event["timestamp"]))
+
+
+def count_rejected(info: Mapping[str, int], events: int) -> Counter[str]:
+    """How many of a batch's events a successful answer rejects, by reason. `info` is its `rejectedLogEventsInfo`; the other events have
+    arrived."""
+    too_old = info.get("tooOldLogEventEndIndex", 0)
+    expired = info.get("expiredLogEventEndIndex", 0) - too_old
+    too_new = events - info.get("tooNewLogEventStartIndex", events)
+    return +Counter({TOO_OLD: too_old, EXPIRED: expired, TOO_NEW: too_new})
 
 
 class LogShipper:
-    """One log stream; its client is made when it is first needed.
+    """One log stream; its client is made when it is first needed. `now` should be AWS's time: CloudWatch Logs rejects wrong times.
 
-    `line` never blocks, a thread sends, `flush` says whether everything arrived.
+    `line` never blocks, a thread sends, `flush` says whether everything arrived. A line of the stream says how many are missing, and why.
     """
 
     def __init__(
@@ -73,9 +89,10 @@ class LogShipper:
         self._every_s, self._now = every_s, now
         self._waiting: deque[Event] = deque()
         self._batch: list[Event] = []
-        self._bytes = self._dropped = 0
+        self._bytes = self._newest_ms = 0
+        self._missing = Counter[str]()
+        """Lines that did not arrive, by reason, of which the stream does not know yet."""
         self._lost = False
-        self._newest_ms = 0
         self._created = self._closed = False
         self._lock, self._sending = threading.Lock(), threading.Lock()
         self._hurry = threading.Event()
@@ -85,14 +102,12 @@ class LogShipper:
     def line(self, text: str) -> None:
         message = cut(without_metrics(text))
         with self._lock:
-            # Events of a batch must be in order of time, and a clock may be set back.
-            self._newest_ms = max(self._newest_ms, int(self._now() * 1000))
-            event = {"timestamp": self._newest_ms, "message": message}
+            event = {"timestamp": self._moment(), "message": message}
             self._waiting.append(event)
             self._bytes += size_of(event)
             while self._bytes > WAITING_BYTES:
                 self._bytes -= size_of(self._waiting.popleft())
-                self._drop(1)
+                self._miss(Counter({NO_ROOM: 1}))
             if self._bytes > BATCH_BYTES or len(self._waiting) >= BATCH_EVENTS:
                 self._hurry.set()
 
@@ -125,31 +140,38 @@ class LogShipper:
     def _send_all(self) -> bool:
         """False when something is left because a call failed; it stays at the head of the line."""
         with self._sending:
-            while True:
-                with self._lock:
+            try:
+                while True:
+                    self._tell_missing()
+                    with self._lock:
+                        if not self._batch:
+                            self._batch = next_batch(self._waiting)
+                            self._bytes -= sum(size_of(event) for event in self._batch)
                     if not self._batch:
-                        self._tell_dropped()
-                        self._batch = next_batch(self._waiting)
-                        self._bytes -= sum(size_of(event) for event in self._batch)
-                if not self._batch:
-                    return True
-                try:
-                    self._send(self._batch)
-                except Exception as problem:  # a log that fails must never end a job
-                    if not self._is_refused(problem):
-                        return False
-                    self._drop(len(self._batch))
-                self._batch = []
+                        return True
+                    rejected = self._send(self._batch)
+                    self._batch = []
+                    with self._lock:
+                        self._miss(rejected)
+            except Exception:  # a log that fails must never end a job
+                return False
 
-    def _send(self, batch: list[Event]) -> None:
-        if not self._created:
-            self._create_stream()
+    def _send(self, batch: list[Event]) -> Counter[str]:
+        """Returns how many events were rejected, by reason. Sending the same bytes again cannot help these, and would hold up every line
+        behind them."""
         try:
-            self._client().put_log_events(logGroupName=self._group, logStreamName=self._stream, logEvents=batch)
+            if not self._created:
+                self._create_stream()
+            answer = self._client().put_log_events(
+                logGroupName=self._group, logStreamName=self._stream, logEvents=batch
+            )
         except ClientError as problem:
+            if code_of(problem) == "InvalidParameterException":
+                return Counter({INVALID: len(batch)})
             if code_of(problem) == "ResourceNotFoundException":
                 self._created = False
             raise
+        return count_rejected(answer.get("rejectedLogEventsInfo", {}), len(batch))
 
     def _create_stream(self) -> None:
         try:
@@ -159,18 +181,26 @@ class LogShipper:
                 raise
         self._created = True
 
-    def _drop(self, lines: int) -> None:
-        self._dropped += lines
-        self._lost = True
+    def _moment(self) -> int:
+        """When a line came, in milliseconds. Needs the lock."""
+        now = int(self._now() * 1000)
+        if not now < self._newest_ms <= now + SET_BACK_MS:
+            self._newest_ms = now
+        return self._newest_ms
 
-    @staticmethod
-    def _is_refused(problem: Exception) -> bool:
-        """Sending the same bytes again cannot help, and would hold up every line behind them."""
-        return isinstance(problem, ClientError) and code_of(problem) == "InvalidParameterException"
+    def _miss(self, lines: Counter[str]) -> None:
+        """Needs the lock."""
+        self._missing += lines
+        self._lost = bool(lines) or self._lost
 
-    def _tell_dropped(self) -> None:
-        if self._dropped and self._waiting:
-            message = f"{OWN_LINE}{self._dropped} lines are missing here: CloudWatch Logs did not take them"
-            self._waiting.appendleft({"timestamp": self._waiting[0]["timestamp"], "message": message})
-            self._bytes += size_of(self._waiting[0])
-            self._dropped = 0
+    def _tell_missing(self) -> None:
+        """Says in the stream what is missing. Where this is rejected too, the next call says it."""
+        with self._lock:
+            if not self._missing:
+                return
+            missing = self._missing.copy()
+            at = self._waiting[0]["timestamp"] if self._waiting else self._moment()
+        words = ", ".join(f"{count} {why}" for why, count in missing.items())
+        if not self._send([{"timestamp": at, "message": f"{OWN_LINE}lines are missing here: {words}"}]):
+            with self._lock:
+                self._missing -= missing

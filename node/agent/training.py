@@ -14,37 +14,13 @@ from pathlib import Path
 from typing import Protocol
 
 from agent.failures import CannotStart
-from agent.logs import LINE_BYTES
+from agent.lines import Lines
 
 TAIL_LINES, TAIL_WIDTH = 50, 1000
 FIRST_TO_GO = "500"
 """The oom_score_adj of commands: where memory is full, the kernel ends the trainer, which reports an error, and not the agent."""
 LINGER_S = 2.0
 """How long processes that the command left behind may still write."""
-
-
-class Lines:
-    """Splits bytes into lines as a terminal shows them: of each line, what follows its last carriage return."""
-
-    def __init__(self) -> None:
-        self._rest = b""
-
-    def feed(self, chunk: bytes) -> list[str]:
-        *whole, self._rest = (self._rest + chunk).split(b"\n")
-        if b"\r" in self._rest[:-1]:  # a progress bar: without this it would grow for hours
-            self._rest = self._rest[self._rest.rindex(b"\r", 0, -1) + 1 :]
-        if len(self._rest) > LINE_BYTES:
-            whole.append(self._rest)
-            self._rest = b""
-        return [self._shown(line) for line in whole]
-
-    def end(self) -> list[str]:
-        rest, self._rest = self._rest, b""
-        return [self._shown(rest)] if rest else []
-
-    @staticmethod
-    def _shown(line: bytes) -> str:
-        return line.rstrip(b"\r").rpartition(b"\r")[2].decode("utf-8", "replace")
 
 
 class RunningTraining(Protocol):
@@ -148,7 +124,7 @@ class ChildProcess:
         assert pipe is not None
         while chunk := os.read(pipe.fileno(), 65536):
             self.heard_at = time.monotonic()
-            self._take(lines.feed(chunk))
+            self._take(lines.feed(chunk, self.heard_at))
         self._take(lines.end())
 
     def _take(self, lines: list[str]) -> None:

@@ -90,7 +90,7 @@ def work(world: World) -> Exit:
         attempt = Attempt(
             job, node, first,
             root=world.root, place=place, home=home, items=items, aws=world.aws, metadata=world.metadata,
-            variables=world.variables, now=world.now, sleep=world.sleep, say=say,
+            variables=world.variables, now=world.now, aws_now=now, sleep=world.sleep, say=say,
         )  # fmt: skip
     except Exception as problem:
         error, reason = told(problem)

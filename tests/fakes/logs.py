@@ -5,16 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from localaws.log_batches import BATCH_EVENTS, judge_batch
 from localaws.model import Refused
 from tests.fakes.clock import Clock
 from tests.fakes.wire import Call
-
-BATCH_BYTES = 1_048_576
-EVENT_OVERHEAD = 26
-BATCH_EVENTS = 10_000
-BATCH_SPAN_MS = 24 * 3600 * 1000
-TOO_OLD_S = 14 * 24 * 3600
-TOO_NEW_S = 2 * 3600
 
 
 @dataclass
@@ -56,29 +50,9 @@ class Logs:
         return {"events": stream[-params.get("limit", BATCH_EVENTS) :]}
 
     def _put(self, group: dict[str, list[dict[str, Any]]], params: dict[str, Any]) -> dict[str, Any]:
-        """A batch has at most 10,000 events and 1,048,576 bytes (26 more an event), in the order of time, within 24 hours.
-        Events of more than 14 days ago or 2 hours ahead are dropped, and only the answer says so: the call succeeds."""
         stream = group.get(params["logStreamName"])
         if stream is None:
             raise Refused("ResourceNotFoundException", "The specified log stream does not exist.")
-        events = params["logEvents"]
-        times = [event["timestamp"] for event in events]
-        size = sum(len(event["message"].encode()) + EVENT_OVERHEAD for event in events)
-        if size > BATCH_BYTES or len(events) > BATCH_EVENTS:
-            raise Refused("InvalidParameterException", f"Upload too large: {size} bytes exceeds limit of {BATCH_BYTES}")
-        if times != sorted(times):
-            raise Refused(
-                "InvalidParameterException",
-                "Log events in a single PutLogEvents request must be in chronological order.",
-            )
-        if times[-1] - times[0] > BATCH_SPAN_MS:
-            raise Refused(
-                "InvalidParameterException",
-                "The batch of log events in a single PutLogEvents request cannot span more than 24 hours.",
-            )
-        oldest, newest = (self.clock.now - TOO_OLD_S) * 1000, (self.clock.now + TOO_NEW_S) * 1000
-        stream += [event for event in events if oldest <= event["timestamp"] <= newest]
-        old = sum(time < oldest for time in times)
-        new = next((place for place, time in enumerate(times) if time > newest), None)
-        rejected = {"tooOldLogEventEndIndex": old or None, "tooNewLogEventStartIndex": new}
-        return {"rejectedLogEventsInfo": rejected} if old or new is not None else {}
+        taken, rejected = judge_batch(params["logEvents"], self.clock.now)
+        stream += [dict(event) for event in taken]
+        return {"rejectedLogEventsInfo": rejected} if rejected else {}

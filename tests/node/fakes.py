@@ -7,7 +7,7 @@ import threading
 import time
 import zlib
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,6 +18,8 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from agent.metadata import Metadata
+from localaws.log_batches import judge_batch
+from localaws.model import Refused
 
 Fault = Callable[[str, str], Exception | None]
 
@@ -149,10 +151,13 @@ class FakeS3:
 
 
 class FakeLogs:
-    """CloudWatch Logs: what arrived, and the calls in which it did."""
+    """CloudWatch Logs: what arrived, and the calls in which it did. `kept_days` is the retention of its log group."""
 
-    def __init__(self) -> None:
-        self.batches: list[list[dict[str, Any]]] = []
+    def __init__(self, now: Callable[[], float] = time.time) -> None:
+        self._now = now
+        self.kept_days: int | None = None
+        self.calls = 0
+        self.batches: list[list[Mapping[str, Any]]] = []
         self.streams: list[str] = []
         self.fault: Fault = lambda _call, _key: None
 
@@ -163,11 +168,18 @@ class FakeLogs:
             raise refusal("ResourceAlreadyExistsException")
         self.streams.append(logStreamName)
 
-    def put_log_events(self, logGroupName: str, logStreamName: str, logEvents: list[dict[str, Any]]) -> None:  # noqa: N803
+    def put_log_events(self, logGroupName: str, logStreamName: str, logEvents: list[dict[str, Any]]) -> Any:  # noqa: N803
+        self.calls += 1
         if problem := self.fault("put", logGroupName):
             raise problem
         assert logStreamName in self.streams
-        self.batches.append(list(logEvents))
+        try:
+            taken, rejected = judge_batch(logEvents, self._now(), self.kept_days)
+        except Refused as problem:
+            raise refusal(problem.code, "PutLogEvents") from problem
+        if taken:
+            self.batches.append(taken)
+        return {"rejectedLogEventsInfo": rejected} if rejected else {}
 
     @property
     def lines(self) -> list[str]:

@@ -16,7 +16,7 @@ from contract import tags
 from contract.codec import decode
 from contract.commits import Commit
 from contract.keys import LAST_SET, JobPrefix
-from contract.reports import NodeReport, Phase
+from contract.reports import NodeReport, Phase, Progress
 from tests.builders import PLACE
 from tests.node.fakes import refusal
 from tests.node.wheels import wheel
@@ -275,6 +275,23 @@ def test_logs_that_cannot_be_sent_do_not_end_the_job(site: Site, monkeypatch: py
     site.aws.logs.fault = lambda _call, _key: refusal("ServiceUnavailableException")
     assert site.run().code == 0
     assert "log lines did not arrive" in site.report().note
+
+
+@pytest.mark.parametrize("wrong_s", [3 * 3600.0, -15 * 86_400.0])
+def test_every_line_of_a_node_arrives_whatever_its_clock_says(site: Site, wrong_s: float) -> None:
+    site.now = lambda: time.time() + wrong_s
+    site.offer("for n in range(20): print('line', n)")
+    site.run()
+    assert [line for line in site.lines if line.startswith("line ")] == [f"line {n}" for n in range(20)]
+    assert "did not arrive" not in site.report().note
+
+
+def test_a_metric_that_is_text_is_said_in_the_log_and_hides_no_step(site: Site) -> None:
+    site.offer("""import os; open(os.environ["PROGRESS_FILE"], "w").write('{"step": 20.0, "metric": "0.51"}')""")
+    assert site.run().code == 0
+    assert site.report().progress == Progress(step=20)
+    wrong = "[trainyard] PROGRESS_FILE metric is '0.51'; a finite number is allowed."
+    assert [line[: len(wrong)] for line in site.lines if "PROGRESS_FILE" in line] == [wrong]
 
 
 def test_the_second_attempt_starts_from_the_checkpoint_of_the_first(site: Site) -> None:

@@ -1,4 +1,4 @@
-"""What a node looks at: its metadata, its identity, its trainer's progress, its requirements."""
+"""What a node looks at: its metadata, its identity, its requirements."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from agent.identity import Patience, Unknown, identify
 from agent.keys import KeysExpired
 from agent.machine import CLOUDWATCH_COMMON, cloudwatch_settings, run_cloudwatch
 from agent.metadata import Metadata
-from agent.progress import Named, ProgressFile
 from contract import tags
 from contract.sessions import SessionKeys
 from tests.builders import JOB
@@ -76,56 +75,6 @@ def test_a_metadata_service_that_is_away_is_waited_for_and_named() -> None:
     pauses: list[float] = []
     with pytest.raises(Unknown, match=tags.DEPLOYMENT):
         identify(Metadata("http://127.0.0.1:9"), Patience(most_s=3, now=lambda: sum(pauses), sleep=pauses.append))
-
-
-# Progress
-
-
-@pytest.mark.parametrize(
-    "text", ["", "{", '{"step": 5', "[]", "5", '{"step": "5"}', '{"step": true}', "{}", "\x00", "[" * 5000]
-)
-def test_torn_progress_is_none(tmp_path: Path, text: str) -> None:
-    (tmp_path / "progress").write_text(text)
-    file = ProgressFile(tmp_path / "progress")
-    assert file.read() is None
-    assert file.checkpoint_step() == -1
-
-
-def test_a_torn_file_does_not_take_back_what_was_read(tmp_path: Path) -> None:
-    path = tmp_path / "progress"
-    file = ProgressFile(path)
-    path.write_text('{"step": 5, "checkpoint": 4, "unknown": []}')
-    assert file.checkpoint_step() == 4
-    named = file.named
-    assert named is not None
-    assert (named.step, named.count, named.at) == (4, 1, path.stat().st_mtime)
-    path.write_text('{"step": 6, "chec')
-    assert (file.checkpoint_step(), file.named) == (4, named)
-
-
-def test_a_checkpoint_keeps_the_time_at_which_it_was_first_named(tmp_path: Path) -> None:
-    path = tmp_path / "progress"
-    file = ProgressFile(path)
-    for step, named in ((5, 4), (6, 4), (9, 8), (10, 8)):
-        path.write_text(json.dumps({"step": step, "checkpoint": named}))
-        os.utime(path, (1000.0 + step, 1000.0 + step))
-        file.read()
-    assert file.named == Named(step=8, at=1009.0, count=2, period_s=4.0)
-
-
-@pytest.mark.parametrize("checkpoint", ["true", "4.5", '"4"', "null", "[4]"])
-def test_what_is_no_whole_number_names_no_checkpoint(tmp_path: Path, checkpoint: str) -> None:
-    path = tmp_path / "progress"
-    path.write_text(f'{{"step": 5, "checkpoint": {checkpoint}}}')
-    assert ProgressFile(path).named is None
-
-
-@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
-def test_a_metric_that_is_no_number_is_left_out(tmp_path: Path, number: str) -> None:
-    (tmp_path / "progress").write_text(f'{{"step": 5, "metric": {number}, "import_s": {number}}}')
-    progress = ProgressFile(tmp_path / "progress").read()
-    assert progress is not None
-    assert (progress.step, progress.metric, progress.import_s) == (5, None, 0.0)
 
 
 # Requirements

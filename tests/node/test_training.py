@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent.failures import CannotStart
-from agent.training import ChildProcess, Lines, described
+from agent.training import ChildProcess, described
 from tests.waiting import HANG_S, until
 
 
@@ -108,23 +108,6 @@ def test_only_the_last_lines_are_kept_for_the_report(tmp_path: Path) -> None:
     child.end()
     assert len(child.tail) == 50
     assert len(child.tail[0]) == 1000
-
-
-def test_bytes_that_are_no_text_become_text() -> None:
-    assert Lines().feed(b"\xff\xfe ok\n") == ["\ufffd\ufffd ok"]
-
-
-def test_a_progress_bar_shows_its_last_state_and_does_not_grow() -> None:
-    lines = Lines()
-    for percent in range(100):
-        assert lines.feed(b"\r%d%%" % percent) == []
-    assert lines.feed(b"\r100%\r\nnext") == ["100%"]
-    assert lines.end() == ["next"]
-
-
-def test_a_line_without_end_is_cut_into_pieces() -> None:
-    lines = Lines()
-    assert sum(len(piece) for _ in range(10) for piece in lines.feed(b"x" * 100_000)) >= 600_000
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import os
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import threading
 import time
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -181,7 +182,41 @@ def test_a_step_that_is_not_newer_is_rejected(run: Run, step: int) -> None:
         pytest.fail("it began")
 
 
-@pytest.mark.parametrize("step", [-1, True, 1.0, "1", None, 10**18])
+class Number:
+    """A number of NumPy or PyTorch: JSON does not take it, Python's own functions do."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return self.value == other
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("step", [130.0, Number(130), Number(130.0)])
+def test_a_whole_number_of_any_type_is_a_step(run: Run, tmp_path: Path, step: Any) -> None:
+    run.progress(step, metric=cast("Any", Number(0.5)), world_size=cast("Any", Number(2)))
+    assert told(tmp_path) == {"step": 130, "metric": 0.5, "world_size": 2}
+    with run.checkpoint(step) as folder:
+        (folder / "model.pt").write_text("x")
+    assert folder.name == "step-130"
+    assert told(tmp_path)["checkpoint"] == 130
+
+
+def test_a_checkpoint_that_a_trainer_of_old_named_as_a_float_is_read_back(tmp_path: Path) -> None:
+    (tmp_path / "progress.json").write_text('{"step": 20.0, "checkpoint": 20.0}')
+    Run(tmp_path / "checkpoints", tmp_path / "progress.json").progress(21)
+    assert told(tmp_path) == {"step": 21, "checkpoint": 20, "metric": None}
+
+
+@pytest.mark.parametrize("step", [-1, True, 1.5, "1", None, 10**18, math.nan, math.inf, [1], Number(1.5)])
 def test_what_is_no_step_is_rejected(run: Run, step: Any) -> None:
     with pytest.raises(ValueError, match="whole number"):
         run.progress(step)
