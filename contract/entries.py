@@ -171,7 +171,7 @@ def _zipped(packed: IO[bytes], most_directory: int) -> Iterator[ArchiveEntry]:
                 raise Refused(f"has the entry {named(name)}, which is encrypted", PACK)
             if info.compress_type not in READABLE:
                 method = OTHER_METHODS.get(info.compress_type, f"method {info.compress_type}")
-                raise Refused(f"has the entry {named(name)}, packed with {method}, which nodes cannot read", PACK)
+                raise Refused(f"has the entry {named(name)}, packed with {method}, which Python 3.10 cannot read", PACK)
 
             def content(info: zipfile.ZipInfo = info) -> IO[bytes]:
                 return whole.open(info)

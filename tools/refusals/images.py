@@ -156,6 +156,32 @@ ROWS = (
         ),
     ),
     Row(
+        "a Dockerfile that is a link",
+        _at("linked.tgz"),
+        _context(
+            "linked.tgz",
+            "has a Dockerfile that is a link to docker/gpu; allowed: an archive with a file named Dockerfile at its root, as `tar -h` "
+            "packs in place of the link",
+        ),
+    ),
+    Row(
+        "a Dockerfile with an ending",
+        _at("text.tgz"),
+        _context(
+            "text.tgz",
+            "has no Dockerfile at its root (it has Dockerfile.txt); allowed: an archive with a file named Dockerfile at its root",
+        ),
+    ),
+    Row(
+        "a context packed with Deflate64",
+        _at("deflate64.zip"),
+        _context(
+            "deflate64.zip",
+            "has the entry 'Dockerfile', packed with Deflate64, which Python 3.10 cannot read; allowed: what "
+            "`tar -C FOLDER -czf code.tar.gz .` makes",
+        ),
+    ),
+    Row(
         "an absolute name",
         _at("abs.tgz"),
         _context("abs.tgz", f"has the entry '/etc/passwd', which points out of its folder; {PLAIN}"),

@@ -19,7 +19,14 @@ from localaws.model import Refused
 from refusals.archive import MOST_LISTED, Listing, listing
 from refusals.commands import script
 from refusals.script import archive_problems
-from tests.archives import UNSAFE_TARS, link, packed, tar_of, tarred, zipped
+from tests.archives import (
+    UNSAFE_TARS,
+    link,
+    packed,
+    tar_of,
+    tarred,
+    zipped,
+)
 from tests.fakes.wire import Call
 from tests.functions.admission.account import Account, start
 from tools.refusals.jobs import LEAST

@@ -7,7 +7,7 @@ import io
 import stat
 import tarfile
 import tracemalloc
-from typing import IO
+from typing import IO, Any
 
 import pytest
 
@@ -46,6 +46,36 @@ def test_a_folder_or_a_link_named_dockerfile_is_none() -> None:
 def test_a_folder_that_was_packed_instead_of_its_contents_is_told_how_to_pack() -> None:
     (problem,) = looked(tarred(("image/Dockerfile", "FROM scratch\n"), ("image/a.py", "1")))
     assert "`tar -C image -czf context.tar.gz .`" in problem
+
+
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        ([link("Dockerfile", "docker/gpu"), ("docker/gpu", "x")], "has a Dockerfile that is a link to docker/gpu"),
+        ([header("Dockerfile", type=tarfile.DIRTYPE), ("Dockerfile/a", "x")], "has a folder named Dockerfile"),
+        ([("Dockerfile.txt", "x")], "has no Dockerfile at its root (it has Dockerfile.txt)"),
+        ([("dockerfile", "x"), ("a.py", "x")], "has no Dockerfile at its root (it has dockerfile)"),
+        ([("Containerfile", "x")], "has no Dockerfile at its root (it has Containerfile)"),
+        ([("docker/Dockerfile", "x"), ("a.py", "x")], "has no Dockerfile at its root (it has docker/Dockerfile)"),
+        ([("a.py", "x")], "has no Dockerfile at its root"),
+        ([("only/a.py", "x"), ("only/b.py", "x")], "has no Dockerfile at its root"),
+    ],
+)
+def test_what_stands_in_the_place_of_a_dockerfile_is_named(members: list[Any], said: str) -> None:
+    (problem,) = looked(tarred(*members))
+    assert problem.startswith(f"{said}; allowed: an archive with a file named Dockerfile at its root")
+
+
+def test_a_link_that_a_later_file_replaces_is_no_longer_the_dockerfile() -> None:
+    assert looked(tarred(("a", "x"), link("Dockerfile", "a"), ("Dockerfile", "FROM scratch\n"))) == []
+
+
+@pytest.mark.parametrize("beside", ["__MACOSX/image/._Dockerfile", ".DS_Store", "._image"])
+def test_what_macos_adds_does_not_hide_that_a_folder_was_packed(beside: str) -> None:
+    (problem,) = looked(zip_with(("a/b/Dockerfile", "x"), ("a/b/c.py", "1"), (beside, "")), "c.zip")
+    assert (
+        "(it is at a/b/Dockerfile: pack the folder's contents, as `tar -C a/b -czf context.tar.gz .` does)" in problem
+    )
 
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "../up", "a/../../up", "a/..", "//x"])
