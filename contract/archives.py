@@ -1,66 +1,96 @@
-"""Reads untrusted archives: lists their entries in bounded memory, and decides which entries may be unpacked.
-
-Admit checks an archive by the same rules by which a node unpacks it.
-"""
+"""Decides which entries of untrusted archives may be unpacked. Admit checks an archive by the same rules by which a node unpacks it."""
 
 from __future__ import annotations
 
-import gzip
 import os
 import stat
-import sys
-import tarfile
-import zipfile
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import IO, Any, cast
+from typing import IO
 
-MOST_HEADER = 1024**2
-"""The most bytes that may describe one entry of a tar."""
+MOST_ENTRIES = 100_000
+MOST_BYTES = 10 * 1024**3
 MOST_DEPTH = 100
 """The deepest nesting of folders; the code that walks or removes folders recurses as deep."""
 MOST_PATH = 1024
 """The most bytes of an entry's name: Linux takes 4,096, including the folder in front of it."""
-KINDS = {tarfile.DIRTYPE: stat.S_IFDIR, tarfile.SYMTYPE: stat.S_IFLNK, tarfile.LNKTYPE: stat.S_IFREG}
+PLAIN_ENTRIES = "plain relative names, and links that stay in the archive"
 
 
 class Refused(ValueError):
     """The archive must not be unpacked further; the message is the second half of a sentence: "has the entry ..."."""
 
+    def __init__(self, problem: str, allowed: str = PLAIN_ENTRIES) -> None:
+        super().__init__(problem)
+        self.allowed = allowed
+        """What an archive may have instead, or how to pack it."""
 
-class TooLarge(ValueError):
-    """An archive describes its entries in more bytes than a reader takes."""
+
+@dataclass(frozen=True)
+class ArchiveEntry:
+    """One entry of a tar or zip archive, in words that both share."""
+
+    name: str
+    mode: int
+    """File mode with the file type, as in st_mode."""
+    size: int
+    target: str = ""
+    """Target of a symbolic link as written, of a hard link from the archive's root."""
+    hard: bool = False
+    content: Callable[[], IO[bytes]] | None = None
+    modified: float | None = None
+    """Unix time; builds from sources depend on which file is newer."""
+    sparse: bool = False
+    """Whether a few bytes unpack to the whole size."""
+    light: bool = True
+    """Whether its content is read in little memory. LZMA has a dictionary, of up to gigabytes."""
+
+    @property
+    def kind(self) -> int:
+        """The file type, as in st_mode."""
+        return stat.S_IFMT(self.mode)
 
 
-class Metered:
-    """Limits how many bytes of a file may be read until the next allowance.
+class Tally:
+    """Counts entries and their bytes against the limits of an archive."""
 
-    Tar and zip headers say how many bytes must be read into memory, and a header may lie.
-    """
+    def __init__(self, most_entries: int = MOST_ENTRIES, most_bytes: int = MOST_BYTES) -> None:
+        self._most_entries, self._most_bytes = most_entries, most_bytes
+        self.entries = self.bytes = 0
 
-    def __init__(self, file: Any) -> None:
-        self._file = file
-        self.left = sys.maxsize
-        self.last = b""
-        """The bytes that were read last."""
-
-    def read(self, size: int = -1) -> bytes:
-        """Raises TooLarge when the caller asks for more than is left, and the file has more."""
-        data: bytes = self._file.read(size if 0 <= size <= self.left else min(self.left, sys.maxsize - 1) + 1)
-        if len(data) > self.left:
-            raise TooLarge("its description of its entries is larger than any honest one")
-        self.left -= len(data)
-        self.last = data
-        return data
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
+    def add(self, entry: ArchiveEntry) -> None:
+        """Raises Refused for the first entry that is too much."""
+        self.entries += 1
+        self.bytes += entry.size
+        allowed = (
+            f"up to {self._most_entries:,} entries of {self._most_bytes:,} bytes together (big files belong in S3)"
+        )
+        if self.entries > self._most_entries:
+            raise Refused(f"has too many entries: {named(entry.name)} is one more than {self._most_entries:,}", allowed)
+        if self.bytes > self._most_bytes or entry.size < 0:
+            raise Refused(
+                f"is too large: with {named(entry.name)} it would take {self.bytes:,} bytes, more than {self._most_bytes:,}",
+                allowed,
+            )
 
 
 def named(name: str) -> str:
     """An entry's name as a refusal shows it."""
     text = repr(name)
     return text if len(text) <= 200 else f"{text[:200]}..."
+
+
+def check_entry(entry: ArchiveEntry) -> PurePosixPath:
+    """Returns where an entry goes. Raises Refused for one that no folder may have, whatever else is in the archive."""
+    path = inside(entry.name)
+    if entry.kind == stat.S_IFDIR:
+        return path
+    if path == PurePosixPath():
+        raise Refused(f"has the entry {named(entry.name)}, which would replace the folder itself")
+    if not entry.hard and entry.kind not in (stat.S_IFREG, stat.S_IFLNK):
+        raise Refused(f"has the entry {named(entry.name)}, which is neither a file nor a folder nor a link")
+    return path
 
 
 def inside(name: str) -> PurePosixPath:
@@ -73,19 +103,34 @@ def inside(name: str) -> PurePosixPath:
             f"at most {MOST_PATH:,} bytes and {MOST_DEPTH} parts"
         )
     if not name or "\0" in name or path.is_absolute() or ".." in path.parts:
-        raise Refused(f"has the entry {named(name)}, which points out of its folder")
+        raise points_out(name)
     return path
+
+
+def points_out(name: str) -> Refused:
+    """Returns the refusal of an entry whose name leads elsewhere."""
+    return Refused(f"has the entry {named(name)}, which points out of its folder")
 
 
 def check_link(name: str, target: str, leaves: Callable[[], bool]) -> None:
     """Raises Refused for a symbolic link that is absolute, or for which `leaves` returns true."""
     if not target or target.startswith("/") or leaves():
-        raise Refused(f"has the entry {named(name)}, a link to {target!r}, out of its folder")
+        raise Refused(f"has the entry {named(name)}, a link to {named(target)}, out of its folder")
 
 
 def hard_link_out(name: str, target: str) -> Refused:
     """Returns the refusal of a hard link to something outside the folder."""
-    return Refused(f"has the entry {named(name)}, a hard link to {target!r}, out of its folder")
+    return Refused(f"has the entry {named(name)}, a hard link to {named(target)}, out of its folder")
+
+
+def hard_link_to_no_file(name: str, target: str) -> Refused:
+    """Returns the refusal of a hard link to what is no file of the archive, or comes after it."""
+    return Refused(f"has the entry {named(name)}, a hard link to {named(target)}, which is not a file in it")
+
+
+def file_and_folder(name: str) -> Refused:
+    """Returns the refusal of a name that cannot be both."""
+    return Refused(f"has {named(name)} both as a file and as a folder", "each name once")
 
 
 def certainly_leaves(name: str, target: str, links: Collection[str]) -> bool:
@@ -105,37 +150,3 @@ def certainly_leaves(name: str, target: str, links: Collection[str]) -> bool:
         if "/".join(here) in links:
             return False
     return False
-
-
-def tarred(packed: IO[bytes]) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo, int]]:
-    """Yields the members of a tar or tar.gz, each with its kind as in st_mode. Raises what the readers of the formats raise."""
-    is_gzip = packed.read(2) == b"\x1f\x8b"
-    packed.seek(0)
-    file = Metered(gzip.GzipFile(fileobj=packed) if is_gzip else packed)
-    file.left = MOST_HEADER
-    with tarfile.open(fileobj=cast("IO[bytes]", file), mode="r:") as tar:
-        for member in tar:
-            file.left = sys.maxsize
-            yield tar, member, KINDS.get(member.type, stat.S_IFREG if member.isreg() else stat.S_IFCHR)
-            # Otherwise tarfile's list of members would grow with the archive.
-            tar.members = []  # type: ignore[attr-defined]
-            file.left = MOST_HEADER
-    if file.last.strip(b"\0"):  # tarfile silently takes a header that it cannot read for the end
-        raise tarfile.ReadError("what follows its last readable entry is neither an entry nor the end")
-
-
-def zipped(packed: IO[bytes], most_directory: int) -> Iterator[tuple[zipfile.ZipFile, zipfile.ZipInfo, int]]:
-    """Yields the members of a zip, each with its kind as in st_mode; the zip's list of members may have `most_directory` bytes."""
-    file = Metered(packed)
-    file.left = most_directory
-    with zipfile.ZipFile(cast("IO[bytes]", file)) as whole:
-        file.left = sys.maxsize
-        for info in whole.infolist():
-            mode = info.external_attr >> 16
-            yield whole, info, stat.S_IFMT(mode) or (stat.S_IFDIR if info.is_dir() else stat.S_IFREG)
-
-
-def target_of(whole: zipfile.ZipFile, info: zipfile.ZipInfo) -> str:
-    """Reads where a symbolic link of a zip leads. Reads only a part of it, because the entry may be a zip bomb."""
-    with whole.open(info) as source:
-        return os.fsdecode(source.read(MOST_PATH + 1))

@@ -11,6 +11,9 @@ ARTIFACTS_DIR = "ARTIFACTS_DIR"
 PROGRESS_FILE = "PROGRESS_FILE"
 """Rank 0 (and each rank that writes checkpoints) replaces it atomically: JSON with `step`, `world_size`, `metric`."""
 
+REQUIREMENTS = "requirements.txt"
+"""The file of the code, at its root, that a node installs with pip before a training without an image."""
+
 CONFIG_FILE = "AWS_CONFIG_FILE"
 """Names the file from which AWS's SDKs take the keys of the request's `job_role`; set only where the request names one."""
 

@@ -10,64 +10,48 @@ import errno
 import os
 import shutil
 import stat
-import tarfile
-import zipfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import IO
+from pathlib import Path, PurePosixPath
 
-from contract.archives import Refused, check_link, hard_link_out, inside, named, target_of, tarred, zipped
+from contract.archives import (
+    MOST_BYTES,
+    MOST_ENTRIES,
+    ArchiveEntry,
+    Refused,
+    Tally,
+    check_entry,
+    check_link,
+    file_and_folder,
+    hard_link_out,
+    hard_link_to_no_file,
+    inside,
+    named,
+)
+from contract.entries import CHUNK, entries
 
-MOST_ENTRIES = 100_000
-MOST_BYTES = 10 * 1024**3
 MOST_DIRECTORY = 32 * 1024**2
 """The most bytes of a zip's list of entries."""
-CHUNK = 1024**2
 
 
 class NoRoom(Refused):
     """The disk is full; the archive may be sound."""
 
 
-@dataclass(frozen=True)
-class ArchiveEntry:
-    """One entry of a tar or zip archive, in words that both share."""
-
-    name: str
-    mode: int
-    """File mode with the file type, as in st_mode."""
-    size: int
-    target: str = ""
-    """Target of a symbolic link as written, of a hard link from the archive's root."""
-    hard: bool = False
-    content: Callable[[], IO[bytes]] | None = None
-    modified: float | None = None
-    """Unix time; builds from sources depend on which file is newer."""
-
-
 def unpack(archive: Path, folder: Path, *, most_entries: int = MOST_ENTRIES, most_bytes: int = MOST_BYTES) -> None:
     """Unpacks a .zip by its name, anything else as tar or tar.gz. Raises Refused, with the name of the entry at fault."""
     folder.mkdir(parents=True, exist_ok=True)
-    root = folder.resolve()
-    total = count = 0
+    root, tally = folder.resolve(), Tally(most_entries, most_bytes)
     try:
-        for count, entry in enumerate(_zip(archive) if archive.suffix == ".zip" else _tar(archive), 1):
-            total += entry.size
-            if count > most_entries:
-                raise Refused(f"has too many entries: {named(entry.name)} is one more than {most_entries:,}")
-            if total > most_bytes or entry.size < 0:
-                raise Refused(
-                    f"is too large: with {named(entry.name)} it would take {total:,} bytes, more than {most_bytes:,}"
-                )
-            _put(entry, root)
+        with archive.open("rb") as packed:
+            for entry in entries(packed, archive.name, MOST_DIRECTORY):
+                tally.add(entry)
+                _put(entry, root)
     except Refused:
         raise
     except Exception as problem:
         # Any error of the formats' readers (zlib.error, struct.error, RecursionError ...) is about these bytes.
-        raise Refused(f"cannot be unpacked: {str(problem)[:300]}") from problem
-    if not count:
-        raise Refused("is empty")
+        raise Refused(f"cannot be unpacked: {str(problem)[:300]}", "a whole archive") from problem
+    if not tally.entries:
+        raise Refused("is empty", "an archive of what the command runs")
     _check_links(root)
 
 
@@ -83,36 +67,43 @@ def _put(entry: ArchiveEntry, root: Path) -> None:
 
 
 def _place(entry: ArchiveEntry, root: Path) -> None:
-    place = _inside(entry.name, root)
-    kind = stat.S_IFMT(entry.mode)
-    if kind == stat.S_IFDIR:
-        place.mkdir(parents=True, exist_ok=True)
+    place = _inside(check_entry(entry), root)
+    if entry.kind == stat.S_IFDIR:
+        _make_folder(place, root)
         return
-    if place == root:
-        raise Refused(f"has the entry {named(entry.name)}, which would replace the folder itself")
-    place.parent.mkdir(parents=True, exist_ok=True)
+    _make_folder(place.parent, root)
     if place.is_symlink() or place.is_file():
         place.unlink()
+    elif place.is_dir():
+        raise file_and_folder(entry.name)
     if entry.hard:
         _hard_link(entry, place, root)
-    elif kind == stat.S_IFLNK:
+    elif entry.kind == stat.S_IFLNK:
         _symbolic_link(entry, place, root)
-    elif kind == stat.S_IFREG and entry.content is not None:
+    else:
+        assert entry.content is not None
         with entry.content() as source, place.open("wb") as sink:
             shutil.copyfileobj(source, sink, CHUNK)
         # Owner, setuid, setgid and sticky bits are dropped.
         place.chmod(entry.mode & 0o777 | 0o600)
         if entry.modified is not None:
             os.utime(place, (entry.modified, entry.modified))
-    else:
-        raise Refused(f"has the entry {named(entry.name)}, which is neither a file nor a folder nor a link")
 
 
-def _inside(name: str, root: Path) -> Path:
+def _make_folder(place: Path, root: Path) -> None:
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        if file := next((one for one in (place, *place.parents) if one.is_file()), None):
+            raise file_and_folder(str(file.relative_to(root))) from None
+        raise
+
+
+def _inside(path: PurePosixPath, root: Path) -> Path:
     """Returns where an entry goes. Resolves its real folder, because an earlier entry may have replaced the folder by a link."""
-    place = root / inside(name)
+    place = root / path
     if place != root and not _is_inside(Path(os.path.realpath(place.parent)), root):
-        raise Refused(f"has the entry {name!r}, which points out of its folder through a link")
+        raise Refused(f"has the entry {named(str(path))}, which points out of its folder through a link")
     return place
 
 
@@ -131,11 +122,11 @@ def _symbolic_link(entry: ArchiveEntry, place: Path, root: Path) -> None:
 
 def _hard_link(entry: ArchiveEntry, place: Path, root: Path) -> None:
     try:
-        source = _inside(entry.target, root)
+        source = _inside(inside(entry.target), root)
     except Refused:
         raise hard_link_out(entry.name, entry.target) from None
     if source.is_symlink() or not source.is_file():
-        raise Refused(f"has the entry {named(entry.name)}, a hard link to {entry.target!r}, which is not a file in it")
+        raise hard_link_to_no_file(entry.name, entry.target)
     os.link(source, place, follow_symlinks=False)
 
 
@@ -146,31 +137,3 @@ def _check_links(root: Path) -> None:
             path = Path(folder, name)
             if path.is_symlink() and not _is_inside(Path(os.path.realpath(path)), root):
                 raise Refused(f"has the entry {str(path.relative_to(root))!r}, a link out of its folder")
-
-
-def _tar(archive: Path) -> Iterator[ArchiveEntry]:
-    with archive.open("rb") as packed:
-        for tar, member, kind in tarred(packed):
-
-            def content(tar: tarfile.TarFile = tar, member: tarfile.TarInfo = member) -> IO[bytes]:
-                source = tar.extractfile(member)
-                if source is None:
-                    raise tarfile.ReadError(f"{member.name} has no content")
-                return source
-
-            mode = kind | member.mode & 0o777
-            yield ArchiveEntry(member.name, mode, member.size, member.linkname, member.islnk(), content, member.mtime)
-
-
-def _zip(archive: Path) -> Iterator[ArchiveEntry]:
-    with archive.open("rb") as packed:
-        for whole, info, kind in zipped(packed, MOST_DIRECTORY):
-            if info.flag_bits & 1:
-                raise Refused(f"has the entry {named(info.filename)}, which is encrypted")
-
-            def content(whole: zipfile.ZipFile = whole, info: zipfile.ZipInfo = info) -> IO[bytes]:
-                return whole.open(info)
-
-            target = target_of(whole, info) if kind == stat.S_IFLNK else ""
-            mode = kind | (info.external_attr >> 16 & 0o777 or 0o644)
-            yield ArchiveEntry(info.filename, mode, info.file_size, target, False, content)

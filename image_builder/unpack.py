@@ -14,7 +14,7 @@ def unpack(archive: Path, folder: Path) -> None:
     try:
         unpacking.unpack(archive, folder)
     except Refused as problem:
-        raise SystemExit(f"The context {problem}.") from problem
+        raise SystemExit(f"The context {problem}; allowed: {problem.allowed}.") from problem
     if not (folder / "Dockerfile").is_file():
         raise SystemExit("The context has no Dockerfile at its root.")
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 Entry = tuple[str | tarfile.TarInfo, bytes | str]
+UNIX, WINDOWS = 3, 0
+"""Systems that make a zip."""
 
 
 def tarred(*entries: Entry | tarfile.TarInfo, mode: str = "w:gz") -> bytes:
@@ -55,11 +57,42 @@ def said_to_unpack_to(size: int, name: str) -> bytes:
     return body.getvalue()
 
 
-def zip_entry(name: str, mode: int) -> zipfile.ZipInfo:
-    """One with a mode, as Unix has it."""
-    made = zipfile.ZipInfo(name)
-    made.external_attr = mode << 16
+def zip_entry(name: str, mode: int = 0, *, system: int = UNIX) -> zipfile.ZipInfo:
+    """One with a mode, as Unix has it, and the name as it stands."""
+    made = zipfile.ZipInfo("x")
+    made.filename, made.create_system, made.external_attr = name, system, mode << 16
     return made
+
+
+def with_method(body: bytes, method: int) -> bytes:
+    """A .zip whose last entry says to be packed with another method."""
+    raw = bytearray(body)
+    for header, place in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
+        start = raw.rindex(header) + place
+        raw[start : start + 2] = method.to_bytes(2, "little")
+    return bytes(raw)
+
+
+def without_utf8_flag(body: bytes) -> bytes:
+    """A .zip whose entries do not say that their names are in UTF-8, as those of macOS and of Linux do not."""
+    raw = bytearray(body)
+    for header, place in ((b"PK\x03\x04", 7), (b"PK\x01\x02", 9)):
+        start = -1
+        while (start := raw.find(header, start + 1)) >= 0:
+            raw[start + place] &= ~0x08
+    return bytes(raw)
+
+
+def flipped(body: bytes, place: int) -> bytes:
+    """The same bytes, but for one."""
+    raw = bytearray(body)
+    raw[place] ^= 0xFF
+    return bytes(raw)
+
+
+def program(name: str, content: str | bytes) -> Entry:
+    """An executable file."""
+    return header(name, mode=0o755), content
 
 
 def tar_of(folder: Path, *entries: Entry | tarfile.TarInfo) -> Path:

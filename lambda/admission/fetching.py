@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,13 +39,19 @@ class Fetched:
 
 
 def fetched(
-    commit: GitCommit, job: str, home: HomeBucket, secret: str, folder: Path, look: Callable[[Object], Listing | None]
+    commit: GitCommit,
+    job: str,
+    home: HomeBucket,
+    secret: str,
+    folder: Path,
+    kept: Collection[str],
+    look: Callable[[Object, Collection[str]], Listing | None],
 ) -> Fetched:
     """The commit's archive under the job's prefix; where an earlier run of this step has not kept it, the one that is now fetched into
-    `folder`."""
+    `folder`. `kept`: files of which more than the name is needed."""
     key = keys.JobPrefix(job).code(commit.archive)
     if found := home.head(key):
-        return Fetched(code=found, archive=look(found))
+        return Fetched(code=found, archive=look(found, kept))
     try:
         token = secrets.value(secret) if secret else ""
     except ClientError as problem:
@@ -58,7 +64,7 @@ def fetched(
     if trouble := run(commit, token, archive):
         return Fetched(problem=trouble)
     with archive.open("rb") as file:
-        listed = listing(file, archive.name, _never)
+        listed = listing(file, archive.name, _never, kept)
     return Fetched(code=Object(bucket=home.name, key=key, size=archive.stat().st_size, version=""), archive=listed)
 
 

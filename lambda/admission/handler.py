@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -113,7 +113,9 @@ def _decide(
     facts = _facts(request, asked, env, held_by)
     if asked.commit and not held_by:
         secret = env.git_hosts[asked.commit.host]
-        got = fetching.fetched(asked.commit, execution.name, HomeBucket(env.bucket), secret, folder, _listing)
+        got = fetching.fetched(
+            asked.commit, execution.name, HomeBucket(env.bucket), secret, folder, asked.files, _listing
+        )
         facts = replace(facts, code=got.code, archive=got.archive, not_fetched=got.problem)
     return admit(request, execution, facts, env, problems), request.dry_run
 
@@ -176,7 +178,7 @@ def _facts(
     return RequestFacts(
         regions=_regions(request, asked, env),
         code=code,
-        archive=_listing(code) if code and readable(code) else None,
+        archive=_listing(code, asked.files) if code and readable(code) else None,
         denied=denied | denied_too,
         nothing_at=tuple(location for location, is_there in found.items() if not is_there),
         secrets_missing=tuple(
@@ -196,12 +198,13 @@ def _regions(request: JobRequest, asked: RequestQuestions, env: AdmissionEnviron
     }
 
 
-def _listing(code: Object) -> Listing | None:
-    """Lists the archive, as far as a short look reaches; None where S3 denies the look, or the object has changed meanwhile."""
+def _listing(code: Object, kept: Collection[str]) -> Listing | None:
+    """Lists the archive, as far as a short look reaches; None where S3 denies the look, or the object has changed meanwhile. `kept`: files
+    of which more than the name is needed."""
     until = time.monotonic() + LOOK_S
     try:
         with pinned.opened(pinned.pinned(code)) as file:
-            return listing(file, code.key, lambda: time.monotonic() > until)
+            return listing(file, code.key, lambda: time.monotonic() > until, kept)
     except ClientError as problem:
         if code_of(problem) not in S3_DENIED | CHANGED:
             raise

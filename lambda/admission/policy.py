@@ -36,7 +36,8 @@ from contract.jobs import Job, Market, RetryPlan
 from contract.mounts import FileSystem
 from contract.places import Place
 from refusals.archive import Listing
-from refusals.script import archive_problems
+from refusals.requirements import requirements_problems
+from refusals.script import archive_problems, wanted_files
 from refusals.wording import plain, refusal
 
 
@@ -75,6 +76,8 @@ class RequestQuestions:
     """The address of the code; empty where there is nothing to look up."""
     commit: GitCommit | None
     """The commit that is the code; None where there is none to fetch."""
+    files: tuple[str, ...]
+    """Files of the code of which more than the name is needed."""
     data: tuple[str, ...]
     secrets: dict[str, str]
     source: str
@@ -118,6 +121,7 @@ def questions(request: JobRequest, execution: Execution, env: AdmissionEnvironme
         accelerators=request.accelerators is not None,
         code=code.address(request.code, env),
         commit=code.commit(request.code, execution.name, env),
+        files=tuple(wanted_files(containers.words(request))),
         data=tuple(location for location in request.data if not code.foreign(location, env)),
         secrets={name: arn for name, arn in request.secrets.items() if not _foreign_secret(arn, execution, env)},
         source=request.resume_from if request.resume_from and request.resume_from != execution.name else "",
@@ -166,7 +170,7 @@ def admit(
         *volumes.size_problems(request.volume_gb, env.limits, brought),
         *volumes.image_problems(request.volume_gb, room),
         *code.problems(request.code, facts.code, facts.not_fetched, facts.denied, env),
-        *archive_problems(str(request.code), containers.words(request), facts.archive),
+        *_archive_problems(request, facts.archive),
         *containers.problems(request, looks, env),
         *_named_problems(request, execution, facts, env),
     ]
@@ -218,6 +222,15 @@ def _paid(made: Ladder, request: JobRequest, hours: float, env: AdmissionEnviron
         return made
     budget = money.Budget(nodes=request.nodes, hours=hours, cap_usd=request.max_cost_usd, timing=env.timing)
     return money.affordable(made, budget)
+
+
+def _archive_problems(request: JobRequest, found: Listing | None) -> list[str]:
+    """Of what is in the archive. Its requirements are installed where no image brings the libraries."""
+    code, words = str(request.code), containers.words(request)
+    return [
+        *archive_problems(code, words, found),
+        *(requirements_problems(code, found) if request.image is None else []),
+    ]
 
 
 def _named_problems(

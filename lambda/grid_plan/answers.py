@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from contract.grid import Manifest
+from refusals.script import Runner
 
 NAMES, NAME = 4, 60
 """How many names that begin as an address does are looked at, the last only to know that there are more, and how many characters of each
@@ -84,10 +85,11 @@ class CodeQuestion:
     """The file that runs; empty where nobody can know."""
     field: str
     """The field that says so."""
+    by: Runner = Runner.READER
 
     @property
     def key(self) -> str:
-        return f"{self.field} {self.wanted} {self.address}"
+        return f"{self.field} {self.by.value} {self.wanted} {self.address}"
 
 
 def bucket_of(address: str) -> str:

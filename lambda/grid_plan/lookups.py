@@ -16,12 +16,14 @@ from aws.prices import ANSWERS_IN
 from contract.aws_errors import code_of
 from contract.images import ContainerImage
 from contract.short_tags import SAGEMAKER, ListedTag, agreed, is_short
+from contract.training import REQUIREMENTS
 from grid_plan.answers import NAME, NAMES, Answers, BucketPlace, CodeQuestion, CodeStand, Size, Stand, price_key
 from grid_plan.code import ENDINGS, GZIP
 from grid_plan.questions import Questions, ask
 from grid_plan.wanted import Wanted
 from refusals.addresses import Address
 from refusals.archive import absent, listing, object_problems
+from refusals.requirements import requirements_problems
 from refusals.script import code_problems
 from refusals.wording import denial, plain
 
@@ -115,8 +117,12 @@ def _code(asked: CodeQuestion) -> CodeStand:
             with pinned.opened(found) as file:
                 if not file.peek(2).startswith(GZIP):
                     return CodeStand(problems=(f"{where} is not packed with gzip; allowed: a whole {ENDINGS}",))
-                listed = listing(file, address.key, lambda: time.monotonic() > until)
-            problems = code_problems(asked.address, asked.wanted or None, listed, asked.field, ENDINGS)
+                listed = listing(file, address.key, lambda: time.monotonic() > until, (asked.wanted, REQUIREMENTS))
+            problems = code_problems(
+                asked.address, asked.wanted or None, listed, asked.field, endings=ENDINGS, by=asked.by
+            )
+            if asked.field == "program":  # the toolkit installs them
+                problems += requirements_problems(asked.address, listed)
     except ClientError as problem:
         code = code_of(problem)
         if code not in S3_DENIED | CHANGED:

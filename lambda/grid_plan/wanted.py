@@ -16,7 +16,8 @@ from grid_plan import code
 from grid_plan.answers import CodeQuestion, bucket_of
 from grid_plan.columns import AUTO, DEFAULTS, MPI, REQUIRED, SPOT, TORCHRUN, Channel, TrainingSpec
 from refusals.addresses import Address
-from refusals.script import script
+from refusals.commands import script
+from refusals.script import Runner
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,9 +137,12 @@ class Wanted:
         if not spec.code:
             return None
         if spec.program:
-            return CodeQuestion(address=spec.code, wanted=spec.program, field="program")
+            by = Runner.READER if spec.program.endswith(".py") else Runner.TOOLKIT
+            return CodeQuestion(address=spec.code, wanted=spec.program, field="program", by=by)
         words = [*(spec.entrypoint or ()), *(spec.arguments or ())]
-        return CodeQuestion(address=spec.code, wanted=(script(words) or "") if words else "", field="entrypoint")
+        wanted = (script(words) or "") if words else ""
+        by = Runner.SHELL if wanted and wanted == words[0] else Runner.READER
+        return CodeQuestion(address=spec.code, wanted=wanted, field="entrypoint", by=by)
 
 
 def with_settings(asked: TrainingSpec, env: GridEnvironment) -> TrainingSpec:

@@ -6,77 +6,108 @@ import stat
 from pathlib import PurePosixPath
 from typing import IO
 
-from refusals.entries import ListedEntry, entries
+from contract.archives import (
+    MOST_BYTES,
+    MOST_ENTRIES,
+    ArchiveEntry,
+    Refused,
+    Tally,
+    check_entry,
+    check_link,
+    hard_link_out,
+    inside,
+    named,
+)
+from contract.entries import entries
+from refusals.archive import MOST_DIRECTORY
 from refusals.fields import ARCHIVE_ENDINGS
+from refusals.folders import CommonFolder
 from refusals.wording import plain
 
 DOCKERFILE = "Dockerfile"
-MOST_ENTRIES = 100_000
-MOST_UNPACKED = 10 * 1024**3
 TOLD = 5
 """The most entries that a refusal names."""
-PLAIN = "allowed: files, folders, and links that stay in the context"
-
-
-class Bomb(ValueError):
-    """The archive unpacks to more than is ever read; the message is a problem's second half."""
+ROOT_FILE = "an archive with a file named Dockerfile at its root"
 
 
 def problems(file: IO[bytes], name: str) -> list[str]:
     """Lists what is wrong with the archive in `file`, each as the second half of a line; `name` tells .zip from tar."""
-    found, roots, has_dockerfile = list[str](), set[str](), False
-    links, total, count = set[PurePosixPath](), 0, 0
+    found, tally = list[str](), Tally(MOST_ENTRIES, MOST_BYTES)
+    links, dockerfiles = set[PurePosixPath](), Dockerfiles()
     try:
-        for count, entry in enumerate(entries(file, name), 1):
-            total += max(entry.size, 0)
-            if count > MOST_ENTRIES:
-                raise Bomb(f"has more than {MOST_ENTRIES:,} entries; allowed: up to {MOST_ENTRIES:,}")
-            if total > MOST_UNPACKED or entry.size < 0:
-                most = f"{MOST_UNPACKED / 1024**3:.0f} GB"
-                raise Bomb(f"takes more than {most} once unpacked; allowed: up to {most} (big files belong in S3)")
-            if (problem := _problem(entry, links)) and len(found) < TOLD:
-                found.append(problem)
-            path = PurePosixPath(entry.name)
-            roots |= set(path.parts[:1]) if len(roots) < 2 else set()
-            has_dockerfile = has_dockerfile or (path == PurePosixPath(DOCKERFILE) and entry.kind == stat.S_IFREG)
-    except Bomb as bomb:
-        return [str(bomb)]
+        for entry in entries(file, name, MOST_DIRECTORY):
+            tally.add(entry)
+            try:
+                dockerfiles.add(_checked(entry, links), entry)
+            except Refused as refused:
+                if len(found) < TOLD:
+                    found.append(_worded(refused))
+    except Refused as refused:
+        return [_worded(refused)]
     except Exception as problem:
         if type(problem).__module__.startswith("botocore"):
             raise  # a problem of S3, which says nothing about these bytes
         # Any error of the formats' readers (zlib.error, struct.error, RecursionError ...) is about the bytes.
         return [f"cannot be read ({plain(str(problem))}); allowed: a whole {ARCHIVE_ENDINGS}"]
-    if not count:
-        return ["is an empty archive; allowed: an archive with a Dockerfile at its root"]
-    return found + ([] if has_dockerfile else [_no_dockerfile(roots)])
+    if not tally.entries:
+        return [f"is an empty archive; allowed: {ROOT_FILE}"]
+    return found + dockerfiles.problems()
 
 
-def _no_dockerfile(roots: set[str]) -> str:
-    hint = ""
-    if len(roots) == 1:
-        (folder,) = (plain(root) for root in roots)
-        hint = f" (everything lies in the folder {folder}: pack its contents, as `tar -C {folder} -czf context.tar.gz .` does)"
-    return f"has no Dockerfile at its root{hint}; allowed: an archive with a file named Dockerfile at its root"
+class Dockerfiles:
+    """What an archive has at its root, and elsewhere, that is named like the file that a build needs."""
+
+    def __init__(self) -> None:
+        self._root: ArchiveEntry | None = None
+        self._other, self._common = "", CommonFolder()
+
+    def add(self, path: PurePosixPath, entry: ArchiveEntry) -> None:
+        if str(path) == DOCKERFILE:
+            self._root = entry
+        elif entry.kind != stat.S_IFDIR:
+            self._common.add(str(path))
+            like = path.name == DOCKERFILE or (
+                len(path.parts) == 1 and path.stem.lower() in ("dockerfile", "containerfile")
+            )
+            if like and not self._other:
+                self._other = str(path)
+
+    def problems(self) -> list[str]:
+        """Returns why nothing is built; empty where there is a Dockerfile."""
+        if self._root is not None and self._root.kind == stat.S_IFLNK:
+            where = plain(self._root.target)
+            return [
+                f"has a Dockerfile that is a link to {where}; allowed: {ROOT_FILE}, as `tar -h` packs in place of the link"
+            ]
+        if self._root is not None and self._root.kind == stat.S_IFREG:
+            return []
+        wrong = "has a folder named Dockerfile" if self._root else "has no Dockerfile at its root"
+        hint = self._common.advice(self._other, DOCKERFILE, "context.tar.gz") or (
+            f"it has {plain(self._other)}" if self._other else ""
+        )
+        return [f"{wrong}{f' ({hint})' if hint else ''}; allowed: {ROOT_FILE}"]
 
 
-def _problem(entry: ListedEntry, links: set[PurePosixPath]) -> str:
-    """Says what is wrong with one entry, and remembers links: nothing may lie below a link."""
-    shown, path = plain(entry.name), PurePosixPath(entry.name)
-    if not entry.name or "\0" in entry.name or path.is_absolute() or ".." in path.parts:
-        return f"has the entry {shown}, which points out of the context; allowed: plain relative names"
+def _worded(refused: Refused) -> str:
+    return f"{refused}; allowed: {refused.allowed}"
+
+
+def _checked(entry: ArchiveEntry, links: set[PurePosixPath]) -> PurePosixPath:
+    """Returns where an entry goes, and remembers links: nothing may lie below a link. Raises Refused."""
+    path = check_entry(entry)
     if not links.isdisjoint(path.parents):
-        return f"has the entry {shown}, which lies below a link; {PLAIN}"
+        raise Refused(f"has the entry {named(entry.name)}, which lies below a link")
+    if entry.sparse:  # a few bytes may unpack to terabytes, and nobody builds an image from such
+        raise Refused(f"has the entry {named(entry.name)}, which is sparse", "files that have all of their bytes")
     if entry.hard:
-        target = PurePosixPath(entry.target)
-        if not entry.target or target.is_absolute() or ".." in target.parts:
-            return f"has the entry {shown}, a link to {plain(entry.target)}, out of the context; {PLAIN}"
+        try:
+            inside(entry.target)
+        except Refused:
+            raise hard_link_out(entry.name, entry.target) from None
     elif entry.kind == stat.S_IFLNK:
         links.add(path)
-        if _leaves(path.parent, entry.target):
-            return f"has the entry {shown}, a link to {plain(entry.target)}, out of the context; {PLAIN}"
-    elif entry.kind not in (stat.S_IFREG, stat.S_IFDIR):
-        return f"has the entry {shown}, which is neither a file nor a folder nor a link; {PLAIN}"
-    return ""
+        check_link(entry.name, entry.target, lambda: _leaves(path.parent, entry.target))
+    return path
 
 
 def _leaves(folder: PurePosixPath, target: str) -> bool:
@@ -85,4 +116,4 @@ def _leaves(folder: PurePosixPath, target: str) -> bool:
     up = 0
     while up < len(path.parts) and path.parts[up] == "..":
         up += 1
-    return not target or path.is_absolute() or up > len(folder.parts) or ".." in path.parts[up:]
+    return up > len(folder.parts) or ".." in path.parts[up:]

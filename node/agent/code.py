@@ -32,4 +32,4 @@ def unpack(archive: Path, folder: Path) -> None:
     except unpacking.NoRoom as problem:
         raise CannotStart(f"the code archive {problem}: ask for a larger volume_gb") from problem
     except Refused as problem:
-        raise CannotStart(f"the code archive {problem}") from problem
+        raise CannotStart(f"the code archive {problem}; allowed: {problem.allowed}") from problem

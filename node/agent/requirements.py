@@ -15,8 +15,8 @@ from pathlib import Path
 
 from agent.dumps import HOOK
 from agent.failures import CannotStart
+from contract.training import REQUIREMENTS
 
-REQUIREMENTS = "requirements.txt"
 TAIL = 15
 
 Tool = Callable[[Sequence[str], Path, Mapping[str, str]], "tuple[int, Sequence[str]]"]

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
+from agent import starting
 from agent.failures import CannotStart
 from agent.lines import Lines
 
@@ -56,6 +57,8 @@ class ChildProcess:
         """When it last wrote anything, half a line too."""
         self.tail: deque[str] = deque(maxlen=TAIL_LINES)
         program = command[0]
+        if why := starting.unrunnable(program, folder, environment):
+            raise CannotStart(why)
         try:
             self._process = subprocess.Popen(
                 list(command),
@@ -66,10 +69,8 @@ class ChildProcess:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        except FileNotFoundError:
-            raise CannotStart(f"the command {program!r} is neither on PATH nor a file of the code archive") from None
         except (OSError, ValueError) as problem:
-            raise CannotStart(f"the command {program!r} cannot be started: {problem}") from None
+            raise CannotStart(starting.cause(program, folder, environment, problem)) from None
         with suppress(OSError):  # not every system has it
             Path(f"/proc/{self._process.pid}/oom_score_adj").write_text(FIRST_TO_GO)
         self._reader = threading.Thread(target=self._read, name="output", daemon=True)

@@ -54,7 +54,7 @@ def test_too_many_entries_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"no archive at all", b"\x1f\x8b\x08 torn"])
 def test_what_is_no_archive_is_refused(tmp_path: Path, name: str, content: bytes) -> None:
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(Refused, match="cannot be unpacked"):
+    with pytest.raises(Refused, match=r"cannot be unpacked|is packed with gzip"):
         unpack(tmp_path / name, tmp_path / "code")
 
 

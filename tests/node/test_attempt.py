@@ -89,7 +89,7 @@ def test_a_signal_is_reported_as_128_and_its_number(site: Site) -> None:
     ("changes", "words"),
     [
         ({"command": ("no-such-program",)}, "neither on PATH nor a file"),
-        ({"command": ("./train.py",)}, "cannot be started"),
+        ({"command": ("./train.py",)}, "is not executable; allowed: a file on which `chmod +x`"),
         (
             {"files": {"requirements.txt": "no_such_package @ file:///nowhere/x.whl\n"}},
             "requirements.txt cannot be installed",

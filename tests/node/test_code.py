@@ -14,7 +14,8 @@ from tests.archives import FILE, tar_of
 def test_an_unsafe_archive_ends_the_job_with_the_entry_at_fault(tmp_path: Path) -> None:
     file = tar_of(tmp_path, ("../evil", b"x"))
     with pytest.raises(
-        CannotStart, match=r"^the code archive has the entry '\.\./evil', which points out of its folder$"
+        CannotStart,
+        match=r"^the code archive has the entry '\.\./evil', which points out of its folder; allowed: plain relative names, and links",
     ):
         unpack(file, tmp_path / "code")
     assert not (tmp_path / "evil").exists()

@@ -59,7 +59,9 @@ def test_a_command_that_does_not_exist_is_told(tmp_path: Path) -> None:
 def test_a_text_file_is_no_command(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("words")
     (tmp_path / "text").chmod(0o755)
-    with pytest.raises(CannotStart, match="cannot be started"):
+    with pytest.raises(
+        CannotStart, match="does not begin with #! and what runs it; allowed: a first line as #!/bin/bash"
+    ):
         ChildProcess(["./text"], folder=tmp_path, environment=os.environ, on_line=print)
 
 

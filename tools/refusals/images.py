@@ -43,7 +43,7 @@ OURS = f"{ACCOUNT}.dkr.ecr.us-east-1.amazonaws.com/lab/images:1"
 NONE = f"{ACCOUNT}.dkr.ecr.us-east-1.amazonaws.com/yard/images:none"
 CONTAINERS = f"{DEEP_LEARNING}.dkr.ecr.eu-central-1.amazonaws.com"
 FIELDS = ", ".join(ALLOWED)
-LINKS = "allowed: files, folders, and links that stay in the context"
+PLAIN = "allowed: plain relative names, and links that stay in the archive"
 PULLED = (
     "allowed: up to 1 GB (data and weights belong in S3 and not in an image, which every node would have to pull: "
     "name them in the job's data)"
@@ -150,32 +150,56 @@ ROWS = (
         _at("folder.tgz"),
         _context(
             "folder.tgz",
-            "has no Dockerfile at its root (everything lies in the folder app: "
-            "pack its contents, as `tar -C app -czf context.tar.gz .` does); "
+            "has no Dockerfile at its root (it is at app/Dockerfile: "
+            "pack the folder's contents, as `tar -C app -czf context.tar.gz .` does); "
             "allowed: an archive with a file named Dockerfile at its root",
+        ),
+    ),
+    Row(
+        "a Dockerfile that is a link",
+        _at("linked.tgz"),
+        _context(
+            "linked.tgz",
+            "has a Dockerfile that is a link to docker/gpu; allowed: an archive with a file named Dockerfile at its root, as `tar -h` "
+            "packs in place of the link",
+        ),
+    ),
+    Row(
+        "a Dockerfile with an ending",
+        _at("text.tgz"),
+        _context(
+            "text.tgz",
+            "has no Dockerfile at its root (it has Dockerfile.txt); allowed: an archive with a file named Dockerfile at its root",
+        ),
+    ),
+    Row(
+        "a context packed with Deflate64",
+        _at("deflate64.zip"),
+        _context(
+            "deflate64.zip",
+            "has the entry 'Dockerfile', packed with Deflate64, which Python 3.10 cannot read; allowed: what "
+            "`tar -C FOLDER -czf code.tar.gz .` makes",
         ),
     ),
     Row(
         "an absolute name",
         _at("abs.tgz"),
-        _context(
-            "abs.tgz", "has the entry /etc/passwd, which points out of the context; allowed: plain relative names"
-        ),
+        _context("abs.tgz", f"has the entry '/etc/passwd', which points out of its folder; {PLAIN}"),
     ),
     Row(
         "a name that climbs",
         _at("up.tgz"),
-        _context("up.tgz", "has the entry ../up, which points out of the context; allowed: plain relative names"),
+        _context("up.tgz", f"has the entry '../up', which points out of its folder; {PLAIN}"),
     ),
     Row(
         "a link that leaves",
         _at("link.tgz"),
-        _context("link.tgz", f"has the entry etc, a link to /etc, out of the context; {LINKS}"),
+        _context("link.tgz", f"has the entry 'etc', a link to '/etc', out of its folder; {PLAIN}"),
     ),
     Row(
         "something below a link",
         _at("below.tgz"),
-        _context("below.tgz", f"has the entry a/x, which lies below a link; {LINKS}"),
+        _context("below.tgz", f"has the entry 'a/x', which lies below a link; {PLAIN}"),
     ),
     Row(
         "no archive by its bytes",

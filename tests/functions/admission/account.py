@@ -27,6 +27,7 @@ from tests.fakes.ecr import FakeEcr
 from tests.fakes.functions import Functions
 from tests.fakes.s3 import Bucket
 from tests.fakes.yard import ABROAD, admits, deployed, home
+from tests.functions.admission import uploads
 from tools.refusals.jobs import reservation, resume
 from tools.refusals.jobs.table import SECRET
 
@@ -51,6 +52,7 @@ UPLOADED = {
     "folder.tar.gz": packed("digits/train.py", "digits/data.csv"),
     "weighty.zip": said_to_unpack_to(2 * 1024**3, "train.py"),
     "main.tar.gz": packed("main.py", "train/model.py"),
+    **uploads.WRONG,
 }
 MANY = tuple(f"a-long-path-of-a-secret/{number:02d}" for number in range(20))
 SECRETS = ("token", "team+a=b@c.d_e/token", "dying", *MANY)

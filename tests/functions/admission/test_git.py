@@ -24,6 +24,7 @@ from contract.errors import InvalidRequest
 from contract.jobs import Code, Job
 from contract.unpacking import unpack
 from localaws.git_host import GitHosts, Instead, blob, commit, git, tree
+from tests.archives import tarred
 from tests.fakes.faults import Kind
 from tests.fakes.git import HOST, PRIVATE, REPOSITORIES, TOKEN, head
 from tests.functions.admission.account import Account, start
@@ -104,6 +105,15 @@ def test_an_image_may_have_its_code_from_git_too(there: Account) -> None:
     assert job is not None
     assert job.code is not None
     assert job.container is not None
+
+
+def test_a_program_of_a_commit_is_judged_as_one_of_an_archive_whether_or_not_it_was_fetched_before(
+    there: Account,
+) -> None:
+    request = {**FROM_GIT, "command": ["./train.py"]}
+    assert "which is not executable" in refused(request)
+    there.put(KEY, tarred(("train.py", "print()")))
+    assert "which is not executable" in refused(request)
 
 
 def test_the_same_commit_is_the_same_bytes(there: Account) -> None:

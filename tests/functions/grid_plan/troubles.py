@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contract import items
 from contract.codec import encode
 from contract.grid import Grid, GridPrefix, Manifest
-from tests.archives import packed
+from tests.archives import packed, tarred
 from tests.fakes.state import store
 from tests.functions.grid_plan.account import Account
 from tools.refusals.grids.yard import ACCOUNT, BUCKET, HOME, REGIONS, execution
@@ -75,6 +75,13 @@ THERE: dict[str, Callable[[Account], None]] = {
     "code that is cut off": code(WHOLE[:60]),
     "code that climbs out of its folder": code(packed("../train.py")),
     "code without the program": code(WHOLE),
+    "a program that was saved with the line ends of Windows": code(
+        tarred(("run.sh", "#!/bin/bash\r\npython train.py\r\n"))
+    ),
+    "an entry point that is not executable": code(tarred(("run.sh", "#!/bin/bash\n"))),
+    "code whose requirements conda wrote": code(
+        tarred(("train.py", "x"), ("requirements.txt", "numpy=1.26.4=py311_0\n"))
+    ),
     "code with a wrong program, which alone is told": code(WHOLE),
     "code with a command as a text, which alone is told": code(WHOLE),
     "code with more words than fit behind its unpacking": code(WHOLE),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.archives import link, tarred
+from tests.archives import link, tarred, with_method, zipped
 from tests.functions.image_build.account import Account
 from tools.refusals.images import DIGEST, OTHER_DIGEST, REGIONS
 
@@ -20,6 +20,9 @@ THERE: dict[str, Callable[[Account], None]] = {
     "an empty context": _object("empty.zip", b""),
     "no Dockerfile": _object("none.tgz", tarred(("a", "1"), ("b", "2"))),
     "a folder packed with its name": _object("folder.tgz", tarred(("app/Dockerfile", "x"))),
+    "a Dockerfile that is a link": _object("linked.tgz", tarred(("docker/gpu", "x"), link("Dockerfile", "docker/gpu"))),
+    "a Dockerfile with an ending": _object("text.tgz", tarred(("Dockerfile.txt", "FROM scratch\n"))),
+    "a context packed with Deflate64": _object("deflate64.zip", with_method(zipped("Dockerfile"), 9)),
     "an absolute name": _object("abs.tgz", tarred(DOCKERFILE, ("/etc/passwd", "x"))),
     "a name that climbs": _object("up.tgz", tarred(DOCKERFILE, ("../up", "x"))),
     "a link that leaves": _object("link.tgz", tarred(DOCKERFILE, link("etc", "/etc"))),

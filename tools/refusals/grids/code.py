@@ -86,6 +86,24 @@ ROWS = (
         "from the archive's root",
     ),
     Row(
+        "a program that was saved with the line ends of Windows",
+        line(code=CODE, program="run.sh"),
+        f"line 1: program: runs run.sh of {CODE}, which has a first line that ends with a carriage return; allowed: Unix line ends, as "
+        "`dos2unix` makes them",
+    ),
+    Row(
+        "an entry point that is not executable",
+        line(code=CODE, command=["./run.sh"]),
+        f"line 1: entrypoint: runs ./run.sh of {CODE}, which is not executable; allowed: a file on which `chmod +x` was run before it was "
+        "packed on Linux or macOS, or the program that runs it ahead of it",
+    ),
+    Row(
+        "code whose requirements conda wrote",
+        line(code=CODE, program="train.py"),
+        f"line 1: code: requirements.txt of {CODE} has line 1, numpy=1.26.4=py311_0, which only conda reads; allowed: lines as "
+        "`pip list --format=freeze` prints them, in UTF-8 or with a byte order mark",
+    ),
+    Row(
         "code without what the words of the line run",
         line(code=CODE, command=["python"], arguments=["main.py"]),
         f"line 1: entrypoint: runs main.py, which is not in {CODE} (did you mean train.py?); allowed: a file of the archive, by its "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tools.refusals.jobs import archives
 from tools.refusals.jobs.table import Row, Section
 
 COMMAND = Section(
@@ -69,6 +70,7 @@ COMMAND = Section(
             "runs ./start.sh, which is not in s3://yard-home/uploads/a.tar.gz"
             "; allowed: a file of the archive, by its path from the archive's root",
         ),
+        *archives.COMMAND_ROWS,
         ("a number among the words", ["python", "train.py", 5], ".2: 5 is not a string"),
         ("a NUL character", ["python", "a\x00b"], ".1: holds a NUL character; allowed: all others"),
         ("1,001 words", ["x"] * 1001, "has 1,001 entries"),

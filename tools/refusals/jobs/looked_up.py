@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.refusals.jobs import git
+from tools.refusals.jobs import archives, git
 from tools.refusals.jobs.table import CODE, LEAST, OURS, SECRET, Row, Section
 
 WITHOUT_TYPES = {name: value for name, value in LEAST.items() if name != "instance_types"}
@@ -143,6 +143,7 @@ LOOKED_UP = (
                 " policy or key keeps the deployment out"
                 "; allowed: what the deployment may read",
             ),
+            *archives.CODE_ROWS,
             *git.ROWS,
         ),
     ),
