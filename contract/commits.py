@@ -76,6 +76,8 @@ class Commit:
     folders: tuple[CommittedFolder, ...] = ()
     ended_well: bool = False
     """Whether the training's command had ended with 0: the folder has all that it wanted to leave there."""
+    goes_beyond: bool = False
+    """Whether files of it came after the checkpoint was named."""
 
     @property
     def contents(self) -> Contents:

@@ -102,13 +102,13 @@ class Checkpoints:
         self._plans[LAST_SET] = SetPlan(
             number=LAST_SET, step=step, names=0, named_at=0.0, opened_at=now, rank=self._place.rank
         )
-        newer = sets.newer_than(self._changes(own), named.at) if named and not ended_well else ""
-        if named is not None and newer:
+        newer = sets.newer_than(self._changes(own), named.at) if named else ""
+        if named is not None and newer and not ended_well:
             self._miss(f"{newer} is newer than its checkpoint {named.step}: its trainer ended while it saved")
         elif own:
             limit = named.at if named and not ended_well else 0.0
             self._commit(step, named, limit=limit, final=True, ended_well=ended_well)
-        elif named is not None and not named.count:
+        elif named is not None and not named.count and not ended_well:
             self._miss(f"its restored files are gone, and it has not finished a checkpoint after {named.step}")
         elif named is None and self.closed_step < 0 and self._folder.is_saving:
             self._miss("its trainer ended while it saved its first checkpoint")
@@ -256,6 +256,7 @@ class Checkpoints:
             named=named is not None,
             moment=(named.at if named else newest[-1]) if right else 0.0,
             ended_well=ended_well,
+            goes_beyond=named is not None and newest[-1] > named.at + sets.ROUNDED_S,
         )
         self.newest_key, self.newest = self._say(Part.FILES, compact(commit)), commit
         self._thinning.add(self.newest_key, commit)
@@ -366,12 +367,10 @@ class Checkpoints:
         return self._mark(self._folder.look())
 
     def _mark(self, own: Sequence[FileState]) -> Sequence[FileState]:
-        """Marks the files that have only grown since before the checkpoint that was named before the newest one; where none is named,
-        since an interval ago. They belong to no checkpoint, and their changes say nothing of one."""
-        named, clock = self._progress.named, self._clock()
-        if named is None:
-            return self._growth.mark(own, since=clock - self._place.every_s)
-        return self._growth.mark(own, since=named.at - named.period_s if named.period_s else 0.0)
+        """Marks the logs that have only grown since before the checkpoint that was named before the newest one. They belong to no
+        checkpoint, and their changes say nothing of one. Without names nothing tells them from a save that takes long."""
+        named = self._progress.named
+        return self._growth.mark(own, since=named.at - named.period_s if named and named.period_s else 0.0)
 
     def _changes(self, own: Sequence[FileState]) -> dict[str, float]:
         return {one.path: self._changed_s(one) for one in own if not one.grows}

@@ -17,7 +17,7 @@ from agent.growth import Growth
 from agent.progress import ProgressFile
 from agent.snapshot import RACY_S, UNFINISHED, Changed, FileState, Observed
 from agent.store import Store
-from agent.symlinks import Links
+from agent.symlinks import Links, stays_inside
 from contract.codec import compact
 from contract.commits import Commit, CommittedFile, CommittedFolder, CommittedLink, Contents
 from contract.keys import BytesPrefix, CommitKind
@@ -25,6 +25,8 @@ from contract.keys import BytesPrefix, CommitKind
 TRIES, PAUSE_S = 5, 0.5
 CORES = 1.0
 """How many processors a commit takes while the training needs them."""
+LOG_S = 30.0
+"""For so long an artifact has only grown that is committed while it does: a save into its place is over by then."""
 SHOWN = 3
 """The most things that are left out which a report names."""
 Mark = Callable[[Sequence[FileState]], Sequence[FileState]]
@@ -76,10 +78,11 @@ class Folder:
         there = self._observe().files
         for rank, contents in restored.items():
             if rank != self._rank:
-                self._foreign |= {one.path: there[one.path].content for one in (*contents.files, *contents.links)}
+                others = (there[one.path] for one in (*contents.files, *contents.links) if one.path in there)
+                self._foreign |= {seen.path: seen.content for seen in others}
                 self._foreign_folders |= {folder.path for folder in contents.folders}
             else:
-                for file in contents.files:
+                for file in (file for file in contents.files if file.path in there):
                     self._memory.adopt(there[file.path], file, here=here)
 
     def look(self) -> list[FileState]:
@@ -150,17 +153,26 @@ class Folder:
         )
         return Contents(
             files=tuple(sent[one.path] for one in files),
-            links=tuple(CommittedLink(path=one.path, target=one.target) for one in mine if one.target),
+            links=tuple(self._fit_links(mine)),
             folders=tuple(self._folders(before, mine)) if packed else (),
         )
 
+    def _fit_links(self, mine: Iterable[FileState]) -> Iterator[CommittedLink]:
+        """The links as a restore takes them: there no link is that is left out here, and one through it would lead elsewhere."""
+        targets = {one.path: one.target for one in mine if one.target}
+        while unfit := [path for path in targets if not stays_inside(path, targets)]:
+            for path in unfit:
+                self._say_once(f"{path!r} is left out: it is a link through one that is left out")
+                del targets[path]
+        return (CommittedLink(path=path, target=target) for path, target in targets.items())
+
     def _folders(self, seen: Observed, mine: Iterable[FileState]) -> Iterator[CommittedFolder]:
-        """The folders in which this rank has something, and those in which nothing is that it did not get from another rank."""
+        """The folders in which this rank has something, and those in which nothing is of another rank."""
         own = {str(parent) for one in mine for parent in PurePosixPath(one.path).parents}
-        filled = {str(parent) for path in (*seen.files, *seen.folders) for parent in PurePosixPath(path).parents}
+        foreign = {str(parent) for path in seen.files for parent in PurePosixPath(path).parents} | self._foreign_folders
         for path, state in sorted(seen.folders.items()):
-            if path in own or (path not in filled and path not in self._foreign_folders):
-                yield CommittedFolder(path=path, mode=state.mode, mtime_us=max(0, state.mtime_ns // 1000))
+            if path in own or path not in foreign:
+                yield CommittedFolder(path=path, mode=state.mode, mtime_us=snapshot.kept_us(state.mtime_ns))
 
     def _observe(self) -> Observed:
         return snapshot.observe(self._folder, self._say_once, self._links)
@@ -192,7 +204,9 @@ class Folder:
 
 def _files(folder: Path) -> Iterator[Path]:
     """Whatever is no folder, links and pipes as well; nothing where there is no such folder."""
-    return (Path(parent) / name for parent, _, names in os.walk(folder) for name in names)
+    for parent, folders, names in os.walk(folder):
+        links = (name for name in folders if Path(parent, name).is_symlink())
+        yield from (Path(parent, name) for name in (*names, *links))
 
 
 class Artifacts:
@@ -216,7 +230,7 @@ class Artifacts:
         if seen == self._seen:
             return None
         files = self._folder.send(
-            mark=lambda own: self._growth.mark(own, since=self._now()), cores=None if final else CORES
+            mark=lambda own: self._growth.mark(own, since=self._now() - LOG_S), cores=None if final else CORES
         ).files
         if not files or (self.newest is not None and _bytes_of(files) == _bytes_of(self.newest.files)):
             self._seen = seen

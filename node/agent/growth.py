@@ -1,24 +1,28 @@
 """Tells files that only grow, as logs do, from files that a trainer writes anew.
 
 A log that lies beside checkpoints changes all the time, and belongs to none of them. That a file became longer proves nothing: the next
-checkpoint does as well while it is written. So a file counts as a log once it has only grown for longer than from one checkpoint to the
-next, and what it had before is still there.
+checkpoint does as well while it is written. So a file counts as a log if it has the name of one, has only grown for longer than from one
+checkpoint to the next, and what it had before is still there. Any other file that changes is a checkpoint on its way.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from agent.snapshot import FileState
+from agent.symlinks import Source
 
+LOG = re.compile(r".*\.(log|out|err|jsonl|ndjson|wandb)|.*\.tfevents\..*", re.IGNORECASE)
+"""Names of logs: of text and lines of JSON, TensorBoard's events, Weights & Biases' runs. Models and results have .txt and .csv as well."""
 SAMPLE = 64 * 1024
 """Bytes of the beginning and of the end of a file that are compared: whoever writes a file anew changes them."""
 MOST = 64
-"""Files that grow at a time, at most; where there are more, they are a checkpoint that is being written."""
+"""Logs that grow at a time, at most; where there are more, they are something else."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,7 @@ class Growth:
 
     def observe(self, states: Iterable[FileState]) -> None:
         """Compares the folder's files with those of the call before."""
-        now, seen = self._clock(), {one.path: one for one in states if not one.target and one.source is None}
+        now, seen = self._clock(), {one.path: one for one in states if _is_log(one)}
         longer = [one for one in seen.values() if self._is_longer(one)]
         unchanged = {path for path, one in seen.items() if self._before.get(path) == one}
         records = {path: record for path, record in self._records.items() if path in unchanged}
@@ -64,7 +68,7 @@ class Growth:
         """The record of a file that became longer; None where it went away."""
         known = self._records.get(one.path)
         try:
-            file = os.open(self._folder / one.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+            file = Source(str(self._folder), one.path).open()
         except OSError:
             return None
         try:
@@ -75,6 +79,10 @@ class Growth:
             return None
         finally:
             os.close(file)
+
+
+def _is_log(one: FileState) -> bool:
+    return not one.target and one.source is None and LOG.fullmatch(PurePosixPath(one.path).name) is not None
 
 
 def _sample(file: int, size: int) -> bytes:

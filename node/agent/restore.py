@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from agent.bringing import Bringing
@@ -194,15 +194,19 @@ def _condemn(store: Store, place: Position, chosen: RestoreSet, reason: str) -> 
 
 
 def union(commits: Sequence[Commit], rank: int) -> dict[int, Contents]:
-    """What every commit has, by owner. Where several ranks committed one path, a node gets its own, else the lowest rank's."""
+    """What every commit has, by owner. Where several ranks committed one path, a node gets its own, else the lowest rank's. A link of one
+    rank is left out where another has a folder: bytes come first."""
+    named = [one.path for commit in commits for one in (*commit.files, *commit.links, *commit.folders)]
+    above = {str(parent) for path in named for parent in PurePosixPath(path).parents}
+    above |= {folder.path for commit in commits for folder in commit.folders}
     owners: dict[str, int] = {}
     for commit in sorted(commits, key=lambda each: (each.rank != rank, each.rank)):
-        for one in (*commit.files, *commit.links, *commit.folders):
+        for one in (*commit.files, *(link for link in commit.links if link.path not in above), *commit.folders):
             owners.setdefault(one.path, commit.rank)
     return {
         commit.rank: Contents(
             files=tuple(file for file in commit.files if owners[file.path] == commit.rank),
-            links=tuple(link for link in commit.links if owners[link.path] == commit.rank),
+            links=tuple(link for link in commit.links if link.path not in above and owners[link.path] == commit.rank),
             folders=tuple(folder for folder in commit.folders if owners[folder.path] == commit.rank),
         )
         for commit in commits
@@ -238,7 +242,7 @@ def _fetch(
         if is_full(problem):
             raise CannotStart("the disk is full of the restored checkpoint: ask for a larger volume_gb") from problem
         raise
-    for file in files:
+    for file in sorted(files, key=lambda each: each.mtime_us):  # so that their change times have the same order
         target = folder / file.path
         target.parent.mkdir(parents=True, exist_ok=True)
         os.replace(staging / file.path, target)  # noqa: PTH105

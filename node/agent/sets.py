@@ -187,6 +187,10 @@ def agreed(parts: Sequence[Commit]) -> Outcome:
         )
     if all(one.ended_well for one in parts):
         return Outcome(Result.CLOSED)
+    if beyond := [one.rank for one in parts if one.goes_beyond]:
+        return Outcome(
+            Result.MISSED, f"rank {beyond[0]} ended with files after checkpoint {namers[0].step}, others did not"
+        )
     named_at = min(one.moment for one in namers)
     late = [one.rank for one in others if not named_at or not one.moment or one.moment > named_at]
     if late:

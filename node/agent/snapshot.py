@@ -17,8 +17,11 @@ RACY_S = 0.05
 """The least age of a file: two writes within one tick of the file system's clock (4 to 10 ms) leave the same time."""
 KEY_BYTES = 800
 """S3 takes keys of 1,024 bytes, of which the job's prefix needs some."""
+LATEST_US = 2**53
+"""The latest time that is kept, in the year 2255: whoever dates a file in milliseconds dates it later."""
 MOST_LINKED = 10_000
-"""Files and folders that a folder has by links to folders, at most: links in links multiply."""
+"""Links that are followed, with the files and folders that they lead to, at most: links in links multiply."""
+TOO_MANY = f"only {MOST_LINKED:,} files are kept that links lead to"
 
 
 class Changed(RuntimeError):
@@ -57,8 +60,7 @@ class FileState(NamedTuple):
 
     @property
     def mtime_us(self) -> int:
-        """When its bytes were last written, UTC epoch microseconds; 0 for what is older."""
-        return max(0, self.mtime_ns // 1000)
+        return kept_us(self.mtime_ns)
 
     @property
     def content(self) -> tuple[int, int, int]:
@@ -80,6 +82,12 @@ class FileState(NamedTuple):
     def has_bytes_of(self, later: FileState) -> bool:
         """Whether the bytes of an open file are still those that were seen, whatever its name is now."""
         return self.is_same_as(later) if self.grows else self.content == later.content
+
+
+def kept_us(mtime_ns: int) -> int:
+    """Returns a time as a commit has it, UTC epoch microseconds; 0 for one before 1970 or after LATEST_US."""
+    time_us = mtime_ns // 1000
+    return time_us if 0 < time_us <= LATEST_US else 0
 
 
 class FolderState(NamedTuple):
@@ -171,7 +179,7 @@ class _Walk:
         """Takes note of a file or a folder."""
         self._linked += bool(place.linked)
         if self._linked > MOST_LINKED:
-            self._note(f"only {MOST_LINKED:,} files are kept that links lead to")
+            self._note(TOO_MANY)
         elif stat.S_ISDIR(facts.st_mode):
             self.found.folders[path] = FolderState(stat.S_IMODE(facts.st_mode), facts.st_mtime_ns)
             yield place._replace(path=f"{path}/", moved_ns=max(place.moved_ns, _moved_ns(facts)))
@@ -183,6 +191,10 @@ class _Walk:
 
     def _follow(self, path: str, at: Source, here: _Open, links: Links) -> Iterator[_Open]:
         """Takes note of what a link leads to, as if it were in the place of the link."""
+        self._linked += 1
+        if self._linked > MOST_LINKED:
+            self._note(TOO_MANY)
+            return
         found = links.source(at)
         if found is None:
             self._note(f"{path!r} is left out: it is a link out of the job's folders")

@@ -89,12 +89,12 @@ class Links:
             return ""
         at, own = self._name(Source(self.own, path)), self._name(Source(self.own, ""))
         text = self._read(at) or ""
-        if not text.startswith("/") and destination(at, self._read, within=own) is not None:
-            return text
-        found = self.source(Source(self.own, path))
-        if found is None or found.root != self.own:
-            return ""
-        return os.path.relpath(f"/{found.path}", f"/{PurePosixPath(path).parent}")
+        if text.startswith("/") or destination(at, self._read, within=own) is None:
+            found = self.source(Source(self.own, path))
+            if found is None or found.root != self.own:
+                return ""
+            text = os.path.relpath(f"/{found.path}", f"/{PurePosixPath(path).parent}")
+        return text if _is_utf8(text) else ""
 
     def source(self, link: Source) -> Source | None:
         """Returns to what in the job's folders a link in one of them leads; None where it leads elsewhere, or round in a circle."""
@@ -118,6 +118,14 @@ class Links:
             return os.readlink(Path(place.root, place.path))  # noqa: PTH115 (pathlib would change the text)
         except OSError:
             return None
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_under(path: str, folder: str) -> bool:

@@ -75,6 +75,37 @@ def test_one_rank_that_did_not_end_well_keeps_the_last_set_open(tmp_path: Path, 
     assert closed(s3) == []
 
 
+def test_files_after_the_name_need_every_rank_to_have_ended_well(tmp_path: Path, s3: FakeS3) -> None:
+    """Shards that were averaged at the end on one rank, and not on the other."""
+    first = ranks(tmp_path, s3, 2, scope=Scope.SHARDS)
+    for rank in first:
+        rank.save(100, **{f"shard-{rank.rank}": "of 100"})
+    first[0].clock.now += 5.0
+    first[0].write("shard-0", "averaged")
+    first[0].checkpoints.finish(ended_well=True)
+    first[1].checkpoints.finish()
+    assert closed(s3) == []
+
+
+def test_a_rank_that_removed_its_restored_shard_at_the_end_keeps_no_set_open(tmp_path: Path, s3: FakeS3) -> None:
+    first = ranks(tmp_path, s3, 2)
+    for rank in first:
+        rank.save(100, **{f"shard-{rank.rank}": "of 100"})
+    for rank in first:
+        rank.checkpoints.finish()
+    second = ranks(tmp_path, s3, 2, attempt=2)
+    for rank in second:
+        rank.restore()
+        for number in (0, 1):
+            (rank.path / f"shard-{number}").unlink()
+    second[0].clock.now += 5.0
+    second[0].save(200, final="all of it")
+    for rank in second:
+        rank.checkpoints.finish(ended_well=True)
+    later = Rank(tmp_path, s3, attempt=3, nodes=2)
+    assert (later.restore(), later.content) == (200, {"final": "all of it"})
+
+
 def test_ranks_that_ended_well_with_different_checkpoints_are_no_set(tmp_path: Path, s3: FakeS3) -> None:
     """One of them went on from what was restored, and never saved."""
     first = ranks(tmp_path, s3, 2, scope=Scope.SHARDS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -37,11 +37,11 @@ def watched(tmp_path: Path) -> Watched:
 
 
 def test_a_file_is_known_to_grow_once_it_has_grown(watched: Watched) -> None:
-    watched.write("log", b"1\n")
+    watched.write("train.log", b"1\n")
     assert watched.grows() == set()
-    watched.write("log", b"2\n", "ab")
-    assert watched.grows() == {"log"}
-    assert watched.grows() == {"log"}, "a log may rest"
+    watched.write("train.log", b"2\n", "ab")
+    assert watched.grows() == {"train.log"}
+    assert watched.grows() == {"train.log"}, "a log may rest"
 
 
 @pytest.mark.parametrize(
@@ -55,54 +55,76 @@ def test_a_file_is_known_to_grow_once_it_has_grown(watched: Watched) -> None:
     ids=["longer", "shorter", "with the same beginning", "begun anew"],
 )
 def test_a_file_that_is_written_anew_is_no_log(watched: Watched, content: bytes, how: str) -> None:
-    watched.write("model", b"A" * 100_000)
+    watched.write("model.out", b"A" * 100_000)
     watched.grows()
-    watched.write("model", b"A" * 100_000, "ab")
-    assert watched.grows() == {"model"}
-    watched.write("model", content, how)
+    watched.write("model.out", b"A" * 100_000, "ab")
+    assert watched.grows() == {"model.out"}
+    watched.write("model.out", content, how)
     assert watched.grows(since=watched.now) == set()
 
 
 def test_a_file_that_is_replaced_by_a_longer_one_is_no_log(watched: Watched) -> None:
-    watched.write("model", b"1")
+    watched.write("model.out", b"1")
     watched.grows()
     watched.write("new.tmp", b"12")
-    (watched.path / "new.tmp").rename(watched.path / "model")
+    (watched.path / "new.tmp").rename(watched.path / "model.out")
     assert watched.grows() == set()
 
 
 def test_a_file_that_is_rewritten_without_becoming_longer_is_no_log(watched: Watched) -> None:
-    watched.write("table", b"1" * 10)
+    watched.write("table.jsonl", b"1" * 10)
     watched.grows()
-    watched.write("table", b"1", "ab")
-    assert watched.grows() == {"table"}
-    watched.write("table", b"2" * 11)
+    watched.write("table.jsonl", b"1", "ab")
+    assert watched.grows() == {"table.jsonl"}
+    watched.write("table.jsonl", b"2" * 11)
     assert watched.grows() == set()
 
 
 def test_a_file_whose_header_changes_while_it_grows_is_no_log(watched: Watched) -> None:
     """As databases and archives are."""
-    watched.write("table", b"1" * 4 * SAMPLE)
+    watched.write("table.jsonl", b"1" * 4 * SAMPLE)
     watched.grows()
-    watched.write("table", b"1", "ab")
+    watched.write("table.jsonl", b"1", "ab")
     watched.grows()
-    watched.write("table", b"2" + b"1" * 4 * SAMPLE + b"11")
+    watched.write("table.jsonl", b"2" + b"1" * 4 * SAMPLE + b"11")
     assert watched.grows(since=watched.now - 1.0) == set()
 
 
 def test_many_files_that_grow_are_a_checkpoint_that_is_written(watched: Watched) -> None:
     for round_ in range(3):
         for number in range(MOST + 1):
-            watched.write(f"shard-{number}", b"x", "ab")
+            watched.write(f"shard-{number}.log", b"x", "ab")
         assert watched.grows() == set(), round_
 
 
-def test_a_log_that_went_away_is_forgotten(watched: Watched) -> None:
-    watched.write("log", b"1")
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        *(
+            (name, True)
+            for name in ("train.log", "METRICS.JSONL", "runs/events.out.tfevents.17.host.1.0", "run-1.wandb", "o.jsonl")
+        ),
+        *(
+            (name, False)
+            for name in ("model.pt", "full-12.ckpt", "weights", "history.npy", "log", "state.db", "log.pt", "model.txt", "results.csv")
+        ),
+    ],
+)
+def test_only_what_has_the_name_of_a_log_is_taken_for_one(watched: Watched, name: str, counts: bool) -> None:
+    """A save into its place grows as well, and half of one must be in no set."""
+    (watched.path / "runs").mkdir()
+    watched.write(name, b"1")
     watched.grows()
-    watched.write("log", b"2", "ab")
-    assert watched.grows() == {"log"}
-    (watched.path / "log").unlink()
+    watched.write(name, b"2", "ab")
+    assert watched.grows() == ({name} if counts else set())
+
+
+def test_a_log_that_went_away_is_forgotten(watched: Watched) -> None:
+    watched.write("train.log", b"1")
+    watched.grows()
+    watched.write("train.log", b"2", "ab")
+    assert watched.grows() == {"train.log"}
+    (watched.path / "train.log").unlink()
     assert watched.grows() == set()
 
 
@@ -233,22 +255,80 @@ def test_a_file_that_became_shorter_while_it_was_sent_is_in_no_commit(
         folder.folder.send(mark=lambda own: [one._replace(grows=one.size > 1) for one in own])
 
 
-def test_artifacts_are_committed_beside_a_log_that_never_rests(folder: Rank) -> None:
+def grow_while_sent(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before each read of any file, whoever writes this one goes on."""
+    real = sending.fill
+
+    def go_on(*given: object) -> None:
+        with file.open("a") as into:
+            into.write("line\n")
+        real(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(sending, "fill", go_on)
+
+
+def test_artifacts_are_committed_beside_a_log_that_never_rests(folder: Rank, monkeypatch: pytest.MonkeyPatch) -> None:
     made = artifacts(folder)
-    there, over = folder.path.parent / "artifacts", threading.Event()
+    there = folder.path.parent / "artifacts"
     (there / "model").write_text("model")
+    (there / "train.log").write_text("line\n")
+    grow_while_sent(there / "train.log", monkeypatch)
+    commit = None
+    while commit is None:
+        folder.clock.now += 10.0
+        with suppress(Changed):
+            commit = made.commit()
+    assert {file.path for file in commit.files} == {"model", "train.log"}
 
-    def write() -> None:
-        with (there / "log").open("a", buffering=1) as log:
-            while not over.is_set():
-                log.write("line\n")
 
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
-        files = kept(folder, made)
-    finally:
-        over.set()
-        writer.join()
-    assert files["model"] == "model"
-    assert set(files["log"].splitlines()) == {"line"}
+def test_a_save_of_an_artifact_into_its_place_is_not_committed_half(
+    folder: Rank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was whole in S3 under the same key stays."""
+    made = artifacts(folder)
+    model = folder.path.parent / "artifacts" / "model.pt"
+    model.write_text("whole")
+    assert kept(folder, made) == {"model.pt": "whole"}
+    model.write_text("half\n")
+    grow_while_sent(model, monkeypatch)
+    with pytest.raises(Changed):
+        made.commit()
+    key = next(key for key in folder.s3.objects if key[1].endswith("model.pt"))
+    assert folder.s3.objects[key] == b"whole"
+
+
+def test_an_asynchronous_save_beside_named_checkpoints_is_in_no_set_half(tmp_path: Path, s3: FakeS3) -> None:
+    """A small checkpoint is named every 20 s, while a full one takes 90 s to come into its place."""
+    rank, step = Rank(tmp_path, s3), 0
+    for second in range(1400):
+        rank.clock.now += 1.0
+        phase = (second + 50) % 100
+        if phase < 90:
+            with (rank.path / f"full-{second // 100}").open("a") as file:
+                file.write("x" * 1000)
+            rank._date(rank.path / f"full-{second // 100}")
+        if second % 20 == 19:
+            step += 20
+            rank.save(step, model=f"of {step}")
+        rank.checkpoints.tick()
+        if len(closed(s3)) and phase == 30:
+            break
+    later = Rank(tmp_path, s3, attempt=2)
+    later.restore()
+    assert {len(text) for name, text in later.content.items() if name.startswith("full")} <= {90_000, 40_000}
+
+
+def test_a_log_of_a_trainer_that_names_nothing_is_not_told_from_a_save(tmp_path: Path, s3: FakeS3) -> None:
+    """A save into its place that takes longer than an interval grows like one."""
+    rank = Rank(tmp_path, s3)
+    rank.write("model-1.log", "whole")
+    rank.clock.now += EVERY_S + 60.0
+    rank.checkpoints.tick()
+    assert len(closed(s3)) == 1
+    for _ in range(1200):
+        rank.clock.now += 1.0
+        with (rank.path / "model-2.log").open("a") as file:
+            file.write("half" * 100)
+        rank._date(rank.path / "model-2.log")
+        states = rank.checkpoints._look()
+        assert not any(one.grows for one in states)

@@ -91,6 +91,69 @@ def test_a_file_from_before_1970_is_committed_and_restored(tmp_path: Path, s3: F
     assert (again.restore(), again.content) == (5, {"a": "A"})
 
 
+def test_a_file_dated_in_milliseconds_keeps_no_set_from_being_restored(tmp_path: Path, s3: FakeS3) -> None:
+    first = Rank(tmp_path, s3)
+    first.write("a", "A")
+    assert first.commit(5) is not None
+    os.utime(first.path / "a", (1.79e12, 1.79e12))
+    assert all(file.mtime_us == 0 for file in first.folder.send().files)
+
+
+def test_a_link_of_one_rank_in_the_place_of_another_ones_folder_gives_way_to_the_files(
+    tmp_path: Path, s3: FakeS3
+) -> None:
+    """As trainers that were written for a shared disk do."""
+    first = ranks(tmp_path, s3, 2)
+    first[0].write("step-5/model", "of 5")
+    (first[0].path / "last").symlink_to("step-5")
+    now = first[0].clock.now
+    os.utime(first[0].path / "last", (now, now), follow_symlinks=False)
+    first[1].write("last/rng-1", "rng")
+    for rank in first:
+        rank.at(5, checkpoint=5)
+    for rank in first:
+        rank.checkpoints.finish()
+    for rank in ranks(tmp_path, s3, 2, attempt=2):
+        assert rank.restore() == 5
+        assert rank.content == {"step-5/model": "of 5", "last/rng-1": "rng"}
+
+
+@pytest.mark.parametrize("other", ["folder", "link"])
+def test_a_link_of_one_rank_in_the_place_of_another_ones_folder_keeps_no_set_from_being_restored(
+    tmp_path: Path, s3: FakeS3, other: str
+) -> None:
+    first = ranks(tmp_path, s3, 2)
+    for rank in first:
+        rank.write(f"step-5/shard-{rank.rank}", "of 5")
+    (first[0].path / "last").symlink_to("step-5")
+    (first[1].path / "last").mkdir()
+    if other == "folder":
+        (first[1].path / "last" / "images").mkdir()
+    else:
+        (first[1].path / "last" / "current").symlink_to("../step-5/shard-1")
+    for rank in first:
+        for link in (rank.path / "last", rank.path / "last" / "current"):
+            if link.is_symlink():
+                os.utime(link, (rank.clock.now, rank.clock.now), follow_symlinks=False)
+        rank.at(5, checkpoint=5)
+    for rank in first:
+        rank.checkpoints.finish()
+    for rank in ranks(tmp_path, s3, 2, attempt=2):
+        assert rank.restore() == 5
+        assert (rank.path / "step-5" / "shard-1").read_text() == "of 5"
+
+
+def test_change_times_have_the_order_of_the_files_as_well(tmp_path: Path, s3: FakeS3) -> None:
+    first = Rank(tmp_path, s3)
+    for name in ("z", "a", "m"):
+        first.clock.now += 5.0
+        first.write(name, name)
+    assert first.commit(5) is not None
+    folder = restored(Rank(tmp_path, s3, attempt=2))
+    changed = [(folder / name).stat().st_ctime_ns for name in ("z", "a", "m")]
+    assert changed == sorted(changed)
+
+
 # Folders
 
 
@@ -103,6 +166,7 @@ def test_empty_folders_come_back(tmp_path: Path, s3: FakeS3) -> None:
     folder = restored(Rank(tmp_path, s3, attempt=2))
     assert {str(one.relative_to(folder)) for one in folder.rglob("*") if one.is_dir()} == {"logs", "logs/images"}
     assert (folder / "logs" / "images").stat().st_mode & 0o777 == 0o750
+    assert (folder / "logs").stat().st_mtime == pytest.approx((first.path / "logs").stat().st_mtime, abs=1e-6)
 
 
 def test_a_folder_that_its_rank_has_removed_does_not_come_back_from_a_rank_that_only_restored_it(

@@ -103,6 +103,34 @@ def test_a_link_that_leads_elsewhere_is_left_out_and_said(tmp_path: Path, s3: Fa
     assert any("'self' is left out: it is a link" in note for note in first.notes)
 
 
+def test_a_link_whose_target_is_not_utf8_spoils_no_commit(tmp_path: Path, s3: FakeS3) -> None:
+    first = Rank(tmp_path, s3)
+    os.symlink(b"caf\xe9", os.fsencode(first.path) + b"/note")  # noqa: PTH211
+    now = first.clock.now
+    os.utime(first.path / "note", (now, now), follow_symlinks=False)
+    assert first.commit(5, model="of 5") is not None
+    again = Rank(tmp_path, s3, attempt=2)
+    assert (again.restore(), links_of(again)) == (5, {})
+
+
+def test_a_link_through_one_that_is_left_out_is_left_out(tmp_path: Path, s3: FakeS3) -> None:
+    first = Rank(tmp_path, s3)
+    first.write("real/x/model", "of 5")
+    (first.path / "current.tmp").symlink_to("real/x")
+    link(first, "all", "current.tmp/../../real")
+    assert first.commit(5) is not None
+    again = Rank(tmp_path, s3, attempt=2)
+    assert (again.restore(), links_of(again)) == (5, {})
+    assert any("'all' is left out" in note for note in first.notes)
+
+
+def test_a_folder_with_only_a_link_to_a_folder_is_not_empty(folder: Rank) -> None:
+    assert folder.folder.is_empty
+    (folder.path / "latest").symlink_to("step-5")
+    (folder.path / "all").symlink_to(".", target_is_directory=True)
+    assert not folder.folder.is_empty
+
+
 def test_a_link_that_moved_on_after_the_name_belongs_to_the_next_checkpoint(tmp_path: Path, s3: FakeS3) -> None:
     """Its file is there, and the link to it; the name of their checkpoint is not."""
     first = Rank(tmp_path, s3)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agent.snapshot import Changed, FileState
-from agent.symlinks import NO_LINK
+from agent.symlinks import Source
 
 PINNED = 20_000
 """The most files that are opened before the first is read: open files take memory of the kernel."""
@@ -53,7 +53,7 @@ class OpenFiles:
 
     def _opened(self, seen: FileState) -> int:
         try:
-            file = seen.source.open() if seen.source else os.open(self._folder / seen.path, os.O_RDONLY | NO_LINK)
+            file = (seen.source or Source(str(self._folder), seen.path)).open()
         except OSError as problem:
             raise Changed(f"{seen.path} went away ({problem.strerror})") from None
         try:

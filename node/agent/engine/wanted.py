@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from agent.snapshot import KEY_BYTES
+from agent.snapshot import KEY_BYTES, LATEST_US
 from agent.symlinks import MOST_TARGET, stays_inside
 from contract.commits import CommittedFile, CommittedFolder, CommittedLink
 
@@ -17,7 +17,6 @@ PART = SPAN = 8 * 1024 * 1024
 """The most bytes of one request: for a part of a large file, and for small ones that lie together."""
 GAP = 256 * 1024
 """Bytes between two files that are fetched and thrown away, rather than asking twice."""
-LATEST_US = 2**53
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
