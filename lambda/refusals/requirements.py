@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from contract.training import REQUIREMENTS
 from refusals.archive import MOST_KEPT, Listing
@@ -16,26 +17,31 @@ BYTE_ORDER_MARKS = {
     codecs.BOM_UTF16_BE: "utf-16-be",
 }
 """As pip reads them."""
+SLOW = frozenset({"punycode", "idna"})
+"""Encodings that take a time with the square of the length, and in which nobody writes a file."""
 CODING = re.compile(rb"#.*?coding[:=]\s*([-\w.]+)")
-COMMENT = re.compile(r"(^|\s+)#.*$")
+COMMENT = re.compile(r"(^| )#.*")
 REQUIREMENT = re.compile(
-    r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?\s*(\[[^\]]*\])?\s*(\(?\s*(===?|[<>~!]=|[<>])(?!=).*|[;@].*)?"
+    r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])? ?(\[[^\]]*\])? ?(\(? ?(===?|[<>~!]=|[<>])(?!=).*|[;@].*)?"
 )
 """What pip takes for a requirement, or may take for one."""
-OPTIONS = re.compile(r"\s+-.*$")
-"""Of a requirement, as --hash."""
-INCLUDED = re.compile(r"(?:-r|-c|--requirement|--constraint)[ =]?\s*([^\s:$]+)")
-EDITABLE = re.compile(r"(?:-e|--editable)[ =]?\s*(\S+)")
-LOCAL = re.compile(r"\.?[\w./+-]*(/[\w./+-]*|\.whl|\.tar\.gz|\.zip)")
+INCLUDED = re.compile(r"(?:-r|-c|--requirement|--constraint)[ =]?([^ :$]+)")
+EDITABLE = re.compile(r"(?:-e|--editable)[ =]?([^ ]+)")
+PLAIN_PATH = re.compile(r"[\w./+-]+")
 """A path, without what extras, markers and variables would add."""
-OF_WINDOWS = re.compile(r"([A-Za-z]:)?[^\s]*\\.*|[A-Za-z]:/.*")
+PACKED = (".whl", ".zip", ".tar.gz")
+OF_WINDOWS = re.compile(r"([A-Za-z]:)?[^ ]*\\.*|[A-Za-z]:/.*")
 ELSEWHERE = re.compile(
-    r".*?@\s*file:/*([A-Za-z]:[/\\]|Users/|croot/|home/conda/|feedstock_root/|tmp/build/|tmp/abs_|opt/concourse/|private/|var/folders/|"
-    r"work/ci_|.*/conda-bld/).*"
+    r"file:/*([A-Za-z]:[/\\]|Users/|croot/|home/conda/|feedstock_root/|tmp/build/|tmp/abs_|opt/concourse/|private/|var/folders/|"
+    r"work/ci_|[^ ]*/conda-bld/)"
 )
 """Where conda builds its packages, and where macOS and Windows keep people's files."""
-CONDA = re.compile(r"[A-Za-z0-9._-]+=[A-Za-z0-9*][^=\s]*(=\S*)?")
-OF_CONDA = re.compile(r"(name|channels|dependencies|prefix):.*|@EXPLICIT|https?://\S+\.conda(#.*)?")
+CONDA = re.compile(r"[A-Za-z0-9._-]+=[A-Za-z0-9*][^= ]*(=[^ ]*)?")
+OF_CONDA = re.compile(r"(name|channels|dependencies|prefix):.*|@EXPLICIT|https?://[^ #]+\.conda(#.*)?")
+MOST_LINES = 1_000
+"""The most requirements that are read."""
+MOST_LINE = 4_000
+"""The most characters of a line that is read, without its options."""
 ALLOWED = "lines as `pip list --format=freeze` prints them, in UTF-8 or with a byte order mark"
 
 
@@ -53,7 +59,7 @@ def requirements_problems(code: str, found: Listing | None, field: str = "code")
         return [f"{where} names an encoding that does not exist ({plain(str(problem))}); allowed: {ALLOWED}"]
     if "\0" in text:
         return [f"{where} has NUL characters, as UTF-16 without a byte order mark has; allowed: {ALLOWED}"]
-    wrong = [(number, line, why) for number, line in _lines(text) if (why := _problem(line, found))]
+    wrong = [(number, line, why) for number, line in islice(_lines(text), MOST_LINES) if (why := _problem(line, found))]
     if not wrong:
         return []
     (number, line, why), more = wrong[0], len(wrong) - 1
@@ -68,23 +74,22 @@ def _decoded(content: bytes) -> str:
             return content[len(mark) :].decode(encoding)
     for line in content.split(b"\n")[:2]:
         if named := CODING.match(line):
-            return content.decode(named[1].decode())
+            encoding = codecs.lookup(named[1].decode()).name
+            return "" if encoding in SLOW else content.decode(encoding)
     return content.decode()
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yields lines without comments, each with the number of its first line; a backslash joins a line to the next."""
-    begun, joined = 0, ""
-    for number, line in enumerate(text.splitlines(), 1):
-        begun = begun or number
-        if line.endswith("\\") and not COMMENT.match(line):
-            joined += line.rstrip("\\")
+    """Yields lines without comments and with single spaces, each with the number of its first line; a backslash joins it to the next."""
+    begun, joined = 0, list[str]()
+    for number, line in enumerate([*text.splitlines(), ""], 1):
+        begun, words = begun or number, " ".join(line.split())
+        if words.endswith("\\") and not words.startswith("#"):
+            joined.append(words.rstrip("\\"))
             continue
-        if whole := COMMENT.sub("", f"{joined} {line}").strip():
+        if whole := COMMENT.sub("", " ".join([*joined, words])).strip():
             yield begun, whole
-        begun, joined = 0, ""
-    if joined.strip():
-        yield begun, joined.strip()
+        begun, joined = 0, []
 
 
 def _problem(line: str, found: Listing) -> str:
@@ -93,14 +98,16 @@ def _problem(line: str, found: Listing) -> str:
         return ""
     if line.startswith("-"):
         return _option_problem(line, found)
-    if ELSEWHERE.fullmatch(line):
+    wanted = line.partition(" -")[0].strip()
+    if len(wanted) > MOST_LINE:
+        return ""
+    if ELSEWHERE.match(wanted.partition("@")[2].strip()):
         return "names a file of the machine on which it was written"
-    if OF_CONDA.fullmatch(line) or CONDA.fullmatch(line):
+    if OF_CONDA.fullmatch(wanted) or CONDA.fullmatch(wanted):
         return "only conda reads"
-    if OF_WINDOWS.fullmatch(line):
+    if OF_WINDOWS.fullmatch(wanted):
         return "is a path of Windows"
-    wanted = OPTIONS.sub("", line)
-    if LOCAL.fullmatch(wanted):
+    if _is_plain_path(wanted):
         return _absence(wanted, found)
     if "/" in wanted or wanted.startswith(".") or REQUIREMENT.fullmatch(wanted):
         return ""
@@ -108,10 +115,17 @@ def _problem(line: str, found: Listing) -> str:
 
 
 def _option_problem(line: str, found: Listing) -> str:
-    if (named := EDITABLE.fullmatch(line)) and OF_WINDOWS.fullmatch(named[1]):
-        return "is a path of Windows"
-    named = INCLUDED.fullmatch(line) or (named if named and LOCAL.fullmatch(named[1]) else None)
-    return _absence(named[1], found) if named else ""
+    """The same of a line that begins with an option."""
+    if named := EDITABLE.fullmatch(line):
+        if OF_WINDOWS.fullmatch(named[1]):
+            return "is a path of Windows"
+        return _absence(named[1], found) if _is_plain_path(named[1]) else ""
+    included = INCLUDED.fullmatch(line)
+    return _absence(included[1], found) if included else ""
+
+
+def _is_plain_path(text: str) -> bool:
+    return PLAIN_PATH.fullmatch(text) is not None and ("/" in text or text.endswith(PACKED))
 
 
 def _absence(path: str, found: Listing) -> str:
