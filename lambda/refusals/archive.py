@@ -64,7 +64,8 @@ class Listing:
 
     def has_folder(self, path: str) -> bool:
         """Whether something certainly lies below this path."""
-        return any(one.startswith(f"{posixpath.normpath(path)}/") for one in self.names)
+        folder = f"{posixpath.normpath(path)}/"
+        return any(one.startswith(folder) for one in self.names)
 
 
 class Enough(Exception):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from contract.training import REQUIREMENTS
 from refusals.archive import MOST_KEPT, Listing
@@ -16,6 +17,8 @@ BYTE_ORDER_MARKS = {
     codecs.BOM_UTF16_BE: "utf-16-be",
 }
 """As pip reads them."""
+SLOW = frozenset({"punycode", "idna"})
+"""Encodings that take a time with the square of the length, and in which nobody writes a file."""
 CODING = re.compile(rb"#.*?coding[:=]\s*([-\w.]+)")
 COMMENT = re.compile(r"(^| )#.*")
 REQUIREMENT = re.compile(
@@ -35,6 +38,8 @@ ELSEWHERE = re.compile(
 """Where conda builds its packages, and where macOS and Windows keep people's files."""
 CONDA = re.compile(r"[A-Za-z0-9._-]+=[A-Za-z0-9*][^= ]*(=[^ ]*)?")
 OF_CONDA = re.compile(r"(name|channels|dependencies|prefix):.*|@EXPLICIT|https?://[^ #]+\.conda(#.*)?")
+MOST_LINES = 1_000
+"""The most requirements that are read."""
 MOST_LINE = 4_000
 """The most characters of a line that is read, without its options."""
 ALLOWED = "lines as `pip list --format=freeze` prints them, in UTF-8 or with a byte order mark"
@@ -54,7 +59,7 @@ def requirements_problems(code: str, found: Listing | None, field: str = "code")
         return [f"{where} names an encoding that does not exist ({plain(str(problem))}); allowed: {ALLOWED}"]
     if "\0" in text:
         return [f"{where} has NUL characters, as UTF-16 without a byte order mark has; allowed: {ALLOWED}"]
-    wrong = [(number, line, why) for number, line in _lines(text) if (why := _problem(line, found))]
+    wrong = [(number, line, why) for number, line in islice(_lines(text), MOST_LINES) if (why := _problem(line, found))]
     if not wrong:
         return []
     (number, line, why), more = wrong[0], len(wrong) - 1
@@ -69,7 +74,8 @@ def _decoded(content: bytes) -> str:
             return content[len(mark) :].decode(encoding)
     for line in content.split(b"\n")[:2]:
         if named := CODING.match(line):
-            return content.decode(named[1].decode())
+            encoding = codecs.lookup(named[1].decode()).name
+            return "" if encoding in SLOW else content.decode(encoding)
     return content.decode()
 
 

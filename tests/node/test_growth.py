@@ -106,7 +106,17 @@ def test_many_files_that_grow_are_a_checkpoint_that_is_written(watched: Watched)
         ),
         *(
             (name, False)
-            for name in ("model.pt", "full-12.ckpt", "weights", "history.npy", "log", "state.db", "log.pt", "model.txt", "results.csv")
+            for name in (
+                "model.pt",
+                "full-12.ckpt",
+                "weights",
+                "history.npy",
+                "log",
+                "state.db",
+                "log.pt",
+                "model.txt",
+                "results.csv",
+            )
         ),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from contract.errors import InvalidRequest
 from contract.training import REQUIREMENTS
 from refusals.archive import MOST_KEPT, KeptFile, Listing
-from refusals.requirements import ALLOWED, requirements_problems
+from refusals.requirements import ALLOWED, MOST_LINE, MOST_LINES, requirements_problems
 from tests.archives import tarred
 from tests.functions.admission.account import Account, start
 from tools.refusals.jobs import LEAST
@@ -127,6 +127,13 @@ def test_an_encoding_that_pip_cannot_read_is_told(content: bytes, says: str) -> 
 
 def test_an_encoding_that_the_first_lines_name_is_read() -> None:
     assert problems("# -*- coding: latin-1 -*-\n# für\nnumpy\n".encode("latin-1")) == []
+
+
+def test_what_no_person_writes_is_left_to_pip() -> None:
+    assert problems("numpy\n" * MOST_LINES + "a b\n") == []
+    assert problems(f"a{'b' * MOST_LINE} c\n") == []
+    assert problems(b"# coding: punycode\na b\n" + b"9" * 100_000) == []
+    assert f"has line {MOST_LINES}, a b, which" in problems("numpy\n" * (MOST_LINES - 1) + "a b\n")[0]
 
 
 def test_what_was_not_seen_as_a_whole_is_left_to_pip() -> None:
