@@ -125,15 +125,15 @@ def _enum(kind: type[Enum], raw: Any, where: str) -> Enum:
 def _typed(raw: Any, kind: Any, where: str) -> Any:
     if not isinstance(raw, kind) or (isinstance(raw, bool) and kind is not bool):
         raise Garbled(f"{where} is {type(raw).__name__}, wanted {kind.__name__}")
-    if isinstance(raw, str) and not _is_text(raw):
+    if isinstance(raw, str) and not is_text(raw):
         raise Garbled(f"{where} has half of a surrogate pair, wanted Unicode text")
     if isinstance(raw, int) and abs(raw) > MOST:
         raise Garbled(f"{where} has {len(str(raw))} digits, wanted at most {len(str(MOST))}")
     return raw
 
 
-def _is_text(raw: str) -> bool:
-    """Whether it can be written: JSON can escape halves of pairs, which no encoding has."""
+def is_text(raw: str) -> bool:
+    """Whether it can be written as UTF-8: JSON can escape halves of pairs, and names of files may be any bytes."""
     try:
         raw.encode()
     except UnicodeEncodeError:

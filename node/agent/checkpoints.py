@@ -95,7 +95,7 @@ class Checkpoints:
         if self._place.rank >= self._place.ranks:
             return False
         self._retract()
-        named, own = self._progress.named, self._look()
+        named, own = self._progress.named, self._list_own()
         if self._place.ranks == 1 and not own:
             return False
         self._number, now, step = LAST_SET, self._now(), self._step()
@@ -157,7 +157,7 @@ class Checkpoints:
         if named is None and not self._opens_unnamed(now):
             return None
         if named is not None:
-            own = self._look()
+            own = self._list_own()
             if sets.newer_than(self._changes(own), named.at) or (self._place.ranks == 1 and not own):
                 self._passed = named  # the next one is taken as soon as it is named
                 return None
@@ -179,7 +179,7 @@ class Checkpoints:
             return False
         late_s, every_s = now - self._due, self._place.every_s
         self._walk_at = now + sets.poll_s(late_s, every_s)
-        own = self._look()
+        own = self._list_own()
         if not own:
             return self._place.ranks > 1 and late_s > sets.OTHERS_FIRST * every_s
         newest = max(self._changes(own).values(), default=0.0)
@@ -201,7 +201,7 @@ class Checkpoints:
             return False
         if named is not None and named.step < plan.step and waited_s <= self._place.patience_s:
             return False
-        own = self._look()
+        own = self._list_own()
         answer = sets.answer(
             plan, named, self._changes(own), empty=self._folder.is_empty, scope=self._place.job.checkpoint_scope, waited_s=waited_s,
             every_s=self._place.every_s, patience_s=self._place.patience_s, clock_is_right=self._clock_is_right(now),
@@ -363,7 +363,7 @@ class Checkpoints:
             with suppress(Changed):
                 self._growth.observe(self._folder.look())
 
-    def _look(self) -> Sequence[FileState]:
+    def _list_own(self) -> Sequence[FileState]:
         return self._mark(self._folder.look())
 
     def _mark(self, own: Sequence[FileState]) -> Sequence[FileState]:

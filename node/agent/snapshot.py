@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agent.symlinks import FOLDER, Links, Source
+from contract.codec import is_text
 
 UNFINISHED = ".tmp"
 """The ending of files and folders that a trainer still writes and will rename; they are left out."""
@@ -221,9 +222,6 @@ def _moved_ns(folder: os.stat_result) -> int:
 
 
 def _unfit(path: str) -> str:
-    if path.isascii() and len(path) <= KEY_BYTES:
-        return ""
-    try:
-        return "" if len(path.encode()) <= KEY_BYTES else f"its path is longer than {KEY_BYTES} bytes"
-    except UnicodeEncodeError:
+    if not path.isascii() and not is_text(path):
         return "its name is not UTF-8"
+    return f"its path is longer than {KEY_BYTES} bytes" if len(path.encode()) > KEY_BYTES else ""

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from contract.codec import is_text
+
 MOST_HOPS = 40
 """Links on the way to one file; Linux follows as many."""
 MOST_TARGET = 4096
@@ -94,7 +96,7 @@ class Links:
             if found is None or found.root != self.own:
                 return ""
             text = os.path.relpath(f"/{found.path}", f"/{PurePosixPath(path).parent}")
-        return text if _is_utf8(text) else ""
+        return text if is_text(text) else ""
 
     def source(self, link: Source) -> Source | None:
         """Returns to what in the job's folders a link in one of them leads; None where it leads elsewhere, or round in a circle."""
@@ -118,14 +120,6 @@ class Links:
             return os.readlink(Path(place.root, place.path))  # noqa: PTH115 (pathlib would change the text)
         except OSError:
             return None
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _is_under(path: str, folder: str) -> bool:

@@ -340,5 +340,5 @@ def test_a_log_of_a_trainer_that_names_nothing_is_not_told_from_a_save(tmp_path:
         with (rank.path / "model-2.log").open("a") as file:
             file.write("half" * 100)
         rank._date(rank.path / "model-2.log")
-        states = rank.checkpoints._look()
+        states = rank.checkpoints._list_own()
         assert not any(one.grows for one in states)
