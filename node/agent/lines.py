@@ -50,8 +50,8 @@ class Lines:
         self._bars: dict[str, float] = {}
         """When each bar was last shown, by its shape; that which was drawn last is the last."""
 
-    def feed(self, chunk: bytes, now: float) -> list[str]:
-        """Returns the lines to show."""
+    def feed(self, chunk: bytes, now: float = 0.0) -> list[str]:
+        """Returns the lines to show. `now` is in seconds; without it no time passes."""
         output = self._half + chunk
         half = HALF_END.search(output[-8:])
         self._half = half[0] if half else b""
