@@ -32,24 +32,30 @@ ODD_FILE = "$(id) `id` 'a\"b {% $x %} \u202ertl"
 TRAIN = ("train.py", TELLS)
 HUGE = {"GNU.sparse.size": str(10**12), "GNU.sparse.numblocks": "0", "GNU.sparse.map": "0,0"}
 BAD: dict[str, tuple[bytes, str]] = {
-    "piping": (
-        tarred(TRAIN, header("pipe", type=tarfile.FIFOTYPE)),
-        "the code archive has the entry 'pipe', which is neither a file nor a folder nor a link",
+    "climbing": (
+        tarred(TRAIN, link("a/b/up", ".."), link("a/b/evil", "up/../..")),
+        "the code archive has the entry 'a/b/evil', a link to 'up/../..', out of its folder",
     ),
-    "linking": (
-        tarred(TRAIN, link("evil", "absent", hard=True)),
-        "the code archive has the entry 'evil', a hard link to 'absent', which is not a file in it",
-    ),
-    "bomb": (tarred(TRAIN, header("bomb", pax_headers=HUGE)), "with 'bomb' it would take 1,000,000,000,"),
     "uninstallable": (
         tarred(TRAIN, ("requirements.txt", "file:///nowhere/no_such_package-1.0-py3-none-any.whl\n")),
         "requirements.txt cannot be installed",
     ),
 }
 """Name of the job to its archive and what its cause has to say."""
-LEADING_OUT: dict[str, tuple[bytes, str]] = {
+REFUSED: dict[str, tuple[bytes, str]] = {
     "escaping": (tarred(TRAIN, ("../evil", "x")), "has the entry '../evil', which points out of its folder"),
     "linking-out": (tarred(TRAIN, link("evil", "/etc")), "has the entry 'evil', a link to '/etc', out of its folder"),
+    "piping": (
+        tarred(TRAIN, header("pipe", type=tarfile.FIFOTYPE)),
+        "has the entry 'pipe', which is neither a file nor a folder nor a link",
+    ),
+    "linking": (
+        tarred(TRAIN, link("evil", "absent", hard=True)),
+        "has the entry 'evil', a hard link to 'absent', which is not a file in it",
+    ),
+    "bomb": (tarred(TRAIN, header("bomb", pax_headers=HUGE)), "with 'bomb' it would take 1,000,000,000,"),
+    "saved-on-windows": (tarred(("train.py", TELLS.encode("utf-16"))), "which is in UTF-16"),
+    "exported-by-conda": (tarred(TRAIN, ("requirements.txt", "numpy=1.26.4=py311_0\n")), "which only conda reads"),
 }
 """The same of archives that Admit refuses."""
 
@@ -70,7 +76,7 @@ def jobs(yard: Yard, odd: str, unattended: dict[str, StartedJob]) -> dict[str, S
     """All started at once; each needs one node."""
     s3, home = yard.client("s3"), yard.places.home
     started = {}
-    for name, (body, _) in (BAD | LEADING_OUT).items():
+    for name, (body, _) in (BAD | REFUSED).items():
         s3.put_object(Bucket=home, Key=f"uploads/{name}.tar.gz", Body=body)
         request = {**ONE, "code": f"s3://{home}/uploads/{name}.tar.gz", "command": ["python", "train.py"]}
         started[name] = yard.start(request, name)
@@ -99,9 +105,11 @@ def test_bad_code_fails_the_job_with_its_reason(jobs: dict[str, StartedJob], nam
     assert left(jobs[name]) == []
 
 
-@pytest.mark.parametrize("name", LEADING_OUT)
-def test_code_that_leads_out_of_its_folder_is_refused_before_any_launch(jobs: dict[str, StartedJob], name: str) -> None:
-    assert LEADING_OUT[name][1] in failed(jobs[name], "InvalidRequest")
+@pytest.mark.parametrize("name", REFUSED)
+def test_code_that_no_node_would_unpack_or_run_is_refused_before_any_launch(
+    jobs: dict[str, StartedJob], name: str
+) -> None:
+    assert REFUSED[name][1] in failed(jobs[name], "InvalidRequest")
     assert jobs[name].states() == ["Admit", "Failed"]
 
 
