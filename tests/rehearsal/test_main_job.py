@@ -50,7 +50,7 @@ def jobs(yard: Yard, trainer: str, mailbox: Mailbox) -> dict[str, StartedJob]:  
         "short": {**ONE, "code": trainer, "command": train(2, 0.1)},
         "long": {**ONE, "code": trainer, "command": train(20, 1.0)},
         "failing": {**TWO, "code": trainer, "command": train(3, 0.1, 3)},
-        "overdue": {**ONE, "code": trainer, "command": train(10_000, 0.1), "max_hours": 0.02},
+        "overdue": {**ONE, "code": trainer, "command": train(10_000, 0.1), "max_hours": 0.035},
         "broke": {
             **ONE,
             "code": trainer,
@@ -71,6 +71,7 @@ def jobs(yard: Yard, trainer: str, mailbox: Mailbox) -> dict[str, StartedJob]:  
         "keeper": {
             **ONE,
             "code": yard.upload(Path(__file__).with_name("keeper"), "keeper"),
+            "command": ["python", "train.py"],
             "market": "spot",
             "checkpoint_minutes": 0.02,
         },
@@ -204,8 +205,8 @@ def test_links_times_logs_and_results_of_a_trainer_survive_a_kill(yard: Yard, jo
     model = keys.BytesPrefix("keeper").artifact(0, "model.pt")
     assert stored(yard, model, yard.places.bytes_) == b"final"
     last = decode(Commit, stored(yard, job.reports(2)[0].checkpoint, yard.places.bytes_))
-    assert {"results.json", "final/weights", "160/config"} <= {file.path for file in last.files}
-    assert [(link.path, link.target) for link in last.links] == [("last", "160")]
+    assert {"results.json", "final/weights", "300/config"} <= {file.path for file in last.files}
+    assert [(link.path, link.target) for link in last.links] == [("last", "300")]
 
 
 def test_a_training_that_met_a_notice_and_a_kill_ends_with_the_metric_of_the_undisturbed_one(

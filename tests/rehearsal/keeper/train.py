@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-STEPS, EVERY, KEEP = 160, 10, 3
+STEPS, EVERY, KEEP = 300, 10, 3
 OUT, PROGRESS = Path(os.environ["CHECKPOINT_DIR"]), Path(os.environ["PROGRESS_FILE"])
 LAST, LOG = OUT / "last", OUT / "runs" / "train.log"
 
