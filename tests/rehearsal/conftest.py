@@ -71,7 +71,7 @@ MAIN = [
     "response-lost:job=unanswered",
     "spot-notice:step=40,job=disturbed",
     "spot-kill:step=130,job=disturbed",
-    "spot-kill:step=250,job=keeper",
+    "spot-kill:step=250,rank=0,job=keeper",
 ]
 """The same for jobs of test_main_job.py."""
 LINKS_S = 90.0
