@@ -124,7 +124,7 @@ def hard_link_out(name: str, target: str) -> Refused:
 
 
 def hard_link_to_no_file(name: str, target: str) -> Refused:
-    """Returns the refusal of a hard link to what is no file of the archive, or comes after it."""
+    """Returns the refusal of a hard link whose target is not a file of the archive, or comes after the link."""
     return Refused(f"has the entry {named(name)}, a hard link to {named(target)}, which is not a file in it")
 
 

@@ -154,7 +154,7 @@ def stopping(device: torch.device) -> bool:
 
 
 def save(network: nn.Module, optimizer: torch.optim.Optimizer, device: torch.device, epoch: int, step: int) -> None:
-    """Whole or not at all: what ends in .tmp is no part of a checkpoint."""
+    """Writes beside, and renames: Trainyard leaves out what ends in .tmp, so it never finds half a checkpoint."""
     folder, beside = CHECKPOINTS / f"step-{step}", CHECKPOINTS / f"step-{step}.tmp"
     beside.mkdir(exist_ok=True)
     torch.save(network.state_dict(), beside / "model.pt")
@@ -168,7 +168,7 @@ def save(network: nn.Module, optimizer: torch.optim.Optimizer, device: torch.dev
 
 
 def remove_older() -> None:
-    """Once the newest checkpoint is named, and out of sight in one step: nobody finds half a checkpoint."""
+    """Removes older checkpoints after the newest one is named. Each is renamed first, so no half of it is ever in sight."""
     newest = LATEST.resolve()
     for folder in CHECKPOINTS.glob("step-*[0-9]"):
         if folder != newest:
