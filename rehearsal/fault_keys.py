@@ -9,6 +9,7 @@ from dataclasses import dataclass
 ALL = "all"
 MOMENTS = ("boot", "agent", "preparing", "waiting", "checking", "training", "saving")
 """`boot` is the first line of user data, `agent` the agent's first; the rest are the phases that a node reports."""
+BOOT = MOMENTS[0]
 
 
 def any_seconds(text: str) -> bool:
@@ -55,7 +56,7 @@ def choice(default: str, what: str, *among: str) -> FaultKey:
     return FaultKey(default, what, " or ".join(filter(None, among)), lambda text: text in among)
 
 
-def moment(default: str, what: str, *, least: str = MOMENTS[0]) -> FaultKey:
+def moment(default: str, what: str, *, least: str = BOOT) -> FaultKey:
     """Returns a key for a phase of the node's life, or a step of the training."""
     among = MOMENTS[MOMENTS.index(least) :]
     return FaultKey(default, what, f"{', '.join(among)} or a step", lambda text: text in among or _whole(text))
@@ -65,10 +66,19 @@ JOB = FaultKey("", "name of the job; empty: every job", "a job's name", lambda _
 RANK = FaultKey("0", "of the node, or `all`", "a whole number or all", lambda text: text == ALL or _whole(text))
 EVERY_RANK = FaultKey(ALL, RANK.what, RANK.allowed, RANK.fits)
 ATTEMPTS = number("1", "so many first attempts of the job", least=1)
+CLOSED = FaultKey(
+    "",
+    "and not before the attempt has a checkpoint of this step, or of a later one, that another attempt can restore",
+    "a step",
+    lambda text: not text or _whole(text),
+)
 OF_NODE = {"rank": RANK, "attempts": ATTEMPTS, "job": JOB}
-"""Keys of what strikes a node of a job."""
+"""Keys of what befalls a node of a job."""
+LATER_ON_NODE = {"closed": CLOSED, **OF_NODE}
+"""Keys of what strikes it at a moment of its life."""
 OF_SPOT = {
     "step": number("5", "once rank 0 reports so many steps"),
+    "closed": CLOSED,
     "rank": FaultKey("1", RANK.what, RANK.allowed, RANK.fits),
     "times": number("1", "in so many attempts", least=1),
     "attempt": FaultKey("", "of the job; empty: any that no other interruption has struck", "a whole number", _whole),

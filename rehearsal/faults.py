@@ -13,14 +13,16 @@ from rehearsal.fault_keys import (
     AFTER,
     ALL,
     ATTEMPTS,
+    BOOT,
+    CLOSED,
     EVERY_RANK,
     GRID,
     HOW_AWAY,
     HOW_DEAD,
     JOB,
     LASTING,
+    LATER_ON_NODE,
     LINE,
-    OF_NODE,
     RANK,
     STATES,
     FaultKey,
@@ -54,7 +56,7 @@ FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
         "the node's agent is killed by SIGKILL, its training process lives on",
         "User data sees it at once and powers the machine off, which ends the training too. NodeLost: a new attempt from the "
         "newest checkpoint, or Failed when none is left.",
-        {"at": moment("training", "when", least="agent"), **OF_NODE},
+        {"at": moment("training", "when", least="agent"), **LATER_ON_NODE},
     ),
     "attendant-dead": FaultKind(
         "no invocation of the attendant does anything: by clock, event or token",
@@ -96,7 +98,12 @@ FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
         "AWS ends every node of the job's Capacity Block, long before its time and without a notice",
         "NodeLost: a new attempt in the block from the newest checkpoint, if the block still takes launches. At its own time a block ends "
         "no job without a checkpoint: the deadline is before it.",
-        {"step": number("5", "once rank 0 reports so many steps"), "attempts": ATTEMPTS, "job": JOB},
+        {
+            "step": number("5", "once rank 0 reports so many steps"),
+            "closed": CLOSED,
+            "attempts": ATTEMPTS,
+            "job": JOB,
+        },
     ),
     "cleanup-event-lost": FaultKind(
         "the event that tells of the execution's end never arrives",
@@ -128,7 +135,7 @@ FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
         "every write to a file fails on the node, by a limit on the size of files (RLIMIT_FSIZE 0): the error is EFBIG, `File too "
         "large`, where a full disk says ENOSPC; empty files, links and folders can still be made",
         "While training: the trainer's own error, TrainingFailed, with its last lines. Before that: NodeLost, a new attempt.",
-        {"at": moment("training", "when"), **OF_NODE},
+        {"at": moment("training", "when"), **LATER_ON_NODE},
     ),
     "events-dropped": FaultKind(
         "no event (EC2 state, S3 object, execution status) is delivered; the clock goes on",
@@ -153,7 +160,7 @@ FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
     "freeze": FaultKind(
         "every process of the node stands still (SIGSTOP), its agent among them; its connections stay open",
         "Its peers hang with it. Silent for longer than allowed: NodeLost, a new attempt.",
-        {"at": moment("training", "when", least="agent"), **OF_NODE},
+        {"at": moment("training", "when", least="agent"), **LATER_ON_NODE},
     ),
     "no-capacity": FaultKind(
         "the first rungs that are tried answer InsufficientInstanceCapacity, once each",
@@ -164,7 +171,7 @@ FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
         "the node reaches nothing: neither AWS nor its metadata answers; the way between nodes stays",
         "No report: beyond the boot allowance, or the allowed silence, NodeLost and a new attempt. With nobody to terminate "
         "it, the node's own timer powers it off.",
-        {"at": moment("boot", "when"), **OF_NODE},
+        {"at": moment("boot", "when"), **LATER_ON_NODE},
     ),
     "node-lost": FaultKind(
         "a node vanishes without notice",
@@ -172,6 +179,7 @@ FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
         "is longer than allowed.",
         {
             "step": number("5", "once rank 0 reports so many steps"),
+            "closed": CLOSED,
             "rank": FaultKey("1", RANK.what, RANK.allowed, RANK.fits),
             "attempts": ATTEMPTS,
             "running": seconds("0", "how long EC2 calls it running all the same: for minutes, where a host fails"),
@@ -254,7 +262,7 @@ FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
         "the training of the node stands still (SIGSTOP to the command and all that it started) while its agent lives and reports",
         "Its peers wait for it. Once the minutes of `stall` in the request are over, people are told; or every node writes stacks and the "
         "state of its devices to its log, and a new attempt begins (Stalled), or the job ends. Without it nothing, until the deadline.",
-        {"at": moment("training", "when", least="training"), **OF_NODE},
+        {"at": moment("training", "when", least="training"), **LATER_ON_NODE},
     ),
     "user-data-fails": FaultKind(
         "a line of the user data fails (its second is the first after `#!/bin/bash`), or its shell is killed there",
@@ -290,6 +298,10 @@ class Fault:
                 raise UnknownFault(f"--fault {self.name}: it has no key {key!r}{_nearest(key, kind.keys)}")
             if not kind.keys[key].fits(value):
                 raise UnknownFault(f"--fault {self.name}: {key} is {value!r}; wanted {kind.keys[key].allowed}")
+        if self.given.get("closed") and "at" in kind.keys and self.text("at") == BOOT:
+            raise UnknownFault(
+                f"--fault {self.name}: closed is for a later moment than at={BOOT}, when no checkpoint is there"
+            )
 
     def text(self, key: str) -> str:
         return self.given.get(key, FAULTS[self.name].keys[key].default)

@@ -15,7 +15,7 @@ from pathlib import Path
 from localaws.machines import gpus
 from localaws.machines.gpus import GpuState
 from localaws.machines.init import descendants
-from rehearsal.fault_keys import MOMENTS, OF_NODE, RANK, FaultKey, FaultKind, choice, moment
+from rehearsal.fault_keys import LATER_ON_NODE, MOMENTS, OF_NODE, RANK, FaultKey, FaultKind, choice, moment
 
 BAD_GPU, SLOW_LINK = "bad-gpu", "slow-link"
 MACHINE_FAULTS = {
@@ -31,7 +31,7 @@ MACHINE_FAULTS = {
                 *("fewer", "memory", "xid", "lost", "hangs"),
             ),
             "at": moment("boot", "when"),
-            **OF_NODE,
+            **LATER_ON_NODE,
         },
     ),
     SLOW_LINK: FaultKind(

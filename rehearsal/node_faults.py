@@ -21,7 +21,7 @@ from localaws.services.ec2_instance import Machine
 from localaws.services.ec2_moto import gpus_of
 from localaws.services.ec2_reservations import target
 from rehearsal import machine_faults
-from rehearsal.fault_keys import MOMENTS
+from rehearsal.fault_keys import BOOT, MOMENTS
 from rehearsal.faults import FAULTS
 from rehearsal.interruptions import read_step
 from rehearsal.machine_faults import BAD_GPU, SLOW_LINK
@@ -30,7 +30,7 @@ from rehearsal.state import reports
 if TYPE_CHECKING:
     from localaws.machines.nodes import Node
 
-BOOT, AGENT = MOMENTS[:2]
+AGENT = MOMENTS[1]
 PHASES = [phase.value for phase in Phase]
 BROKEN = {"fails": b"false", "killed": b"kill -KILL $$"}
 AGENTS_COMMAND = b"\0-m\0agent\0"
@@ -121,7 +121,7 @@ class NodeFaults:
         machine = node.machine
         if not fault.meets(machine.marks) or not MARKETS.get(fault.name, _any)(machine):
             return False
-        if not self._has_turn(fault, machine):
+        if not self._has_turn(fault, machine) or not _has_closed(fault, machine):
             return False
         when = _moment(fault)
         if when == BOOT:
@@ -181,6 +181,14 @@ class NodeFaults:
             return True  # another rank
         taken = not fault.text("attempt") and any(strike.attempt == attempt for strike in of_job)
         return len(own) < fault.number("times") and not taken
+
+
+def _has_closed(fault: Fault, machine: Machine) -> bool:
+    """Whether the attempt has the checkpoint that the fault waits for, if it waits for one."""
+    if "closed" not in FAULTS[fault.name].keys or not (wanted := fault.text("closed")):
+        return True
+    first = _report(machine, 0)
+    return first is not None and first.closed_step >= int(wanted)
 
 
 def _moment(fault: Fault) -> str:

@@ -28,7 +28,7 @@ DOOMED = "doomed"
 """A job of test_destroy.py that trains until the deployment goes away."""
 BESIDE = {
     "slow": "slow-boot:seconds=600",
-    "killed": "agent-crash:at=60",
+    "killed": "agent-crash:at=10,closed=1",
     "broken": "user-data-fails:line=2",
     "cut": "no-network:at=10",
     "full": "disk-full:at=10",
@@ -38,7 +38,7 @@ BESIDE = {
     "given-up": "trainer-hang:at=15",
     "watched": "trainer-hang:at=15",
     "missing-gpu": "bad-gpu:how=fewer",
-    "fallen-gpu": "bad-gpu:how=xid,at=60",
+    "fallen-gpu": "bad-gpu:how=xid,at=10,closed=1",
 }
 """Jobs that meet a fault while other tests run, and the fault, which is theirs alone."""
 STALLS = {
@@ -47,8 +47,8 @@ STALLS = {
     "watched": {"stall": {"minutes": 0.1, "then": "notify"}},
 }
 GPU = {"instance_types": ["g5.xlarge"]}
-LONGER = {"command": train(100, 0.2)}
-"""Of what begins again from a checkpoint: the first one has to be in S3 before the fault, on a busy machine too."""
+LONGER = {"command": train(150, 0.2)}
+"""Of what begins again from a checkpoint: the fault waits for the first one, on a busy machine too."""
 ASKED = STALLS | {"killed": LONGER, "missing-gpu": GPU, "fallen-gpu": GPU | LONGER}
 """What requests of these ask beside the others."""
 MEASURED = ["slow-link:rank=1,job=slow-network"]
@@ -67,11 +67,11 @@ REGIONS = [
 """Home, one more that trains, and one for the grid alone."""
 MAIN = [
     "no-capacity:rungs=1,job=recovering",
-    "node-lost:rank=1,step=40,job=recovering",
+    "node-lost:rank=1,step=10,closed=1,job=recovering",
     "response-lost:job=unanswered",
     "spot-notice:step=40,job=disturbed",
-    "spot-kill:step=130,job=disturbed",
-    "spot-kill:step=250,rank=0,job=keeper",
+    "spot-kill:step=130,closed=1,job=disturbed",
+    "spot-kill:step=50,closed=40,rank=0,job=keeper",
 ]
 """The same for jobs of test_main_job.py."""
 LINKS_S = 90.0

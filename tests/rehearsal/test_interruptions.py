@@ -181,3 +181,28 @@ def test_a_node_that_no_fault_names_is_spared_and_the_fault_counts_as_idle(wrong
 def test_a_fault_of_another_job_or_of_a_nodes_birth_is_not_idle() -> None:
     asked = parse_faults(["spot-kill:job=other", "no-network:at=boot", "events-dropped"])
     assert NodeFaults().idle(asked, "job-1") == []
+
+
+@pytest.mark.parametrize("closed", [-1, 39])
+def test_a_fault_that_waits_for_a_checkpoint_strikes_no_attempt_without_it(
+    monkeypatch: pytest.MonkeyPatch, closed: int
+) -> None:
+    monkeypatch.setattr(node_faults, "reports", lambda: [replace(report(0, step=50), closed_step=closed)])
+    asked = parse_faults(["spot-kill:step=20,closed=40"])
+    assert strikes(NodeFaults(), asked, node(1)) == []
+    assert NodeFaults().idle(asked, "job-1") == ["spot-kill"]
+
+
+@pytest.mark.parametrize("fault", ["spot-kill:step=20,closed=40", "node-lost:step=20,closed=0"])
+def test_a_fault_that_waits_for_a_checkpoint_strikes_once_it_is_closed(
+    monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    class Lost(Struck):
+        def vanish(self, machine: object, running: float) -> None: ...
+
+    monkeypatch.setattr(node_faults, "reports", lambda: [replace(report(0, step=50), closed_step=40)])
+    (asked,) = parse_faults([fault])
+    faults, one = NodeFaults(), node(1)
+    assert faults.befalls(asked, one)
+    faults.strike(asked, one, cast(Losses, Lost()))
+    assert [strike.fault for strike in faults.strikes] == [asked]

@@ -62,7 +62,7 @@ def jobs(yard: Yard, trainer: str, mailbox: Mailbox) -> dict[str, StartedJob]:  
         "recovering": {
             **TWO,
             "code": trainer,
-            "command": train(60, 0.2),
+            "command": train(100, 0.2),
             "checkpoint_minutes": 0.02,
             "owner": "ada",
             "max_cost_usd": 100,
@@ -231,16 +231,16 @@ def test_a_job_in_another_region_begins_with_the_checkpoint_of_one_that_has_ende
     yard: Yard, jobs: dict[str, StartedJob], trainer: str
 ) -> None:
     succeeded(jobs["recovering"])
-    request = {**ONE, "code": trainer, "command": train(70, 0.1), "region": "us-east-1", "resume_from": "recovering"}
+    request = {**ONE, "code": trainer, "command": train(110, 0.1), "region": "us-east-1", "resume_from": "recovering"}
     job = yard.start(request, "begun-further")
     succeeded(job)
     exits = [one["stateExitedEventDetails"] for one in job.history() if "stateExitedEventDetails" in one]
     admitted = json.loads(next(one["output"] for one in exits if one["name"] == "Admit"))
-    assert admitted["resumes"].startswith("step 60 of job recovering (attempt 2, ")
-    assert job.reports(1)[0].restored_step == 60
+    assert admitted["resumes"].startswith("step 100 of job recovering (attempt 2, ")
+    assert job.reports(1)[0].restored_step == 100
     away = yard.context["trainyard"]["deployment"], ACCOUNT, "us-east-1"
     key = keys.BytesPrefix(job.name).artifact(0, "result-0.json")
-    assert json.loads(stored(yard, key, names.bytes_bucket(*away)))["from"] == 60
+    assert json.loads(stored(yard, key, names.bytes_bucket(*away)))["from"] == 100
 
 
 def test_people_are_told_once_that_it_trains_again_and_that_it_is_done(
