@@ -1,4 +1,4 @@
-"""Begins each fault of a scenario at its moment, while its job runs."""
+"""Begins and ends each fault of a scenario at its moments, while its job runs."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from types import TracebackType
 
 from contract import tags
 from localaws.services import ec2
-from rehearsal.faults import FAULTS
+from rehearsal.faults import FAULTS, Fault
 from rehearsal.node_faults import PHASES, NodeFaults
-from rehearsal.scenario import Begin, Entry
+from rehearsal.scenario import Entry, ScenarioMoment
 from rehearsal.state import reports
 from rehearsal.yard import Yard
 
@@ -31,15 +31,18 @@ class Sight:
     phase: str = ""
     """Of its rank 0; empty before its first report."""
     step: int = -1
+    closed: int = -1
+    """Step of its newest closed set; -1 before the first."""
 
 
-def is_due(begin: Begin, seen: Sight, happened: Collection[str]) -> bool:
-    """Whether all that a fault waits for is so, but for its seconds."""
+def is_due(moment: ScenarioMoment, seen: Sight, happened: Collection[str]) -> bool:
+    """Whether all that a moment waits for is so, but for its seconds."""
     return (
-        seen.attempt >= begin.attempt
-        and (not begin.phase or (seen.phase != "" and PHASES.index(seen.phase) >= PHASES.index(begin.phase)))
-        and (begin.step is None or seen.step >= begin.step)
-        and (not begin.after or begin.after in happened)
+        seen.attempt >= moment.attempt
+        and (not moment.phase or (seen.phase != "" and PHASES.index(seen.phase) >= PHASES.index(moment.phase)))
+        and (moment.step is None or seen.step >= moment.step)
+        and (moment.closed is None or seen.closed >= moment.closed)
+        and (not moment.after or moment.after in happened)
     )
 
 
@@ -48,8 +51,9 @@ class Director:
 
     def __init__(self, yard: Yard, job: str, entries: Sequence[Entry]) -> None:
         self._yard, self._job, self._entries = yard, job, [_bound(one, job) for one in entries]
-        self._since: dict[str, float] = {}
-        """By entry, since when nothing but its seconds is left, on the monotonic clock."""
+        self._since: dict[tuple[str, str], float] = {}
+        """By entry and `begins` or `ends`, since when nothing but its seconds is left, on the monotonic clock."""
+        self._ended: set[str] = set()
         self._begun: dict[str, tuple[float, Entry]] = {}
         """When each began, UTC epoch seconds, and the entry with its fault as it was begun."""
         self._over = threading.Event()
@@ -64,10 +68,7 @@ class Director:
     ) -> None:
         self._over.set()
         self._thread.join()
-        begun = [entry.fault for _, entry in self._begun.values()]
-        now = self._yard.aws.conditions
-        left = tuple(one for one in now.faults if not any(one is fault for fault in begun))
-        self._yard.aws.conditions = replace(now, faults=left)
+        self._lift([entry.fault for _, entry in self._begun.values()])
 
     @property
     def happened(self) -> set[str]:
@@ -103,19 +104,38 @@ class Director:
         while not self._over.wait(LOOK_S):
             seen, happened, now = self._look(), self.happened, time.monotonic()
             for entry in self._entries:
-                if entry.name in self._begun:
-                    continue
-                if entry.name not in self._since and is_due(entry.begin, seen, happened):
-                    self._since[entry.name] = now
-                since = self._since.get(entry.name)
-                if since is not None and (now - since) * self._yard.conditions.speed >= entry.begin.seconds:
-                    self._begin(entry)
+                if entry.name not in self._begun:
+                    if self._has_come((entry.name, "begins"), entry.begin, seen, happened, now):
+                        self._begin(entry)
+                elif (
+                    entry.end
+                    and entry.name not in self._ended
+                    and self._has_come((entry.name, "ends"), entry.end, seen, happened, now)
+                ):
+                    self._end(entry)
+
+    def _has_come(
+        self, of: tuple[str, str], moment: ScenarioMoment, seen: Sight, happened: Collection[str], now: float
+    ) -> bool:
+        if of not in self._since and is_due(moment, seen, happened):
+            self._since[of] = now
+        since = self._since.get(of)
+        return since is not None and (now - since) * self._yard.conditions.speed >= moment.seconds
 
     def _begin(self, entry: Entry) -> None:
         begun = replace(entry, fault=replace(entry.fault, since=time.monotonic()))
         self._begun[entry.name] = (time.time(), begun)
         conditions = self._yard.aws.conditions
         self._yard.aws.conditions = replace(conditions, faults=(*conditions.faults, begun.fault))
+
+    def _end(self, entry: Entry) -> None:
+        self._ended.add(entry.name)
+        self._lift([self._begun[entry.name][1].fault])
+
+    def _lift(self, over: Sequence[Fault]) -> None:
+        now = self._yard.aws.conditions
+        left = tuple(one for one in now.faults if not any(one is fault for fault in over))
+        self._yard.aws.conditions = replace(now, faults=left)
 
     def _look(self) -> Sight:
         """What there is of the job now."""
@@ -124,7 +144,8 @@ class Director:
         first = next((one for one in reports() if (one.job, one.attempt, one.rank) == (self._job, attempt, 0)), None)
         if first is None:
             return Sight(attempt=attempt)
-        return Sight(attempt=attempt, phase=first.phase.value, step=first.progress.step if first.progress else -1)
+        step = first.progress.step if first.progress else -1
+        return Sight(attempt=attempt, phase=first.phase.value, step=step, closed=first.closed_step)
 
 
 def _bound(entry: Entry, job: str) -> Entry:

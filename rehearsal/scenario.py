@@ -1,6 +1,6 @@
-"""Reads a scenario: faults of which each begins at its moment in the life of a job, one after another.
+"""Reads a scenario: faults of which each begins, and may end, at its moment in the life of a job.
 
-The file is JSON: `{"faults": [{"fault": ..., "keys": {...}, "name": ..., "begins": {...}}]}`. docs/faults.md has the words.
+The file is JSON: `{"faults": [{"fault": ..., "keys": {...}, "name": ..., "begins": {...}, "ends": {...}}]}`. docs/faults.md has the words.
 """
 
 from __future__ import annotations
@@ -19,11 +19,15 @@ from rehearsal.options import UnreadableFile, read
 OPTION = "--scenario"
 PHASES = MOMENTS[2:]
 """What a node reports; before that nothing of it is known."""
-ENTRY = ("fault", "keys", "name", "begins")
-BEGINS: dict[str, tuple[str, str]] = {
+ENTRY = ("fault", "keys", "name", "begins", "ends")
+MOMENT: dict[str, tuple[str, str]] = {
     "attempt": ("once the job has an instance of this attempt, or of a later one", "a whole number from 1"),
     "phase": ("once rank 0 of the newest attempt reports this phase, or a later one", f"one of {', '.join(PHASES)}"),
     "step": ("once rank 0 of the newest attempt reports so many steps", "a whole number from 0"),
+    "closed": (
+        "once the newest attempt has a checkpoint of this step, or of a later one, that another attempt can restore",
+        "a whole number from 0",
+    ),
     "after": (
         "once the entry of this name has happened: it struck a node, or, if it strikes none, began",
         "a name of another entry",
@@ -38,12 +42,13 @@ class BadScenario(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Begin:
-    """When a fault begins: all that is given has to be so, then `seconds` pass."""
+class ScenarioMoment:
+    """When a fault begins or ends: all that is given has to be so, then `seconds` pass."""
 
     attempt: int = 1
     phase: str = ""
     step: int | None = None
+    closed: int | None = None
     after: str = ""
     seconds: float = 0.0
 
@@ -54,7 +59,9 @@ class Entry:
 
     name: str
     fault: Fault
-    begin: Begin
+    begin: ScenarioMoment
+    end: ScenarioMoment | None = None
+    """None for what lasts as long as its own keys say."""
 
 
 def load(file: Path) -> tuple[Entry, ...]:
@@ -102,25 +109,25 @@ def _entry(one: object, name: str, others: Collection[str]) -> Entry:
     if "name" in one and (not isinstance(one["name"], str) or not one["name"]):
         problems.append(f"name is {json.dumps(one['name'])}; wanted a text")
     given, keys = one.get("fault"), one.get("keys", {})
-    begins = one.get("begins", {})
     if not isinstance(given, str):
         problems.append(f"fault is {json.dumps(given)}; wanted the name of a fault")
     if not isinstance(keys, dict) or not all(_plain(value) for value in keys.values()):
         problems.append(f"keys is {json.dumps(keys)}; wanted an object of texts and numbers")
-    if not isinstance(begins, dict):
-        problems.append(f"begins is {json.dumps(begins)}; wanted an object of {', '.join(BEGINS)}")
-    else:
-        problems += _wrong(begins, others)
+    for key in ("begins", "ends"):
+        problems += _wrong(key, one.get(key, {}), others)
+    if "ends" in one and not one["ends"]:
+        problems.append(f"ends is {json.dumps(one['ends'])}; wanted at least one of {', '.join(MOMENT)}")
     if problems:
         raise BadScenario("\n".join(problems))
-    begin = Begin(**begins)
+    begin = ScenarioMoment(**one.get("begins", {}))
+    end = ScenarioMoment(**one["ends"]) if "ends" in one else None
     try:
-        return Entry(name=name, fault=_fault(str(given), keys, begin), begin=begin)
+        return Entry(name=name, fault=_fault(str(given), keys, begin), begin=begin, end=end)
     except UnknownFault as problem:
         raise BadScenario(str(problem).removeprefix("--fault ")) from None
 
 
-def _fault(name: str, given: Mapping[str, object], begin: Begin) -> Fault:
+def _fault(name: str, given: Mapping[str, object], begin: ScenarioMoment) -> Fault:
     """The fault; of one that begins with a later attempt, that attempt is the last that it strikes, unless `attempts` says otherwise."""
     texts = {key: str(value) for key, value in given.items()}
     if begin.attempt > 1 and name in FAULTS and "attempts" in FAULTS[name].keys:
@@ -132,21 +139,25 @@ def _plain(value: object) -> bool:
     return isinstance(value, str | int | float) and not isinstance(value, bool)
 
 
-def _wrong(begins: Mapping[str, Any], others: Collection[str]) -> list[str]:
+def _wrong(name: str, moment: Any, others: Collection[str]) -> list[str]:
+    """Returns what is wrong with a moment, which `name` calls `begins` or `ends`."""
+    if not isinstance(moment, dict):
+        return [f"{name} is {json.dumps(moment)}; wanted an object of {', '.join(MOMENT)}"]
     fits: dict[str, Callable[[Any], bool]] = {
         "attempt": lambda value: _whole(value, 1),
         "phase": lambda value: value in PHASES,
         "step": lambda value: _whole(value, 0),
+        "closed": lambda value: _whole(value, 0),
         "after": lambda value: value in others,
         "seconds": lambda value: _plain(value) and not isinstance(value, str) and 0 <= value < float("inf"),
     }
     problems = []
-    for key, value in begins.items():
-        if key not in BEGINS:
-            problems.append(f"begins: there is no key {key!r}{_near(key, BEGINS)}")
+    for key, value in moment.items():
+        if key not in MOMENT:
+            problems.append(f"{name}: there is no key {key!r}{_near(key, MOMENT)}")
         elif not fits[key](value):
-            allowed = f"{BEGINS[key][1]} ({', '.join(others)})" if key == "after" and others else BEGINS[key][1]
-            problems.append(f"begins: {key} is {json.dumps(value)}; wanted {allowed}")
+            allowed = f"{MOMENT[key][1]} ({', '.join(others)})" if key == "after" and others else MOMENT[key][1]
+            problems.append(f"{name}: {key} is {json.dumps(value)}; wanted {allowed}")
     return problems
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rehearsal.faults import FAULTS, FaultKind
-from rehearsal.scenario import BEGINS
+from rehearsal.scenario import MOMENT
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "faults.md"
@@ -35,13 +35,14 @@ Faults that follow one another are a file: `--scenario FILE`, beside `--fault` o
 BEHIND = """```
 
 `keys` are those of the fault below; texts and numbers. A `name` is what `after` of another fault names; without one it is the fault's
-number in the list. A fault without `begins` is there from the job's start. What `begins` says has to be so all at once:
+number in the list. A fault without `begins` is there from the job's start, and one without `ends` for as long as its `keys` say. What
+either says has to be so all at once:
 """
 ONCE = """
-What once was so counts: a fault that waits for `phase` or `step`, and for `seconds` more, begins though an attempt has ended meanwhile.
-The times of a fault's own keys (`seconds`, `after`) count from its beginning. A fault that strikes nodes strikes in the attempt of its
-`begins`, where that says one, and in the first otherwise; `attempts` in its `keys` says otherwise. The rehearsal fails where a fault of
-the scenario never happened; `scenario.json` beside the summary says when each began.
+What once was so counts: a fault that waits for `phase`, `step` or `closed`, and for `seconds` more, begins though an attempt has ended
+meanwhile. The times of a fault's own keys (`seconds`, `after`) count from its beginning. A fault that strikes nodes strikes in the
+attempt of its `begins`, where that says one, and in the first otherwise; `attempts` in its `keys` says otherwise. The rehearsal fails
+where a fault of the scenario never happened; `scenario.json` beside the summary says when each began.
 """
 
 
@@ -55,7 +56,7 @@ def page() -> str:
 
 
 def _scenario() -> str:
-    begins = [f"- `{key}`: {what} ({allowed})" for key, (what, allowed) in BEGINS.items()]
+    begins = [f"- `{key}`: {what} ({allowed})" for key, (what, allowed) in MOMENT.items()]
     return "\n".join([SCENARIO + EXAMPLE.read_text() + BEHIND, *begins, ONCE])
 
 

@@ -34,7 +34,7 @@ BESIDE = {
     "full": "disk-full:at=10",
     "skewed": "clock-skew:seconds=300",
     "untagged": "late-tags:seconds=300",
-    "stuck": "trainer-hang:at=15,rank=1",
+    "stuck": "trainer-hang:at=15,closed=1,rank=1",
     "given-up": "trainer-hang:at=15",
     "watched": "trainer-hang:at=15",
     "missing-gpu": "bad-gpu:how=fewer",
@@ -47,9 +47,9 @@ STALLS = {
     "watched": {"stall": {"minutes": 0.1, "then": "notify"}},
 }
 GPU = {"instance_types": ["g5.xlarge"]}
-LONGER = {"command": train(150, 0.2)}
+LONGER = {"command": train(100, 0.2)}
 """Of what begins again from a checkpoint: the fault waits for the first one, on a busy machine too."""
-ASKED = STALLS | {"killed": LONGER, "missing-gpu": GPU, "fallen-gpu": GPU | LONGER}
+ASKED = STALLS | {"stuck": STALLS["stuck"] | LONGER, "killed": LONGER, "missing-gpu": GPU, "fallen-gpu": GPU | LONGER}
 """What requests of these ask beside the others."""
 MEASURED = ["slow-link:rank=1,job=slow-network"]
 """What the job meets that measures the network between its nodes."""

@@ -11,7 +11,7 @@ import pytest
 from rehearsal.deployment import ROOT
 from rehearsal.director import Sight, is_due
 from rehearsal.job_command import arguments
-from rehearsal.scenario import BadScenario, Begin, load, parsed
+from rehearsal.scenario import BadScenario, ScenarioMoment, load, parsed
 
 FOLDER = ROOT / "rehearsal" / "scenarios"
 GOOD: dict[str, Any] = {"fault": "s3-slow", "keys": {"each": 5}, "begins": {"step": 3}}
@@ -24,12 +24,12 @@ def refused(*faults: object) -> list[str]:
 
 
 WRONG: list[tuple[object, str]] = [
-    (3, "3 is not an object; wanted one of fault, keys, name, begins"),
+    (3, "3 is not an object; wanted one of fault, keys, name, begins, ends"),
     ({}, "fault is null; wanted the name of a fault"),
     ({"fault": "s3-slwo"}, "s3-slwo: there is no such fault (did you mean s3-slow?)"),
     (
         {"fault": "s3-slow", "key": {}},
-        "there is no key 'key' (did you mean keys?); there are fault, keys, name, begins",
+        "there is no key 'key' (did you mean keys?); there are fault, keys, name, begins, ends",
     ),
     (
         {"fault": "s3-slow", "keys": {"every": 5}},
@@ -45,7 +45,10 @@ WRONG: list[tuple[object, str]] = [
         "s3-failing: as is 'gone'; wanted slow-down or internal-error or denied",
     ),
     ({"fault": "s3-slow", "name": 3}, "name is 3; wanted a text"),
-    ({"fault": "s3-slow", "begins": 3}, "begins is 3; wanted an object of attempt, phase, step, after, seconds"),
+    (
+        {"fault": "s3-slow", "begins": 3},
+        "begins is 3; wanted an object of attempt, phase, step, closed, after, seconds",
+    ),
     ({"fault": "s3-slow", "begins": {"steps": 3}}, "begins: there is no key 'steps' (did you mean step?)"),
     ({"fault": "s3-slow", "begins": {"attempt": 0}}, "begins: attempt is 0; wanted a whole number from 1"),
     ({"fault": "s3-slow", "begins": {"attempt": True}}, "begins: attempt is true; wanted a whole number from 1"),
@@ -58,6 +61,11 @@ WRONG: list[tuple[object, str]] = [
     ({"fault": "s3-slow", "begins": {"seconds": "5"}}, 'begins: seconds is "5"; wanted a number from 0'),
     ({"fault": "s3-slow", "begins": {"seconds": float("inf")}}, "begins: seconds is Infinity"),
     ({"fault": "s3-slow", "begins": {"after": "it"}}, 'begins: after is "it"; wanted a name of another entry (lost)'),
+    ({"fault": "s3-slow", "begins": {"closed": -1}}, "begins: closed is -1; wanted a whole number from 0"),
+    ({"fault": "s3-slow", "ends": 3}, "ends is 3; wanted an object of attempt, phase, step, closed, after, seconds"),
+    ({"fault": "s3-slow", "ends": {}}, "ends is {}; wanted at least one of attempt, phase"),
+    ({"fault": "s3-slow", "ends": {"attempts": 2}}, "ends: there is no key 'attempts' (did you mean attempt?)"),
+    ({"fault": "s3-slow", "ends": {"attempt": 0}}, "ends: attempt is 0; wanted a whole number from 1"),
     ({"fault": "s3-slow", "name": "mine", "begins": {"after": "mine"}}, 'begins: after is "mine"'),
     ({"fault": "s3-slow", "begins": {"after": ["lost"]}}, 'begins: after is ["lost"]'),
 ]
@@ -93,8 +101,8 @@ def test_a_scenario_is_what_it_says() -> None:
     lost, slow = parsed(
         {"faults": [{"name": "lost", "fault": "node-lost"}, GOOD | {"begins": {"after": "lost", "seconds": 9}}]}, "x"
     )
-    assert (lost.begin, lost.fault.text("attempts")) == (Begin(), "1")
-    assert (slow.name, slow.begin) == ("2", Begin(after="lost", seconds=9))
+    assert (lost.begin, lost.fault.text("attempts")) == (ScenarioMoment(), "1")
+    assert (slow.name, slow.begin) == ("2", ScenarioMoment(after="lost", seconds=9))
     assert slow.fault.seconds("each") == 5
 
 
@@ -102,6 +110,11 @@ def test_a_scenario_is_what_it_says() -> None:
 def test_what_begins_with_an_attempt_strikes_there(keys: dict[str, int], last: str) -> None:
     (entry,) = parsed({"faults": [{"fault": "node-lost", "keys": keys, "begins": {"attempt": 2}}]}, "x")
     assert entry.fault.text("attempts") == last
+
+
+def test_a_fault_ends_with_what_its_entry_says_or_by_its_own_keys() -> None:
+    ends, lasts = parsed({"faults": [GOOD | {"ends": {"attempt": 2}}, GOOD]}, "x")
+    assert (ends.end, lasts.end) == (ScenarioMoment(attempt=2), None)
 
 
 def test_the_shipped_one_is_right() -> None:
@@ -140,35 +153,37 @@ def test_without_one_there_is_none(tmp_path: Path) -> None:
 
 # When a fault is due
 
-SEEN = Sight(attempt=2, phase="training", step=30)
+SEEN = Sight(attempt=2, phase="training", step=30, closed=20)
 
 
 @pytest.mark.parametrize(
-    ("begin", "due"),
+    ("moment", "due"),
     [
-        (Begin(), True),
-        (Begin(attempt=2), True),
-        (Begin(attempt=3), False),
-        (Begin(phase="waiting"), True),
-        (Begin(phase="training"), True),
-        (Begin(phase="saving"), False),
-        (Begin(step=30), True),
-        (Begin(step=31), False),
-        (Begin(after="lost"), True),
-        (Begin(after="slow"), False),
-        (Begin(attempt=2, phase="training", step=30, after="lost"), True),
-        (Begin(attempt=2, phase="training", step=30, after="slow"), False),
+        (ScenarioMoment(), True),
+        (ScenarioMoment(attempt=2), True),
+        (ScenarioMoment(attempt=3), False),
+        (ScenarioMoment(phase="waiting"), True),
+        (ScenarioMoment(phase="training"), True),
+        (ScenarioMoment(phase="saving"), False),
+        (ScenarioMoment(step=30), True),
+        (ScenarioMoment(step=31), False),
+        (ScenarioMoment(closed=20), True),
+        (ScenarioMoment(closed=21), False),
+        (ScenarioMoment(after="lost"), True),
+        (ScenarioMoment(after="slow"), False),
+        (ScenarioMoment(attempt=2, phase="training", step=30, after="lost"), True),
+        (ScenarioMoment(attempt=2, phase="training", step=30, after="slow"), False),
     ],
 )
-def test_all_that_is_asked_for_has_to_be_so(begin: Begin, due: bool) -> None:
-    assert is_due(begin, SEEN, {"lost"}) is due
+def test_all_that_is_asked_for_has_to_be_so(moment: ScenarioMoment, due: bool) -> None:
+    assert is_due(moment, SEEN, {"lost"}) is due
 
 
-@pytest.mark.parametrize("begin", [Begin(), Begin(phase="preparing"), Begin(step=0)])
-def test_before_an_instance_nothing_begins(begin: Begin) -> None:
-    assert not is_due(begin, Sight(attempt=0), set())
+@pytest.mark.parametrize("moment", [ScenarioMoment(), ScenarioMoment(phase="preparing"), ScenarioMoment(step=0)])
+def test_before_an_instance_nothing_begins(moment: ScenarioMoment) -> None:
+    assert not is_due(moment, Sight(attempt=0), set())
 
 
-@pytest.mark.parametrize("begin", [Begin(phase="preparing"), Begin(step=0)])
-def test_before_a_report_no_phase_and_no_step_has_come(begin: Begin) -> None:
-    assert not is_due(begin, Sight(attempt=1), set())
+@pytest.mark.parametrize("moment", [ScenarioMoment(phase="preparing"), ScenarioMoment(step=0)])
+def test_before_a_report_no_phase_and_no_step_has_come(moment: ScenarioMoment) -> None:
+    assert not is_due(moment, Sight(attempt=1), set())

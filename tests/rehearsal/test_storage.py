@@ -15,14 +15,18 @@ from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import HAPPY, ONE, ended, failed, left, path, train
 
 pytestmark = [pytest.mark.rehearsal]
-LOST = {"name": "lost", "fault": "node-lost", "keys": {"step": 60, "rank": 0}}
-"""Late enough for a first checkpoint in S3: a commit has taken 4 s on a machine with much else to do."""
-STEPS = {"unread": 100, "refused": 100}
-"""Of these trainings; of the others 40."""
+LOST = {"name": "lost", "fault": "node-lost", "keys": {"step": 10, "closed": 1, "rank": 0}}
+STEPS = {"unread": 100, "refused": 100, "unsaved": 100}
+"""Of these trainings, whose fault waits for a checkpoint; of the others 40."""
 SCENARIOS: dict[str, list[dict[str, Any]]] = {
     "late": [{"fault": "s3-slow", "keys": {"each": 20}, "begins": {"phase": "training"}}],
     "unsaved": [
-        {"fault": "s3-failing", "keys": {"as": "denied", "calls": "writes", "seconds": 150}, "begins": {"step": 30}}
+        {
+            "fault": "s3-failing",
+            "keys": {"as": "denied", "calls": "writes"},
+            "begins": {"closed": 1},
+            "ends": {"attempt": 2},
+        }
     ],
     "unread": [
         LOST,

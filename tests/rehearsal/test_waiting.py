@@ -67,7 +67,7 @@ def jobs(scarce: Yard) -> Iterator[dict[str, StartedJob]]:
     requests = {"patient": waits, "stopped": waits, "hasty": {**waits, "max_wait_hours": 0.008}}
     requests["reserved"] = {**waits, "reservation": reserved(scarce).id}
     block = reserved(scarce, kind="capacity-block", ends_at=time.time() + 7200.0)
-    requests["block"] = {**waits, "reservation": block.id, "command": train(60, 0.2), "checkpoint_minutes": 0.02}
+    requests["block"] = {**waits, "reservation": block.id, "command": train(100, 0.2), "checkpoint_minutes": 0.02}
     requests["priced"] = {**waits, "market": "spot"}
     faults = [
         "capacity-away:seconds=450,job=priced",
@@ -76,7 +76,7 @@ def jobs(scarce: Yard) -> Iterator[dict[str, StartedJob]]:
         "reservation-full:seconds=300,job=reserved",
         "capacity-away:job=reserved",
         "capacity-away:job=block",
-        "block-ends:step=30,job=block",
+        "block-ends:step=10,closed=1,job=block",
         "capacity-away:seconds=300,job=patient",
         *(f"capacity-away:job={one}" for one in ("stopped", "hasty")),
     ]
