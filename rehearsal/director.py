@@ -12,7 +12,7 @@ from types import TracebackType
 
 from contract import tags
 from localaws.services import ec2
-from rehearsal.faults import FAULTS, Fault
+from rehearsal.faults import FAULTS
 from rehearsal.node_faults import PHASES, NodeFaults
 from rehearsal.scenario import Entry, ScenarioMoment
 from rehearsal.state import reports
@@ -60,15 +60,24 @@ class Director:
         self._thread = threading.Thread(target=self._direct, name="director", daemon=True)
 
     def __enter__(self) -> Director:
-        self._thread.start()
+        self.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.end()
+
+    def start(self) -> None:
+        """Starts to look at the job, which need not be there yet."""
+        self._thread.start()
+
+    def end(self) -> None:
+        """Ends the scenario and its faults, whether it was started or not. May be called twice."""
         self._over.set()
-        self._thread.join()
-        self._lift([entry.fault for _, entry in self._begun.values()])
+        if self._thread.ident is not None:
+            self._thread.join()
+        self._yard.lift([entry.fault for _, entry in self._begun.values()])
 
     @property
     def happened(self) -> set[str]:
@@ -125,17 +134,11 @@ class Director:
     def _begin(self, entry: Entry) -> None:
         begun = replace(entry, fault=replace(entry.fault, since=time.monotonic()))
         self._begun[entry.name] = (time.time(), begun)
-        conditions = self._yard.aws.conditions
-        self._yard.aws.conditions = replace(conditions, faults=(*conditions.faults, begun.fault))
+        self._yard.begin([begun.fault])
 
     def _end(self, entry: Entry) -> None:
         self._ended.add(entry.name)
-        self._lift([self._begun[entry.name][1].fault])
-
-    def _lift(self, over: Sequence[Fault]) -> None:
-        now = self._yard.aws.conditions
-        left = tuple(one for one in now.faults if not any(one is fault for fault in over))
-        self._yard.aws.conditions = replace(now, faults=left)
+        self._yard.lift([self._begun[entry.name][1].fault])
 
     def _look(self) -> Sight:
         """What there is of the job now."""

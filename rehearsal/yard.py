@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import tarfile
+import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from io import BytesIO
@@ -18,6 +19,7 @@ from contract.images import CHILD_BASE
 from contract.mounts import Kind
 from contract.reports import NodeReport
 from localaws.conditions import Conditions
+from localaws.conditions import Fault as AnyFault
 from localaws.containers import real
 from localaws.containers.images import publish
 from localaws.machines import file_systems
@@ -89,6 +91,8 @@ class Yard:
         self.left_out: Sequence[str] = ()
         """Stacks that are not deployed."""
         self.real_images = real_images
+        self._changing = threading.Lock()
+        """Held while the faults change: scenarios begin and end theirs on threads of their own."""
         self.node_faults = NodeFaults()
         self.aws = LocalAws(conditions, gaps=GAPS, work=work / "functions", mischief=self.node_faults)
 
@@ -177,24 +181,36 @@ class Yard:
     @contextmanager
     def faults(self, faults: Mapping[str, Mapping[str, str]] | Sequence[Fault]) -> Iterator[None]:
         """Applies these faults, beside those that the yard was made with, for as long as the block lasts."""
-        before = self.aws.conditions
-        both = (*before.faults, *asked(faults))
-        self.aws.conditions = replace(before, faults=both, faults_since=time.monotonic())
+        mine, before = asked(faults), self.aws.conditions.faults_since
+        self.begin(mine, since=time.monotonic())
         ec2.machines().begin_faults()
         try:
             yield
         finally:
-            self.aws.conditions = before
+            self.lift(mine, since=before)
 
     @contextmanager
     def without(self, fault: str) -> Iterator[None]:
         """Removes the faults of that name for as long as the block lasts; the others continue unchanged."""
-        before = self.aws.conditions
-        self.aws.conditions = replace(before, faults=tuple(one for one in before.faults if one.name != fault))
+        removed = [one for one in self.aws.conditions.faults if one.name == fault]
+        self.lift(removed)
         try:
             yield
         finally:
-            self.aws.conditions = before
+            self.begin(removed)
+
+    def begin(self, faults: Iterable[AnyFault], since: float | None = None) -> None:
+        """Adds faults to those that there are; `since` is the moment from which the times of all are counted, where it moves."""
+        with self._changing:
+            now = self.aws.conditions
+            self.aws.conditions = replace(now, faults=(*now.faults, *faults), faults_since=since or now.faults_since)
+
+    def lift(self, faults: Collection[AnyFault], since: float | None = None) -> None:
+        """Removes these faults, and no others that are equal to them."""
+        with self._changing:
+            now = self.aws.conditions
+            left = tuple(one for one in now.faults if not any(one is fault for fault in faults))
+            self.aws.conditions = replace(now, faults=left, faults_since=since or now.faults_since)
 
     def start(self, request: Mapping[str, Any], name: str) -> StartedJob:
         """Starts a job."""

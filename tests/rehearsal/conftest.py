@@ -13,11 +13,14 @@ from localaws.conditions import Conditions
 from rehearsal.fault_keys import STATES
 from rehearsal.faults import parse_faults
 from rehearsal.yard import StartedJob, Yard
-from tests.rehearsal.jobs import ONE, train
+from tests.rehearsal.jobs import ONE, ended, train
 from tests.rehearsal.mailbox import Mailbox
+from tests.rehearsal.waves import directors, first_wave, second_wave
 
 AFTER = {"Launch": 7, "Train": 150}
 """Seconds, real ones, from entering the state to the stop: a launch may be on its way then, a node at its work."""
+SHARED = directors, first_wave, second_wave
+"""Fixtures of another file, which pytest finds here."""
 STOPPED = {
     **{f"stop-{state.lower()}": f"abort-in-state:state={state},after={AFTER.get(state, 0)}" for state in STATES},
     **{f"unheard-{state.lower()}": f"abort-in-state:state={state},after={after}" for state, after in AFTER.items()},
@@ -172,7 +175,8 @@ def beside(yard: Yard, trainer: str, mailbox: Mailbox) -> dict[str, StartedJob]:
 
 
 @pytest.fixture(scope="session")
-def measured(yard: Yard, trainer: str) -> StartedJob:
+def measured(yard: Yard, trainer: str, second_wave: dict[str, StartedJob]) -> StartedJob:
     """Not beside the others: its nodes start PyTorch, and another job's first checkpoint was late by that."""
+    ended(second_wave["disturbed"])
     request = {**ONE, "code": trainer, "command": train(40, 0.2), "checkpoint_minutes": 0.02}
     return yard.start({**request, "nodes": 2, "health": "deep"}, "slow-network")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,6 @@ from tests.rehearsal.jobs import (
     DENIALS,
     HAPPY,
     ONE,
-    TWO,
     changes,
     ended,
     failed,
@@ -42,50 +40,9 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def jobs(yard: Yard, trainer: str, mailbox: Mailbox) -> dict[str, StartedJob]:  # noqa: ARG001  (hears of one of them)
-    """Jobs that do not disturb one another, all started at once."""
-    digits = json.loads((ROOT / "examples/ddp_digits/job.json").read_text())
-    requests: dict[str, Mapping[str, Any]] = {
-        "digits": {**digits, "code": yard.upload(ROOT / "examples/ddp_digits", "digits")},
-        "short": {**ONE, "code": trainer, "command": train(2, 0.1)},
-        "long": {**ONE, "code": trainer, "command": train(20, 1.0)},
-        "failing": {**TWO, "code": trainer, "command": train(3, 0.1, 3)},
-        "overdue": {**ONE, "code": trainer, "command": train(10_000, 0.1), "max_hours": 0.035},
-        "broke": {
-            **ONE,
-            "code": trainer,
-            "command": train(10_000, 0.1),
-            "max_hours": 0.03,
-            "max_cost_usd": 0.004,
-        },
-        "planned": {**ONE, "code": trainer, "command": train(2, 0.1), "dry_run": True},
-        "recovering": {
-            **TWO,
-            "code": trainer,
-            "command": train(100, 0.2),
-            "checkpoint_minutes": 0.02,
-            "owner": "ada",
-            "max_cost_usd": 100,
-            "notify": ["done", "failed", "recovered", "stalled"],
-        },
-        "keeper": {
-            **ONE,
-            "code": yard.upload(Path(__file__).with_name("keeper"), "keeper"),
-            "command": ["python", "train.py"],
-            "market": "spot",
-            "checkpoint_minutes": 0.02,
-        },
-        "unanswered": {**TWO, "code": trainer, "command": train(3, 0.1)},
-    }
-    return {name: yard.start(request, name) for name, request in requests.items()}
-
-
-@pytest.fixture(scope="module")
-def disturbed(yard: Yard, jobs: dict[str, StartedJob]) -> StartedJob:
-    """Started once the other training with PyTorch has ended, which listens on the same port of this computer."""
-    ended(jobs["digits"])
-    request = json.loads((ROOT / "examples/ddp_digits/spot.json").read_text())
-    return yard.start({**request, "code": yard.upload(ROOT / "examples/ddp_digits", "disturbed")}, "disturbed")
+def jobs(first_wave: dict[str, StartedJob], second_wave: dict[str, StartedJob]) -> dict[str, StartedJob]:
+    """Those of the second wave train while most tests here look at the first."""
+    return first_wave | second_wave
 
 
 def summary(job: StartedJob) -> Summary:
@@ -209,10 +166,11 @@ def test_links_times_logs_and_results_of_a_trainer_survive_a_kill(yard: Yard, jo
     assert [(link.path, link.target) for link in last.links] == [("last", "300")]
 
 
+@pytest.mark.turn("looks back")
 def test_a_training_that_met_a_notice_and_a_kill_ends_with_the_metric_of_the_undisturbed_one(
-    yard: Yard, jobs: dict[str, StartedJob], disturbed: StartedJob
+    yard: Yard, jobs: dict[str, StartedJob]
 ) -> None:
-    job, undisturbed = disturbed, summary(jobs["digits"])
+    job, undisturbed = jobs["disturbed"], summary(jobs["digits"])
     succeeded(job)
     done = summary(job)
     assert shortcomings(done, nodes=2, metric_at_least=0.93) == []

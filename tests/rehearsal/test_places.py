@@ -10,22 +10,16 @@ import pytest
 
 from contract import keys, names
 from rehearsal.yard import StartedJob, Yard
-from tests.rehearsal.jobs import TWO, ended, instances, left, shutdowns, stored, succeeded, train
+from tests.rehearsal.jobs import ended, instances, left, shutdowns, stored, succeeded
 
 pytestmark = [pytest.mark.rehearsal]
 HOME, AWAY = "eu-central-1", "us-east-1"
 
 
 @pytest.fixture(scope="module")
-def jobs(yard: Yard, trainer: str) -> dict[str, StartedJob]:
-    """All started at once; what happens to each is in the faults of the deployment."""
-    wide = {**TWO, "code": trainer, "checkpoint_minutes": 0.02, "regions": "auto"}
-    requests: dict[str, dict[str, Any]] = {
-        "moved": {**wide, "command": train(150, 0.2), "market": "spot"},
-        "advised": {**wide, "nodes": 1, "command": train(100, 0.2), "market": "spot"},
-        "bought": {**wide, "command": train(3, 0.1), "market": "spot-then-on-demand"},
-    }
-    return {name: yard.start(request, name) for name, request in requests.items()}
+def jobs(second_wave: dict[str, StartedJob]) -> dict[str, StartedJob]:
+    """What happens to each is in the faults of the deployment."""
+    return second_wave
 
 
 def rungs(job: StartedJob) -> list[dict[str, Any]]:

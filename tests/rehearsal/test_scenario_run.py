@@ -6,23 +6,20 @@ import json
 
 import pytest
 
-from rehearsal.deployment import ROOT
 from rehearsal.director import Director
-from rehearsal.scenario import load
-from rehearsal.yard import Yard
+from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import ended, left
 
 pytestmark = [pytest.mark.rehearsal]
-FOLDER = ROOT / "rehearsal" / "scenarios"
 
 
-def test_a_job_that_is_interrupted_and_then_killed_ends_well_in_its_third_attempt(yard: Yard, trainer: str) -> None:
-    request = json.loads((FOLDER / "job.json").read_text()) | {"code": trainer}
-    with Director(yard, "twice-lost", load(FOLDER / "twice_lost.json")) as director:
-        job = yard.start(request, "twice-lost")
-        execution = ended(job)
-        assert director.missing() == []
-        director.write(yard.work / "scenario.json")
+def test_a_job_that_is_interrupted_and_then_killed_ends_well_in_its_third_attempt(
+    yard: Yard, second_wave: dict[str, StartedJob], directors: dict[str, Director]
+) -> None:
+    job, director = second_wave["twice-lost"], directors["twice-lost"]
+    execution = ended(job)
+    assert director.missing() == []
+    director.write(yard.work / "scenario.json")
     assert execution["status"] == "SUCCEEDED", execution.get("cause")
     assert (json.loads(execution["output"])["attempts"], left(job)) == (3, [])
     restored = [job.reports(attempt)[0].restored_step for attempt in (2, 3)]
@@ -33,5 +30,9 @@ def test_a_job_that_is_interrupted_and_then_killed_ends_well_in_its_third_attemp
     assert sorted(one["began_at"] for one in told) == [one["began_at"] for one in told]
 
 
-def test_it_leaves_no_fault_to_others(yard: Yard) -> None:
+def test_it_leaves_no_fault_to_others(
+    yard: Yard, second_wave: dict[str, StartedJob], directors: dict[str, Director]
+) -> None:
+    ended(second_wave["twice-lost"])
+    directors["twice-lost"].end()
     assert not [one for one in yard.aws.conditions.faults if one.given.get("job") == "twice-lost"]

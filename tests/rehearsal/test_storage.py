@@ -3,69 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
-from rehearsal.director import Director
-from rehearsal.scenario import parsed
 from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import HAPPY, ONE, ended, failed, left, path, train
 
 pytestmark = [pytest.mark.rehearsal]
-LOST = {"name": "lost", "fault": "node-lost", "keys": {"step": 10, "closed": 1, "rank": 0}}
-STEPS = {"unread": 100, "refused": 100, "unsaved": 100}
-"""Of these trainings, whose fault waits for a checkpoint; of the others 40."""
-SCENARIOS: dict[str, list[dict[str, Any]]] = {
-    "late": [{"fault": "s3-slow", "keys": {"each": 20}, "begins": {"phase": "training"}}],
-    "unsaved": [
-        {
-            "fault": "s3-failing",
-            "keys": {"as": "denied", "calls": "writes"},
-            "begins": {"closed": 1},
-            "ends": {"attempt": 2},
-        }
-    ],
-    "unread": [
-        LOST,
-        {
-            "fault": "s3-failing",
-            "keys": {"as": "internal-error", "calls": "reads", "part": "checkpoints/", "share": 0.4},
-            "begins": {"attempt": 2},
-        },
-    ],
-    "refused": [
-        LOST,
-        {
-            "fault": "s3-failing",
-            "keys": {"as": "denied", "calls": "reads", "part": "checkpoints/"},
-            "begins": {"attempt": 2},
-        },
-    ],
-    "unchecked": [
-        {
-            "fault": "s3-failing",
-            "keys": {"as": "internal-error", "who": "functions", "seconds": 80},
-            "begins": {"phase": "saving"},
-        }
-    ],
-    "half": [{"fault": "s3-failing", "keys": {"as": "slow-down", "share": 0.3}}],
-}
 
 
 @pytest.fixture(scope="module")
-def jobs(yard: Yard, trainer: str) -> Iterator[dict[str, StartedJob]]:
-    """All started at once, each with its own scenario."""
-    request = {**ONE, "code": trainer, "checkpoint_minutes": 0.02}
-    with ExitStack() as directing:
-        started = {}
-        for name, faults in SCENARIOS.items():
-            directing.enter_context(Director(yard, f"s3-{name}", parsed({"faults": faults}, name)))
-            command = train(STEPS.get(name, 40), 0.2)
-            started[name] = yard.start({**request, "command": command}, f"s3-{name}")
-        yield started
+def jobs(second_wave: dict[str, StartedJob]) -> dict[str, StartedJob]:
+    """Each has its own scenario (tests/rehearsal/waves.py)."""
+    return {name: second_wave[f"s3-{name}"] for name in ("late", "unsaved", "unread", "refused", "unchecked", "half")}
 
 
 def why(job: StartedJob) -> str:

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from contract import keys
-from rehearsal.yard import Yard
-from tests.rehearsal.jobs import TWO, left, stored, succeeded
+from rehearsal.yard import StartedJob, Yard
+from tests.rehearsal.jobs import TWO, ended, left, stored, succeeded
 
-pytestmark = [pytest.mark.rehearsal, pytest.mark.timeout(280)]
+pytestmark = [pytest.mark.rehearsal, pytest.mark.turn("looks back"), pytest.mark.timeout(280)]
 README = (Path(__file__).parents[2] / "README.md").read_text()
 FILES = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 PACKAGE = "only_of_this_job"
@@ -50,7 +50,10 @@ def code(folder: Path) -> Path:
     return folder
 
 
-def test_workers_of_the_readmes_torchrun_have_the_jobs_requirements(yard: Yard, tmp_path: Path) -> None:
+def test_workers_of_the_readmes_torchrun_have_the_jobs_requirements(
+    yard: Yard, tmp_path: Path, measured: StartedJob
+) -> None:
+    ended(measured)  # PyTorch listens on the same port of this computer
     request = {**TWO, "code": yard.upload(code(tmp_path / "torchrun"), "torchrun"), "command": readme_command()}
     job = yard.start(request, "torchrun")
     succeeded(job)
