@@ -39,6 +39,12 @@ def test_the_lock_names_pypi_and_nobodys_mirror() -> None:
     }
 
 
+def test_the_lock_of_npm_names_no_registry() -> None:
+    lock = (ROOT / "package-lock.json").read_text()
+    assert '"integrity"' in lock
+    assert '"resolved"' not in lock
+
+
 def test_every_file_of_the_lock_has_its_hash() -> None:
     packages = tomllib.loads(LOCK)["package"]
     files = [file for one in packages for file in [*one.get("wheels", []), *filter(None, [one.get("sdist")])]]
