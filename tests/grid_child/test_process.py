@@ -107,9 +107,3 @@ def test_the_image_has_every_module_of_the_child_and_of_the_contract(tmp_path: P
         assert {
             file.relative_to(image / "child").as_posix() for file in (image / "child" / package).rglob("*.py")
         } == modules
-
-
-def test_the_image_has_the_functions_boto() -> None:
-    pinned = re.compile(r"^(boto3|botocore)==(\S+)", re.MULTILINE)
-    texts = [(ROOT / place / "requirements.txt").read_text() for place in ("grid_child", "lambda")]
-    assert pinned.findall(texts[0]) == pinned.findall(texts[1]) != []

@@ -9,12 +9,12 @@ import signal
 import subprocess
 import sys
 import time
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
+PINS = ("requirements.txt", "tools/uv.txt", "uv.lock")
 PROGRAMS = ("mypy", "pyrefly", "ruff", "shellcheck", "uv", "npm", "npx", "git")
 NOTE = '#!/bin/sh\necho "${0##*/} $*" >> "$CALLS"\n'
 FAILS = 'case "$*" in *"not rehearsal"*) exit 1;; esac\n'
@@ -31,7 +31,7 @@ class Checkout:
         shutil.copytree(
             ROOT / "tools", self.root / "tools", ignore=lambda _, names: {*names} - {"__init__.py", "summary.py"}
         )
-        for file in (*ROOT.glob("requirements*"), *ROOT.glob("package*.json"), *ROOT.glob("*/requirements*")):
+        for file in (*ROOT.glob("package*.json"), *ROOT.glob("*/requirements.txt"), *map(ROOT.joinpath, PINS)):
             (self.root / file.relative_to(ROOT)).parent.mkdir(exist_ok=True)
             (self.root / file.relative_to(ROOT)).touch()
         for prerequisite in (
@@ -128,27 +128,16 @@ def test_a_deploy_installs_neither_pytorch_nor_the_local_aws_nor_tools(checkout:
     code, said = checkout.made("-n", target)
     assert code == 0
     assert "-r requirements.txt" in said
-    assert not re.findall(r"requirements-(?:dev|rehearsal|checkov)|machines\.image|build/checkov", said)
+    assert not re.findall(r"--only-group|machines\.image|build/checkov", said)
 
 
 @pytest.mark.parametrize("target", ["rehearse", "rehearse-grid"])
 def test_a_rehearsal_installs_no_tools_of_development(checkout: Checkout, target: str) -> None:
     code, said = checkout.made("-n", target)
     assert code == 0
-    assert "-r requirements-rehearsal.txt" in said
+    assert "--only-group rehearsal" in said
     assert "localaws.machines.image build/ami" in said
-    assert not re.findall(r"requirements-(?:dev|checkov)|build/checkov", said)
-
-
-def test_what_the_three_parts_install_differs_in_extent_and_never_in_version() -> None:
-    pins = [
-        dict(re.findall(r"^([\w.-]+)(?:\[.*?\])?==([^ ;\\]+)", (ROOT / f"requirements{part}.txt").read_text(), re.M))
-        for part in ("", "-rehearsal", "-dev")
-    ]
-    for smaller, larger in pairwise(pins):
-        assert smaller.items() <= larger.items()
-    assert not {"pytest", "moto", "boto3", "mypy", "pyrefly", "ruff", "hypothesis"} & pins[0].keys()
-    assert not {"pytest", "mypy", "pyrefly", "ruff", "hypothesis", "cdk-nag"} & pins[1].keys()
+    assert not re.findall(r"--only-group (?:dev|checkov)|build/checkov", said)
 
 
 def test_a_folder_that_no_path_can_name_is_refused_with_a_line(tmp_path: Path) -> None:
