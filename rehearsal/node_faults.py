@@ -19,7 +19,7 @@ from localaws.machines.init import descendants
 from localaws.machines.mischief import Birth, Losses
 from localaws.services.ec2_instance import Machine
 from localaws.services.ec2_moto import gpus_of
-from localaws.services.ec2_reservations import target
+from localaws.services.ec2_request import target
 from rehearsal import machine_faults
 from rehearsal.fault_keys import MOMENTS
 from rehearsal.faults import FAULTS

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 from localaws.conditions import Conditions, Marks
 from localaws.model import Pages, Refused
 from localaws.services import ec2_groups, ec2_spot
+from localaws.services.ec2_capacity import full, no_capacity, not_launched
 from localaws.services.ec2_instance import Machine
-from localaws.services.ec2_launch import no_capacity, not_launched, tags_for
-from localaws.services.ec2_model import FORGOTTEN_AFTER_S, Ec2
+from localaws.services.ec2_model import Ec2
 from localaws.services.ec2_moto import MotoCatalogue, zones
-from localaws.services.ec2_reservations import end_nodes, full, target
+from localaws.services.ec2_request import is_spot, tags_for, target
+from localaws.services.ec2_reservations import end_nodes
+from localaws.services.ec2_state import FORGOTTEN_AFTER_S
 from localaws.services.ec2_zones import described
 
 if TYPE_CHECKING:
@@ -225,7 +227,7 @@ class Region(Ec2):
     def check_capacity(self, request: Mapping[str, Any], zone: str) -> None:
         """Applies the faults `no-capacity` (the first `rungs` places have none, once each) and `capacity-away` (those that it names have
         none, or are beyond a quota, or throttled, while it lasts)."""
-        kind, market = request["InstanceType"], "spot" if ec2_spot.is_spot(request) else "on-demand"
+        kind, market = request["InstanceType"], "spot" if is_spot(request) else "on-demand"
         marks, conditions = tags_for(request, "instance"), self._aws.conditions
         place = {"region": self.region, "zone": zone, "type": kind, "market": market}
         for away in conditions.all_under("capacity-away"):

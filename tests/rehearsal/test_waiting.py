@@ -17,7 +17,8 @@ from contract.timing import Timing
 from localaws.conditions import Conditions
 from localaws.iam.permissions import judge
 from localaws.services import ec2
-from localaws.services.ec2_reservations import CapacityReservation, reserve
+from localaws.services.ec2_capacity import CapacityReservation
+from localaws.services.ec2_reservations import reserve
 from rehearsal.account import DeployedAccount
 from rehearsal.faults import parse_faults
 from rehearsal.yard import StartedJob, Yard
