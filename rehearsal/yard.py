@@ -17,13 +17,14 @@ from contract import keys, names, tags
 from contract.images import CHILD_BASE
 from contract.mounts import Kind
 from contract.reports import NodeReport
+from localaws.account import DEPLOYER
 from localaws.conditions import Conditions
 from localaws.containers import real
 from localaws.containers.images import publish
 from localaws.machines import file_systems
 from localaws.machines.nodes import Nodes
 from localaws.ports import Port
-from localaws.server import DEPLOYER, LocalAws
+from localaws.server import LocalAws
 from localaws.services import ec2
 from rehearsal.account import guard
 from rehearsal.deployment import ACCOUNT, Cdk, Deployed, DeploymentFailed, bring_up, context

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from localaws.conditions import Conditions, Marks
 from localaws.model import Pages, Refused
@@ -23,7 +23,6 @@ from localaws.services.ec2_state import FORGOTTEN_AFTER_S
 from localaws.services.ec2_zones import described
 
 if TYPE_CHECKING:
-    from localaws.machines.nodes import Nodes
     from localaws.server import LocalAws
 
 KEPT_AFTER = frozenset({"running", "stopped", "terminated"})
@@ -33,11 +32,29 @@ LEAST_PAGE = 5
 _chance = random.SystemRandom()  # two rehearsals on one computer must not meet on an address, whatever their seeds
 
 
+class MachineHost(Protocol):
+    """Runs the processes of the machines."""
+
+    def boot(self, machine: Machine, /) -> None:
+        """Starts its user data; returns at once."""
+
+    def shut_down(self, machine: Machine, /) -> None:
+        """Shuts down as an operating system does; returns at once."""
+
+    def end(self, machine: Machine, /) -> None:
+        """Kills everything on the machine before it returns."""
+
+    def said(self, machine: Machine, /) -> str:
+        """Returns its console output so far."""
+
+    def stop(self) -> None:
+        """Ends every process of every machine."""
+
+
 class Machines:
     """Holds all instances of the rehearsal, in every region."""
 
-    host: Nodes
-    """Runs the processes of the machines."""
+    host: MachineHost
 
     def __init__(self, aws: LocalAws) -> None:
         self.aws = aws

@@ -13,6 +13,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from localaws import server
+from localaws.account import DEPLOYER
 from localaws.conditions import Conditions
 from localaws.server import LocalAws
 from localaws.services import ec2
@@ -62,7 +63,7 @@ class Yard:
         self.aws = aws
         self.events: list[tuple[str, str]] = []
         aws.on_emit(self._happened)
-        self.ec2 = impatient(aws, server.DEPLOYER, "ec2")
+        self.ec2 = impatient(aws, DEPLOYER, "ec2")
         subnets = self.ec2.describe_subnets()["Subnets"]
         self.subnet = next(one for one in subnets if one["AvailabilityZone"] == "us-east-1a")
         self.group = self.ec2.create_security_group(GroupName="nodes", Description="nodes", VpcId=self.subnet["VpcId"])[

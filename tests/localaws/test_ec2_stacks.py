@@ -11,7 +11,8 @@ from moto.ec2.models import ec2_backends
 
 from localaws import server
 from localaws.conditions import Conditions
-from localaws.server import ACCOUNT, LocalAws
+from localaws.model import ACCOUNT
+from localaws.server import LocalAws
 from localaws.services import ec2
 
 pytestmark = pytest.mark.rehearsal

@@ -16,7 +16,8 @@ from moto.awslambda_simple.models import LambdaSimpleBackend
 from moto.core.config import default_user_config
 from moto.stepfunctions import models
 
-from localaws.server import DEPLOYER, LocalAws
+from localaws.account import DEPLOYER
+from localaws.server import LocalAws
 from rehearsal.faults import asked
 from tests.localaws.app import CALM, App, machine
 from tests.localaws.services import allows

@@ -13,8 +13,9 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from localaws.conditions import Conditions
+from localaws.model import ACCOUNT
 from localaws.recorder import Session
-from localaws.server import ACCOUNT, LocalAws
+from localaws.server import LocalAws
 from rehearsal.faults import parse_faults
 
 pytestmark = pytest.mark.rehearsal

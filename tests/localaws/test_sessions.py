@@ -14,8 +14,9 @@ from botocore.config import Config
 from botocore.exceptions import ClientError, ReadTimeoutError
 
 from localaws.conditions import Conditions
+from localaws.model import ACCOUNT
 from localaws.recorder import Call, Session
-from localaws.server import ACCOUNT, LocalAws
+from localaws.server import LocalAws
 from localaws.services.sts import expired
 from rehearsal.faults import parse_faults
 
