@@ -26,7 +26,7 @@ from localaws.machines.nodes import Nodes
 from localaws.ports import Port
 from localaws.server import LocalAws
 from localaws.services import ec2
-from rehearsal.account import guard
+from rehearsal.account import DeployedAccount, guard
 from rehearsal.deployment import ACCOUNT, Cdk, Deployed, DeploymentFailed, bring_up, context
 from rehearsal.faults import Fault, asked
 from rehearsal.node_faults import NodeFaults
@@ -115,8 +115,8 @@ class Yard:
                 problem.functions = self.aws.workers.logs()
                 raise
             self.left_out = deployed.left_out
-            self.guard = guard(self)
             self.places = self._places(deployed)
+            self.guard = guard(self.aws, self.account(), self.context["trainyard"])
             self._using = undoing.pop_all()
         return self
 
@@ -139,6 +139,10 @@ class Yard:
         """The folder of a file system's files on this computer."""
         (found,) = (one["id"] for one in self.context["trainyard"]["file_systems"] if one["name"] == name)
         return Path(self.aws.work, file_systems.FOLDER, found, file_systems.DATA)
+
+    def account(self) -> DeployedAccount:
+        """Returns what IAM knows about the account, as from now on."""
+        return DeployedAccount(self.aws, self.region, self.places.machine)
 
     def _places(self, deployed: Deployed) -> Places:
         return Places(
