@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from stacks.parts.shipped import ROOMS
+from tests.architecture import sources
 from tests.architecture.sources import (
     EVERYTHING,
     PRODUCT,
     ROOT,
     below,
-    circles,
     code,
+    find_circle,
     import_graph,
     imports,
     name,
@@ -176,13 +177,22 @@ def test_a_model_of_a_service_needs_nothing_but_what_it_is_given() -> None:
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
-    graph = import_graph(python_files(*PRODUCT, "localaws", "rehearsal", "tools", "benchmarks"))
-    assert [one for one in circles(graph) if len(one) > 1] == []
+    """Imports within functions count, and those for type checkers alone: a file is understood without one that needs it."""
+    assert find_circle(import_graph(python_files(*EVERYTHING), types=True)) == []
 
 
 def test_a_circle_of_modules_would_be_seen() -> None:
-    graph = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set[str]()}
-    assert [sorted(one) for one in circles(graph) if len(one) > 1] == [["a", "b", "c"]]
+    assert find_circle({"a": {"b"}, "b": {"c"}, "c": {"d"}, "d": set[str]()}) == []
+    assert sorted(set(find_circle({"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set[str]()}))) == ["a", "b", "c"]
+
+
+def test_an_import_for_types_alone_is_an_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "ROOT", tmp_path)
+    (tmp_path / "a.py").write_text("if TYPE_CHECKING:\n    from b import B\n")
+    (tmp_path / "b.py").write_text("def f():\n    import a\n")
+    files = [tmp_path / "a.py", tmp_path / "b.py"]
+    assert find_circle(import_graph(files)) == []
+    assert sorted(set(find_circle(import_graph(files, types=True)))) == ["a", "b"]
 
 
 def test_every_folder_with_python_has_its_arrows() -> None:
