@@ -68,11 +68,14 @@ class LocalAws(LocalAccount):
         work: Path | None = None,
         echo: Callable[[str, str], None] | None = None,
         mischief: Mischief | None = None,
+        root_variables: Sequence[str] = (),
     ) -> None:
         """`gaps` are further modules of `localaws.services`; `work` holds unpacked functions (default: a folder that `stop()` deletes);
-        `echo(function, line)` receives every line that a function prints; `mischief` applies faults to single machines."""
+        `echo(function, line)` receives every line that a function prints; `mischief` applies faults to single machines;
+        programs on a machine find the folder that is its disk in each of `root_variables`, and in LOCAL_AWS_ROOT."""
         super().__init__(conditions or Conditions(), Recorder(self._application()))
         self.mischief: Mischief = mischief or Peace()
+        self.root_variables = tuple(root_variables)
         self._temporary = tempfile.TemporaryDirectory(prefix="local-aws-") if work is None else None
         self.work = (work or Path(self._temporary.name if self._temporary else "")).resolve()
         self.work.mkdir(parents=True, exist_ok=True)

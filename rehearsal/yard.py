@@ -91,7 +91,13 @@ class Yard:
         """Stacks that are not deployed."""
         self.real_images = real_images
         self.node_faults = NodeFaults()
-        self.aws = LocalAws(conditions, gaps=GAPS, work=work / "functions", mischief=self.node_faults)
+        self.aws = LocalAws(
+            conditions,
+            gaps=GAPS,
+            work=work / "functions",
+            mischief=self.node_faults,
+            root_variables=("TRAINYARD_ROOT",),
+        )
 
     def __enter__(self) -> Yard:
         with ExitStack() as undoing:

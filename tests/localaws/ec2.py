@@ -35,7 +35,7 @@ QUICK = Conditions(
 )
 
 FORKS = r"""#!/bin/bash
-(trap '' TERM; setsid bash -c 'trap "" TERM; cd "$TRAINYARD_ROOT"; echo $$ > new; mv new grandchild; while :; do sleep 1; done' &)
+(trap '' TERM; setsid bash -c 'trap "" TERM; cd "$LOCAL_AWS_ROOT"; echo $$ > new; mv new grandchild; while :; do sleep 1; done' &)
 exit 0
 """
 

@@ -139,7 +139,7 @@ def test_what_lies_beside_the_disk_stays_where_the_node_linked_or_mounted_it(yar
     (tmp_path / "data").write_text("of a file system")
     links = f'ln -s {tmp_path} "$HOME/link"; ln -s {tmp_path}/data "$HOME/data"; mkdir "$HOME/mounted"'
     # Never where nodes have no mounts of their own: it would be a mount of the whole computer.
-    mounts = f'[ -e "$TRAINYARD_ROOT/run/own-mounts" ] && PATH=/usr/bin:/bin mount --bind {tmp_path} "$HOME/mounted"'
+    mounts = f'[ -e "$LOCAL_AWS_ROOT/run/own-mounts" ] && PATH=/usr/bin:/bin mount --bind {tmp_path} "$HOME/mounted"'
     node = start(yard, f"#!/bin/bash\n{links}; {mounts}; ls $HOME/*; echo done\n")
     until(lambda: "done" in yard.console(node.machine.id))
     assert yard.console(node.machine.id).count("data") >= 2

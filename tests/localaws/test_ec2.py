@@ -102,7 +102,7 @@ def test_a_node_whose_user_data_has_ended_stays_on(yard: Yard) -> None:
 
 def test_a_timer_powers_off_after_the_script_has_ended(yard: Yard) -> None:
     script = """#!/bin/bash
-units=$TRAINYARD_ROOT/etc/systemd/system
+units=$LOCAL_AWS_ROOT/etc/systemd/system
 printf '[Service]\\nExecStart=/usr/sbin/poweroff\\n' > "$units/off.service"
 printf '[Timer]\\nOnCalendar=%s\\n' "$(date -u -d '+2 seconds' '+%Y-%m-%d %H:%M:%S UTC')" > "$units/off.timer"
 systemctl daemon-reload && systemctl enable --now off.timer && systemctl is-active off.timer && echo armed
@@ -116,7 +116,7 @@ systemctl start nothing.service || echo refused
 
 def test_a_timer_in_the_past_never_comes(yard: Yard) -> None:
     script = """#!/bin/bash
-units=$TRAINYARD_ROOT/etc/systemd/system
+units=$LOCAL_AWS_ROOT/etc/systemd/system
 printf '[Service]\\nExecStart=systemctl poweroff\\n' > "$units/off.service"
 printf '[Timer]\\nOnCalendar=2026-01-01 00:00:00 UTC\\n' > "$units/off.timer"
 systemctl enable --now off.timer && echo armed

@@ -132,7 +132,7 @@ def test_a_refused_termination_refuses_the_whole_call_until_it_is_allowed(tmp_pa
 
 
 POWERS_OFF_LATER = """#!/bin/bash
-units=$TRAINYARD_ROOT/etc/systemd/system
+units=$LOCAL_AWS_ROOT/etc/systemd/system
 printf '[Timer]\\nOnActiveSec=1\\n' > "$units/off.timer"
 printf '[Service]\\nExecStart=/sbin/poweroff\\n' > "$units/off.service"
 systemctl start off.timer

@@ -16,7 +16,7 @@ def asked(folder: Path, timeout: float = 10.0) -> tuple[int, list[str]]:
     """What the node's nvidia-smi answers."""
     command = [str(folder / gpus.INSTALLED), "--query-gpu=pci.bus_id", "--format=csv,noheader"]
     done = subprocess.run(
-        command, env={"TRAINYARD_ROOT": str(folder), "PATH": "/usr/bin:/bin"},
+        command, env={"LOCAL_AWS_ROOT": str(folder), "PATH": "/usr/bin:/bin"},
         capture_output=True, text=True, timeout=timeout, check=False,
     )  # fmt: skip
     return done.returncode, done.stdout.splitlines()

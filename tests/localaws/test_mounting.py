@@ -35,8 +35,8 @@ class Node:
         variables = {
             "PATH": path or f"{STANDINS}:{AMI}/bin:/usr/bin:/bin",
             "HOME": str(self.root / "root"),
-            "TRAINYARD_ROOT": str(self.root),
-            "TRAINYARD_REHEARSAL_FILE_SYSTEMS": str(self.work / file_systems.FOLDER),
+            "LOCAL_AWS_ROOT": str(self.root),
+            "LOCAL_AWS_FILE_SYSTEMS": str(self.work / file_systems.FOLDER),
         }
         try:
             done = subprocess.run(
