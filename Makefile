@@ -176,10 +176,10 @@ local-tests: local-tests-first local-tests-second ## Tests of the local AWS itse
 
 LOCAL := rehearsal and not deployed and not faults and not losses
 local-tests-first: $(TOOLS) build/ami/ready
-	@$(PYTEST) tests/localaws tests/rehearsal -vv -m "$(LOCAL) and first_half"; $(NOTED)
+	@$(PYTEST) localaws/tests tests/rehearsal -vv -m "$(LOCAL) and first_half"; $(NOTED)
 
 local-tests-second: $(TOOLS) build/ami/ready
-	@$(PYTEST) tests/localaws tests/rehearsal -vv -m "$(LOCAL) and not first_half"; $(NOTED)
+	@$(PYTEST) localaws/tests tests/rehearsal -vv -m "$(LOCAL) and not first_half"; $(NOTED)
 
 rehearse-faults: setup ## Every fault alone, at several moments (about 20 minutes)
 	@python -m pytest -m faults

@@ -95,7 +95,7 @@ class Peace:
 
     striking: Collection[str] = ()
 
-    def birth(self, machine: Machine, _: Conditions, /) -> Birth:
+    def birth(self, machine: Machine, _conditions: Conditions, /) -> Birth:
         return Birth(user_data=machine.user_data)
 
     def death(self, _node: FaultyNode, /) -> None:

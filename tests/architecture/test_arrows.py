@@ -159,8 +159,8 @@ def test_no_archive_of_a_function_has_a_program_that_only_developers_run() -> No
 
 def test_no_file_of_tests_imports_what_another_defines() -> None:
     """What two share stands in a support module beside them."""
-    shared = re.compile(r"^from tests\S*\.test_", re.MULTILINE)
-    assert [name(file) for file in python_files("tests") if shared.search(file.read_text())] == []
+    shared = re.compile(r"^from (?:localaws\.)?tests\S*\.test_", re.MULTILINE)
+    assert [name(file) for file in python_files("tests", "localaws") if shared.search(file.read_text())] == []
 
 
 def test_a_model_of_a_service_needs_nothing_but_what_it_is_given() -> None:
@@ -174,6 +174,11 @@ def test_a_model_of_a_service_needs_nothing_but_what_it_is_given() -> None:
     assert ROOT / "localaws" / "services" / "ec2_launch.py" in files
     outside = {"boto3", "botocore", "moto", "random", "subprocess", "time"}
     assert importing([file for file in files if file.exists()], outside) == {}
+
+
+def test_the_local_aws_has_no_word_of_what_is_deployed_in_it() -> None:
+    files = [path for path in (ROOT / "localaws").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    assert [name(file) for file in files if b"trainyard" in file.read_bytes().lower()] == []
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
