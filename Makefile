@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 NODES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid test lint types unit security rehearsal-tests local-tests local-tests-first local-tests-second in-lanes older-python rehearse-faults rehearse-losses test-deep grid-load bench-reaper bench-state bench-capacity bench-submission bench-checkpoints bench-rehearsal bench-containers bench-spot synth deploy destroy bake-image snapshots docs container-tools lock format clean
+.PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid test lint types unit security rehearsal-tests local-aws local-tests local-tests-first local-tests-second in-lanes older-python rehearse-faults rehearse-losses test-deep grid-load bench-reaper bench-state bench-capacity bench-submission bench-checkpoints bench-rehearsal bench-containers bench-spot synth deploy destroy bake-image snapshots docs container-tools lock format clean
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -180,6 +180,9 @@ local-tests-first: $(TOOLS) build/ami/ready
 
 local-tests-second: $(TOOLS) build/ami/ready
 	@$(PYTEST) localaws/tests tests/rehearsal -vv -m "$(LOCAL) and not first_half"; $(NOTED)
+
+local-aws: $(TOOLS) build/ami/ready ## The local AWS by itself: its own tests; a part: ARGS=localaws/tests/test_ec2.py
+	@$(PYTEST) $(or $(ARGS),localaws/tests); $(NOTED)
 
 rehearse-faults: setup ## Every fault alone, at several moments (about 20 minutes)
 	@python -m pytest -m faults
