@@ -33,7 +33,7 @@ FOR_EVER_S = 3600.0
 
 
 def mount(words: Sequence[str]) -> None:
-    """`mount -t TYPE -o OPTIONS SOURCE TARGET`, as the node's agent says it."""
+    """`mount -t TYPE -o OPTIONS SOURCE TARGET`, as a machine's program calls it."""
     match list(words):
         case ["-t", kind, "-o", options, source, target]:
             given = dict(_option(one) for one in options.split(","))

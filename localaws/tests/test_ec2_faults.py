@@ -24,7 +24,7 @@ from localaws.testing.waiting import lives, until
 pytestmark = pytest.mark.rehearsal
 
 
-def test_without_capacity_each_rung_refuses_once_with_a_server_error(tmp_path: Path) -> None:
+def test_without_capacity_each_place_refuses_once_with_a_server_error(tmp_path: Path) -> None:
     with local_aws(tmp_path, plan_faults("no-capacity:rungs=2")) as yard:
         for kind in ("g5.xlarge", "g5.2xlarge"):
             with pytest.raises(ClientError) as refused:

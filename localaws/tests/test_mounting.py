@@ -113,7 +113,7 @@ def test_one_to_which_no_way_leads_never_answers(node: Node) -> None:
     assert node.efs() == (0, "")
 
 
-def test_words_that_the_agent_never_says_are_refused(node: Node) -> None:
+def test_other_ways_to_call_mount_are_refused(node: Node) -> None:
     assert node.run("mount", "--bind", "/", str(node.place))[0] == 1
 
 

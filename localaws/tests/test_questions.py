@@ -1,4 +1,4 @@
-"""What IAM is asked for the calls of those that act without a job: cleanup, reaper, drain, schedules."""
+"""What IAM is asked for the calls that functions and machines make to most services."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ QUESTIONS: list[tuple[str, dict[str, Any], list[tuple[str, str]]]] = [
         (
             "lambda:Invoke",
             {"FunctionName": given},
-            [("lambda:InvokeFunction", f"arn:aws:lambda:{HERE}:function:attendant")],
+            [("lambda:InvokeFunction", f"arn:aws:lambda:{HERE}:function:worker")],
         )
-        for given in ("attendant", f"arn:aws:lambda:{HERE}:function:attendant")
+        for given in ("worker", f"arn:aws:lambda:{HERE}:function:worker")
     ),
     ("monitoring:GetMetricData", {}, [("cloudwatch:GetMetricData", "*")]),
     ("pricing:GetProducts", {}, [("pricing:GetProducts", "*")]),

@@ -99,8 +99,8 @@ def test_who_has_no_session_is_nobody_to_a_policy_that_names_the_caller() -> Non
 
 def test_a_function_may_touch_the_kinds_of_keys_that_its_policy_names() -> None:
     kinds = policy(**{"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["job#*", "grid#*"]}})
-    assert allowed(kinds, made("PutItem", "attendant", **calls("job#a")["PutItem"])) == [True]
-    assert allowed(kinds, made("PutItem", "attendant", **calls("node#a")["PutItem"])) == [False]
+    assert allowed(kinds, made("PutItem", "worker", **calls("job#a")["PutItem"])) == [True]
+    assert allowed(kinds, made("PutItem", "worker", **calls("node#a")["PutItem"])) == [False]
 
 
 def test_a_stream_is_asked_for_by_its_arn() -> None:

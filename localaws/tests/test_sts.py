@@ -35,8 +35,8 @@ def role(aws: LocalAws) -> str:
     """Trusts a function's role, whose keys are KEY."""
     iam = aws.client("iam", HOME)
     function = policy(Principal={"Service": "lambda.amazonaws.com"}, Action="sts:AssumeRole")
-    me = iam.create_role(RoleName="attendant", AssumeRolePolicyDocument=function)["Role"]["Arn"]
-    aws.recorder.know(KEY, Session(role=me, name="attendant"))
+    me = iam.create_role(RoleName="worker", AssumeRolePolicyDocument=function)["Role"]["Arn"]
+    aws.recorder.know(KEY, Session(role=me, name="worker"))
     trust = policy(
         Principal={"AWS": me},
         Action=["sts:AssumeRole", "sts:TagSession"],
@@ -70,7 +70,7 @@ def test_a_session_that_the_role_trusts_has_its_tag(aws: LocalAws, role: str, as
 
 
 def test_a_session_without_the_tag_is_denied_in_sts_own_words(role: str, assume: Assume) -> None:
-    me = role.replace("corpus", "attendant")
+    me = role.replace("corpus", "worker")
     words = f"AccessDenied: User: {me} is not authorized to perform: sts:AssumeRole on resource: {role}"
     assert refusal(assume, role) == words
 

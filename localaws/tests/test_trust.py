@@ -8,7 +8,7 @@ import pytest
 
 from localaws.services.sts import trusts
 
-ME, OTHER = (f"arn:aws:iam::123456789012:role/{name}" for name in ("attendant", "other"))
+ME, OTHER = (f"arn:aws:iam::123456789012:role/{name}" for name in ("worker", "other"))
 TAGGED = {"aws:RequestTag/job": ["resnet"], "aws:TagKeys": ["job"]}
 WITH_JOB = {"StringLike": {"aws:RequestTag/job": "?*"}, "ForAllValues:StringEquals": {"aws:TagKeys": ["job"]}}
 

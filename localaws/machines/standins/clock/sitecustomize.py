@@ -1,4 +1,4 @@
-"""Gives a node's agent the wrong clock that the rehearsal wants: `time.time()` is off by LOCAL_AWS_SKEW_S seconds."""
+"""Gives the Python of a machine the wrong clock of a fault: `time.time()` is off by LOCAL_AWS_SKEW_S seconds."""
 
 from __future__ import annotations
 
