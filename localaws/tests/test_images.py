@@ -8,16 +8,26 @@ import pytest
 
 from localaws.model import Refused
 from localaws.services.codebuild_model import Build, CodeBuild
-from tests.fakes.clock import Clock
-from tests.fakes.ecr import FakeEcr
+from localaws.services.ecr_model import Ecr, Image, Wanted
 
 OURS, OTHER = "111122223333", "444455556666"
 A, B = "sha256:" + "a" * 64, "sha256:" + "b" * 64
 
 
+class Still:
+    """A clock that stands."""
+
+    def time(self) -> float:
+        return 1.0
+
+
+def kept(account: str, name: str, _: list[Wanted]) -> list[Image] | None:
+    """The images of the one repository."""
+    return [Image(A, ("v1",), ""), Image(B, ("v2",), "")] if (account, name) == (OURS, "images") else None
+
+
 def looked(operation: str, *wanted: dict[str, str], repository: str = "images", **more: str) -> dict[str, Any]:
-    ecr = FakeEcr(OURS, {(OURS, "images"): {"v1": A, "v2": B}})
-    return ecr.answer(operation, {"repositoryName": repository, "imageIds": list(wanted), **more})
+    return Ecr(OURS, kept, {}.get).answer(operation, {"repositoryName": repository, "imageIds": list(wanted), **more})
 
 
 @pytest.mark.parametrize("absent", [{"imageTag": "v3"}, {"imageDigest": A, "imageTag": "v2"}], ids=["tag", "both"])
@@ -40,7 +50,7 @@ class Started(CodeBuild):
     """Notes what was begun."""
 
     def __init__(self) -> None:
-        super().__init__("eu-west-1", Clock(1.0), OURS, {"images": {"name": "images"}}.get)
+        super().__init__("eu-west-1", Still(), OURS, {"images": {"name": "images"}}.get)
         self.begun: list[str] = []
 
     def begin(self, build: Build) -> None:
