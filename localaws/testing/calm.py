@@ -30,7 +30,7 @@ CALM = Conditions(
 
 @contextmanager
 def meanwhile(aws: LocalAws, **changes: Any) -> Iterator[None]:
-    """Other conditions than before, for a while."""
+    """Gives the account other conditions for as long as the block lasts."""
     before = aws.conditions
     aws.conditions = replace(before, **changes)
     try:
@@ -40,7 +40,7 @@ def meanwhile(aws: LocalAws, **changes: Any) -> Iterator[None]:
 
 
 def impatient(aws: LocalAws, role: str, service: str, region: str = "us-east-1", *, throttled: bool = True) -> Any:
-    """A client that asks once, as this role."""
+    """Returns a client that asks once, as this role."""
     keys = aws.credentials_for(role, throttled=throttled)
     return cast(Any, boto3.session.Session()).client(
         service,
@@ -54,13 +54,14 @@ def impatient(aws: LocalAws, role: str, service: str, region: str = "us-east-1",
 
 
 def over(states: Any, execution: str) -> dict[str, Any]:
-    """DescribeExecution once it is."""
+    """Returns DescribeExecution of an execution once it is over."""
     until(lambda: states.describe_execution(executionArn=execution)["status"] != "RUNNING")
     found: dict[str, Any] = states.describe_execution(executionArn=execution)
     return found
 
 
 def refusal(call: Any, **arguments: Any) -> str:
+    """Returns the code with which the service refuses the call."""
     with pytest.raises(ClientError) as refused:
         call(**arguments)
     return str(refused.value.response["Error"]["Code"])
