@@ -10,7 +10,11 @@ unexport PYTHONDONTWRITEBYTECODE
 NODES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid test lint types unit security rehearsal-tests local-tests local-tests-first local-tests-second in-lanes older-python rehearse-faults rehearse-losses test-deep grid-load bench-reaper bench-state bench-capacity bench-submission bench-checkpoints bench-rehearsal bench-containers bench-spot synth deploy destroy bake-image snapshots docs container-tools lock outdated format clean
+.PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid format clean
+.PHONY: test test-all in-lanes lint types unit security rehearsal-tests tool-tests own-deployments local-aws older-python
+.PHONY: rehearse-faults rehearse-losses test-deep grid-load mutants
+.PHONY: bench-reaper bench-state bench-capacity bench-submission bench-checkpoints bench-rehearsal bench-containers bench-spot
+.PHONY: synth deploy destroy bake-image snapshots docs container-tools lock outdated
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -181,10 +185,13 @@ local-tests: local-tests-first local-tests-second ## Tests of the local AWS itse
 
 LOCAL := rehearsal and not deployed and not faults and not losses
 local-tests-first: $(TOOLS) build/ami/ready
-	@$(PYTEST) tests/localaws tests/rehearsal -vv -m "$(LOCAL) and first_half"; $(NOTED)
+	@$(PYTEST) localaws/tests tests/rehearsal -vv -m "$(LOCAL) and first_half"; $(NOTED)
 
 local-tests-second: $(TOOLS) build/ami/ready
-	@$(PYTEST) tests/localaws tests/rehearsal -vv -m "$(LOCAL) and not first_half"; $(NOTED)
+	@$(PYTEST) localaws/tests tests/rehearsal -vv -m "$(LOCAL) and not first_half"; $(NOTED)
+
+local-aws: $(TOOLS) build/ami/ready ## The local AWS by itself: its own tests; a part: ARGS=localaws/tests/test_ec2.py
+	@$(PYTEST) $(or $(ARGS),localaws/tests); $(NOTED)
 
 rehearse-faults: setup ## Every fault alone, at several moments (about 20 minutes)
 	@python -m pytest -m faults

@@ -1,1 +1,1 @@
-"""The local AWS: one account on this computer. It imports nothing of the product that is deployed in it."""
+"""The local AWS: one account on this computer. It imports nothing of what is deployed in it."""

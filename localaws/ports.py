@@ -23,7 +23,7 @@ class Port:
             # The kernel keeps this name as long as the socket, so it disappears with the process, however that ends.
             held = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             with suppress(OSError):
-                held.bind(f"\0trainyard-port-{number}")
+                held.bind(f"\0local-aws-port-{number}")
                 if _is_free(number):
                     self.number, self._held = number, held
                     return

@@ -3,36 +3,28 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import inspect
 import os
-import random
 import tempfile
 import threading
-import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import Any, cast
+from typing import Any
 
-import boto3
-from botocore.config import Config
 from moto.core.base_backend import BackendDict
 from moto.core.config import default_user_config
 from moto.core.model_instances import reset_model_data
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import make_server
 
+from localaws.account import LocalAccount
 from localaws.conditions import Conditions
 from localaws.machines.mischief import Mischief, Peace
-from localaws.recorder import Recorder, Session
+from localaws.recorder import Recorder
 from localaws.workers import Workers
 
-ACCOUNT = "123456789012"
-DEPLOYER = f"arn:aws:iam::{ACCOUNT}:user/deployer"
-"""The person who runs the CDK, reads results and opens the console: never throttled."""
 GAPS = (
     "jsonata",
     "stepfunctions",
@@ -54,26 +46,8 @@ GAPS = (
     "dynamodb_streams",
 )
 """Modules of `localaws.services` in every local AWS; `LocalAws(gaps=...)` adds others. Each has `install(aws)`."""
-USUAL = Config(retries={"max_attempts": 3}, max_pool_connections=32, read_timeout=900)
 _ABSENT = object()
 _ONE = threading.Lock()
-
-
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """Keys by which the recorder recognises a role."""
-
-    access_key: str
-    secret: str
-    token: str
-
-    def variables(self) -> dict[str, str]:
-        """Returns the environment variables from which SDKs read the keys."""
-        return {
-            "AWS_ACCESS_KEY_ID": self.access_key,
-            "AWS_SECRET_ACCESS_KEY": self.secret,
-            "AWS_SESSION_TOKEN": self.token,
-        }
 
 
 class _QuietHandler(MotoRequestHandler):  # type: ignore[misc]
@@ -83,7 +57,7 @@ class _QuietHandler(MotoRequestHandler):  # type: ignore[misc]
         """Logs nothing: the recorder has every request."""
 
 
-class LocalAws:
+class LocalAws(LocalAccount):
     """One account in every region, empty at `start()`. A context manager; one at a time in a process, because moto's state is global."""
 
     def __init__(
@@ -94,34 +68,26 @@ class LocalAws:
         work: Path | None = None,
         echo: Callable[[str, str], None] | None = None,
         mischief: Mischief | None = None,
+        root_variables: Sequence[str] = (),
     ) -> None:
         """`gaps` are further modules of `localaws.services`; `work` holds unpacked functions (default: a folder that `stop()` deletes);
-        `echo(function, line)` receives every line that a function prints; `mischief` applies faults to single machines."""
+        `echo(function, line)` receives every line that a function prints; `mischief` applies faults to single machines;
+        programs on a machine find the folder that is its disk in each of `root_variables`, and in LOCAL_AWS_ROOT."""
+        super().__init__(conditions or Conditions(), Recorder(self._application()))
         self.mischief: Mischief = mischief or Peace()
-        self.conditions = conditions or Conditions()
-        self.chance = random.Random(self.conditions.seed)
-        self.account = ACCOUNT
-        self.recorder = Recorder(self._application())
+        self.root_variables = tuple(root_variables)
         self._temporary = tempfile.TemporaryDirectory(prefix="local-aws-") if work is None else None
         self.work = (work or Path(self._temporary.name if self._temporary else "")).resolve()
         self.work.mkdir(parents=True, exist_ok=True)
         self.workers = Workers(self, self.work, echo)
         self._gaps = (*GAPS, *gaps)
         self._undo: list[Callable[[], object]] = []
-        self._clients: dict[tuple[str, str, str, bool, Config], Any] = {}
         self._before_stop: list[Callable[[], None]] = []
-        self._timers: set[threading.Timer] = set()
         self._server: Any = None
         self._thread: threading.Thread | None = None
-        self._lock = threading.Lock()
         self._emit: Callable[[str, str, Mapping[str, Any], Sequence[str], str], None] | None = None
         self.lost_events: list[Mapping[str, Any]] = []
         """Events of which no copy arrived anywhere, oldest first."""
-        self.endpoint = ""
-        """Uses `localhost`, because the CDK command line misreads template URLs with any other host."""
-        self.outside: dict[str, str] = {}
-        """Variables by which functions reach what is not AWS."""
-        self.stopping = threading.Event()
 
     @staticmethod
     def _application() -> Any:
@@ -164,15 +130,9 @@ class LocalAws:
                 ending.callback(self._thread.join)
                 ending.callback(self._server.shutdown)
             ending.callback(self.workers.stop)
-            ending.callback(self._cancel_timers)
+            ending.callback(self.cancel_timers)
             for function in self._before_stop:
                 ending.callback(function)
-
-    def _cancel_timers(self) -> None:
-        with self._lock:
-            timers, self._timers = self._timers, set()
-        for timer in timers:
-            timer.cancel()
 
     def __enter__(self) -> LocalAws:
         return self.start()
@@ -186,45 +146,6 @@ class LocalAws:
     def _reset() -> None:
         BackendDict.reset()
         reset_model_data()
-
-    # access
-
-    def client(
-        self,
-        service: str,
-        region: str = "us-east-1",
-        *,
-        role: str = DEPLOYER,
-        throttled: bool = True,
-        config: Config = USUAL,
-    ) -> Any:
-        """Returns a boto3 client of the deploying person, or of `role`; `throttled=False` is for AWS's own calls on a role's behalf."""
-        named = (service, region, role, throttled, config)
-        with self._lock:
-            if named not in self._clients:
-                keys, session = self.credentials_for(role, throttled=throttled), cast(Any, boto3.session.Session())
-                self._clients[named] = session.client(
-                    service,
-                    region_name=region,
-                    endpoint_url=self.endpoint,
-                    aws_access_key_id=keys.access_key,
-                    aws_secret_access_key=keys.secret,
-                    aws_session_token=keys.token,
-                    config=config,
-                )
-            return self._clients[named]
-
-    def environment(self) -> dict[str, str]:
-        """Returns the variables that a child process needs to reach this AWS; the caller adds `credentials_for(...).variables()`."""
-        return {"AWS_ENDPOINT_URL": self.endpoint}
-
-    def credentials_for(self, role_arn: str, *, throttled: bool = True, session: str = "") -> Credentials:
-        """Returns the same keys for the same role and session, which is an instance's id or a function's name; `throttled=False` is for
-        AWS's own calls on a role's behalf."""
-        digest = hashlib.sha256(f"{role_arn} {throttled} {session}".encode()).hexdigest()
-        key = "ASIA" + digest[:16].upper()
-        self.recorder.know(key, Session(role=role_arn, throttled=throttled and role_arn != DEPLOYER, name=session))
-        return Credentials(key, digest[16:56], f"session-{digest[56:]}")
 
     # for the gaps
 
@@ -264,28 +185,6 @@ class LocalAws:
     def configure(self, service: str, **values: Any) -> None:
         """Sets moto's own options for a service, until `stop()`."""
         self.patch(default_user_config, service, {**default_user_config.get(service, {}), **values})
-
-    def later(self, delay_s: float, function: Callable[[], object]) -> None:
-        """Calls `function` in a thread of its own after `delay_s` real seconds, but not after a stop. Prints its errors."""
-
-        def run() -> None:
-            with self._lock:
-                self._timers.discard(timer)
-            if self.stopping.is_set():
-                return
-            try:
-                function()
-            except Exception:
-                if not self.stopping.is_set():
-                    traceback.print_exc()
-
-        timer = threading.Timer(max(delay_s, 0.0), run)
-        timer.daemon = True
-        with self._lock:
-            if self.stopping.is_set():
-                return
-            self._timers.add(timer)
-        timer.start()
 
     def on_emit(self, bus: Callable[[str, str, Mapping[str, Any], Sequence[str], str], None]) -> None:
         """Sets the function that delivers events (`gaps.events`)."""

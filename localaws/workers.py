@@ -16,15 +16,12 @@ import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from localaws import processors, shelf
+from localaws.account import LocalAccount
 from localaws.probe import imported_from
 from localaws.runtime_api import Invocation, Outcome, Worker
-from localaws.services.targets import send_as
-
-if TYPE_CHECKING:
-    from localaws.server import LocalAws
 
 AT_ONCE = 4
 """Workers per function; AWS would start more, but two cores would not carry them."""
@@ -131,7 +128,7 @@ class _Pool:
 class Workers:
     """All functions of a local AWS."""
 
-    def __init__(self, aws: LocalAws, work: Path, echo: Callable[[str, str], None] | None) -> None:
+    def __init__(self, aws: LocalAccount, work: Path, echo: Callable[[str, str], None] | None) -> None:
         self._aws, self._work, self._echo = aws, work, echo
         self._layers = contextlib.ExitStack()
         self._processors = processors.Processors()
@@ -181,7 +178,9 @@ class Workers:
                 delay = RETRY_AFTER_S[attempt] / self._aws.conditions.speed
                 self._aws.later(delay, lambda: self.invoke_later(deployed, payload, attempt=attempt + 1))
             elif place := told.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination"):
-                send_as(self._aws, deployed.role, place, json.dumps(_letter(deployed, payload, outcome, attempt + 1)))
+                self._aws.send_message(
+                    deployed.role, place, json.dumps(_letter(deployed, payload, outcome, attempt + 1))
+                )
 
         self._aws.later(0, run)
 

@@ -10,25 +10,21 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from contract import tags
 from contract.reports import NodeReport, Phase
 from localaws.conditions import Conditions, Fault
 from localaws.machines.init import descendants
-from localaws.machines.mischief import Birth, Losses
+from localaws.machines.mischief import Birth, FaultyNode, Losses
 from localaws.services.ec2_instance import Machine
 from localaws.services.ec2_moto import gpus_of
-from localaws.services.ec2_reservations import target
+from localaws.services.ec2_request import target
 from rehearsal import machine_faults
 from rehearsal.fault_keys import BOOT, MOMENTS
 from rehearsal.faults import FAULTS
 from rehearsal.interruptions import read_step
 from rehearsal.machine_faults import BAD_GPU, SLOW_LINK
 from rehearsal.state import reports
-
-if TYPE_CHECKING:
-    from localaws.machines.nodes import Node
 
 AGENT = MOMENTS[1]
 PHASES = [phase.value for phase in Phase]
@@ -112,11 +108,11 @@ class NodeFaults:
             made = replace(made, gpus=state, kernel=lines)
         return replace(made, timerless=fault("timer-off") is not None)
 
-    def death(self, node: Node) -> None:
+    def death(self, node: FaultyNode) -> None:
         """Notes what the summary needs of the node's disk, which is about to be gone."""
         self.last_steps[node.machine.id] = read_step(node.folder)
 
-    def befalls(self, fault: Fault, node: Node) -> bool:
+    def befalls(self, fault: Fault, node: FaultyNode) -> bool:
         """Whether the fault's moment has come for a node that it applies to."""
         machine = node.machine
         if not fault.meets(machine.marks) or not MARKETS.get(fault.name, _any)(machine):
@@ -134,7 +130,7 @@ class NodeFaults:
         first = _report(machine, 0)
         return first is not None and first.progress is not None and first.progress.step >= int(when)
 
-    def strike(self, fault: Fault, node: Node, losses: Losses) -> None:
+    def strike(self, fault: Fault, node: FaultyNode, losses: Losses) -> None:
         """Carries the fault out, once."""
         strikes: Mapping[str, Callable[[], None]] = {
             "agent-crash": lambda: _kill_agent(node.pid),
@@ -153,7 +149,7 @@ class NodeFaults:
         self.strikes.append(Strike.of(fault, node.machine))
         strikes[fault.name]()
 
-    def last_step(self, node: Node) -> int | None:
+    def last_step(self, node: FaultyNode) -> int | None:
         """Returns the last step that the node's trainer told, whether the node has ended or not."""
         ended = self.last_steps.get(node.machine.id)
         return read_step(node.folder) if ended is None else ended
@@ -236,7 +232,7 @@ def hang(init: int) -> None:
         _stop_below(process)
 
 
-def _spoil(node: Node, fault: Fault) -> None:
+def _spoil(node: FaultyNode, fault: Fault) -> None:
     with contextlib.suppress(FileNotFoundError):  # the node has just ended, and its disk is gone
         machine_faults.spoil(node.folder, gpus_of(node.machine.request["InstanceType"]), fault.text("how"))
     if machine_faults.is_deadly(fault.text("at")) and (process := agent(node.pid)):

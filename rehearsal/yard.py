@@ -18,6 +18,7 @@ from contract import keys, names, tags
 from contract.images import CHILD_BASE
 from contract.mounts import Kind
 from contract.reports import NodeReport
+from localaws.account import DEPLOYER
 from localaws.conditions import Conditions
 from localaws.conditions import Fault as AnyFault
 from localaws.containers import real
@@ -25,9 +26,9 @@ from localaws.containers.images import publish
 from localaws.machines import file_systems
 from localaws.machines.nodes import Nodes
 from localaws.ports import Port
-from localaws.server import DEPLOYER, LocalAws
+from localaws.server import LocalAws
 from localaws.services import ec2
-from rehearsal.account import guard
+from rehearsal.account import DeployedAccount, guard
 from rehearsal.deployment import ACCOUNT, Cdk, Deployed, DeploymentFailed, bring_up, context
 from rehearsal.faults import Fault, asked
 from rehearsal.node_faults import NodeFaults
@@ -94,7 +95,13 @@ class Yard:
         self._changing = threading.Lock()
         """Held while the faults change: scenarios begin and end theirs on threads of their own."""
         self.node_faults = NodeFaults()
-        self.aws = LocalAws(conditions, gaps=GAPS, work=work / "functions", mischief=self.node_faults)
+        self.aws = LocalAws(
+            conditions,
+            gaps=GAPS,
+            work=work / "functions",
+            mischief=self.node_faults,
+            root_variables=("TRAINYARD_ROOT",),
+        )
 
     def __enter__(self) -> Yard:
         with ExitStack() as undoing:
@@ -118,8 +125,8 @@ class Yard:
                 problem.functions = self.aws.workers.logs()
                 raise
             self.left_out = deployed.left_out
-            self.guard = guard(self)
             self.places = self._places(deployed)
+            self.guard = guard(self.aws, self.account(), self.context["trainyard"])
             self._using = undoing.pop_all()
         return self
 
@@ -142,6 +149,10 @@ class Yard:
         """The folder of a file system's files on this computer."""
         (found,) = (one["id"] for one in self.context["trainyard"]["file_systems"] if one["name"] == name)
         return Path(self.aws.work, file_systems.FOLDER, found, file_systems.DATA)
+
+    def account(self) -> DeployedAccount:
+        """Returns what IAM knows about the account, as from now on."""
+        return DeployedAccount(self.aws, self.region, self.places.machine)
 
     def _places(self, deployed: Deployed) -> Places:
         return Places(

@@ -12,7 +12,7 @@ from agent.orders import OrderWatch
 from agent.reports import Reporter
 from agent.table import NodeItems
 from contract.reports import Exit, NodeReport, Phase, Progress
-from localaws.services.dynamodb_model import Knobs
+from localaws.services.dynamodb_state import Knobs
 from tests.builders import JOB, NODE_ROLE, NOW
 from tests.fakes.aws import CALL_S
 from tests.fakes.fleet import SHARE, Fleet

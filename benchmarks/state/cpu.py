@@ -12,7 +12,7 @@ from unittest import mock
 import boto3
 from botocore.config import Config
 
-from localaws.services.dynamodb_model import Knobs
+from localaws.services.dynamodb_state import Knobs
 from tests.builders import NOW
 from tests.fakes import wire
 from tests.fakes.fleet import Fleet

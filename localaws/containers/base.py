@@ -22,7 +22,7 @@ ROOT, KEY, LISTED = "root", "key", "packages.txt"
 """Below PLACE: the file system, what it was made from, and its packages with their versions."""
 IMAGES, PYTHON, DEEP_LEARNING = "images", "python", "deep-learning"
 """The images made of it: a folder below PLACE in OCI's layout, and the tag of each."""
-LABEL = "trainyard.frameworks"
+LABEL = "local-aws.frameworks"
 """Marks images whose containers have the libraries of the machine image."""
 PACKAGES = (
     *("python3-minimal", "libpython3-stdlib", "python3-pip-whl", "libstdc++6", "bash", "busybox-static"),

@@ -349,6 +349,4 @@ def main(words: list[str]) -> int:
     settings = Path(os.environ.get("HOME", "/"), ".docker")
     if words[:1] == ["--config"]:
         settings, words = Path(words[1]), words[2:]
-    return Daemon(Path(os.environ["TRAINYARD_ROOT"]), Path(os.environ["TRAINYARD_REHEARSAL_IMAGES"]), settings).main(
-        words
-    )
+    return Daemon(Path(os.environ["LOCAL_AWS_ROOT"]), Path(os.environ["LOCAL_AWS_IMAGES"]), settings).main(words)

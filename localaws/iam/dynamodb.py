@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from localaws.services.dynamodb_expressions import key_condition
 
 if TYPE_CHECKING:
+    from localaws.iam.account import Account
     from localaws.iam.parameters import Context
-    from localaws.iam.questions import Account
     from localaws.recorder import Call
 
 OF_TABLE = frozenset({"DescribeTable", "DescribeTimeToLive", "DescribeContinuousBackups"})

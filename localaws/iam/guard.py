@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
-from localaws.iam.questions import Account, Untaught, requests
+from localaws.iam.account import Account
+from localaws.iam.questions import Untaught, requests
 from localaws.iam.simulator import LiveSimulator, Policies, Request
 from localaws.refusing import refused
 

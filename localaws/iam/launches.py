@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any
 
+from localaws.iam.account import Account
 from localaws.iam.parameters import Asked, Context, account_of, arn, asking, numbered, specified, tagged
 from localaws.recorder import Call
 
@@ -14,18 +15,6 @@ SPOT = "spot-instances-request"
 TARGET = "CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId"
 OF_DEVICE = re.compile(r"BlockDeviceMapping\.(\d+)\.(DeviceName|Ebs\.\w+)")
 OF_INTERFACE = re.compile(r"NetworkInterface\.(\d+)\.(\w+)")
-
-
-class Account(Protocol):
-    """What IAM knows about the account beside the call."""
-
-    def tags(self, region: str, resource: str, /) -> Mapping[str, str]: ...
-
-    def role(self, profile: str, /) -> str: ...
-
-    def template(self, region: str, template: str, version: str, /) -> Mapping[str, Any]: ...
-
-    def image(self, region: str, image: str, /) -> Mapping[str, Any]: ...
 
 
 def questions(call: Call, account: Account) -> Asked:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from localaws.iam.questions import Account, requests
+from localaws.iam.account import Account
+from localaws.iam.questions import requests
 from localaws.iam.simulator import Answer, Policies, Request, simulate
 from localaws.model import listed
 from localaws.recorder import Call

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from localaws.iam import dynamodb, launches
+from localaws.iam.account import Account
 from localaws.iam.parameters import Asked, Context, account_of, arn, asking, numbered, tagged
 from localaws.iam.simulator import Request
 from localaws.recorder import DELETED, Call
@@ -70,46 +71,6 @@ RENAMED = {
 
 class Untaught(LookupError):
     """A role makes a call for which this module does not know what IAM checks: add it here."""
-
-
-class Account(Protocol):
-    """What IAM knows about the account beside the call."""
-
-    def tags(self, region: str, resource: str, /) -> Mapping[str, str]:
-        """Returns tags of an EC2 resource, by id; of a placement group, by name."""
-
-    def role(self, profile: str, /) -> str:
-        """Returns the ARN of an instance profile's role, by the profile's ARN or name."""
-
-    def instance_profile(self, region: str, instance: str, /) -> str:
-        """Returns the ARN of an instance's profile, empty for none."""
-
-    def template(self, region: str, template: str, version: str, /) -> Mapping[str, Any]:
-        """Returns what a version of a launch template adds to a launch, as EC2 describes it."""
-
-    def image(self, region: str, image: str, /) -> Mapping[str, Any]:
-        """Returns a machine image as EC2 describes it."""
-
-    def secret(self, region: str, secret: str, /) -> str:
-        """Returns the ARN of a secret, by ARN or name."""
-
-    def machine(self, region: str, /) -> str:
-        """Returns the ARN of the state machine that issued these task tokens."""
-
-    def key(self, region: str, topic: str, /) -> str:
-        """Returns the ARN of the key that encrypts a topic's messages, empty for none."""
-
-    def key_policy(self, key: str, /) -> Mapping[str, Any]:
-        """Returns the policy of a key, by the key's ARN."""
-
-    def trust(self, role: str, /) -> Mapping[str, Any]:
-        """Returns the trust policy of a role, by the role's ARN."""
-
-    def role_id(self, role: str, /) -> str:
-        """Returns the id of a role, by its ARN: `AROA...`."""
-
-    def table_keys(self, region: str, table: str, /) -> tuple[str, ...]:
-        """Returns the names of a table's partition key and, where there is one, of its sort key."""
 
 
 def requests(call: Call, account: Account) -> list[Request]:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from pathlib import Path
+from typing import Protocol
 
 from localaws.conditions import Conditions, Fault
 from localaws.machines.gpus import GpuState
-
-if TYPE_CHECKING:
-    from localaws.machines.nodes import Node
-    from localaws.services.ec2_instance import Machine
+from localaws.services.ec2_instance import Machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +30,28 @@ class Birth:
     """What its kernel has said since the boot."""
     timerless: bool = False
     """Whether its power-off timer never fires."""
+
+
+class FaultyNode(Protocol):
+    """A node as faults see and change it."""
+
+    @property
+    def machine(self) -> Machine: ...
+
+    @property
+    def folder(self) -> Path:
+        """Its disk."""
+
+    @property
+    def pid(self) -> int:
+        """Process id of its process 1."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether anything runs on it."""
+
+    def cut_off(self) -> None:
+        """From now on neither AWS nor the metadata service answers it."""
 
 
 class Losses(Protocol):
@@ -60,13 +80,13 @@ class Mischief(Protocol):
     def birth(self, machine: Machine, conditions: Conditions, /) -> Birth:
         """Returns what the requested faults change about a machine that boots now."""
 
-    def death(self, node: Node, /) -> None:
+    def death(self, node: FaultyNode, /) -> None:
         """Is called once nothing runs any more on a node that has ended, and before its disk is gone."""
 
-    def befalls(self, fault: Fault, node: Node, /) -> bool:
+    def befalls(self, fault: Fault, node: FaultyNode, /) -> bool:
         """Whether the fault's moment has come for a node that it applies to."""
 
-    def strike(self, fault: Fault, node: Node, losses: Losses, /) -> None:
+    def strike(self, fault: Fault, node: FaultyNode, losses: Losses, /) -> None:
         """Carries the fault out, once. `vanish` loses a machine without notice; EC2 reports it after that many real-world seconds."""
 
 
@@ -75,14 +95,14 @@ class Peace:
 
     striking: Collection[str] = ()
 
-    def birth(self, machine: Machine, _: Conditions, /) -> Birth:
+    def birth(self, machine: Machine, _conditions: Conditions, /) -> Birth:
         return Birth(user_data=machine.user_data)
 
-    def death(self, _node: Node, /) -> None:
+    def death(self, _node: FaultyNode, /) -> None:
         return
 
-    def befalls(self, _fault: Fault, _node: Node, /) -> bool:
+    def befalls(self, _fault: Fault, _node: FaultyNode, /) -> bool:
         return False
 
-    def strike(self, fault: Fault, _node: Node, _losses: Losses, /) -> None:
+    def strike(self, fault: Fault, _node: FaultyNode, _losses: Losses, /) -> None:
         raise NotImplementedError(fault.name)

@@ -33,13 +33,13 @@ FOR_EVER_S = 3600.0
 
 
 def mount(words: Sequence[str]) -> None:
-    """`mount -t TYPE -o OPTIONS SOURCE TARGET`, as the node's agent says it."""
+    """`mount -t TYPE -o OPTIONS SOURCE TARGET`, as a machine's program calls it."""
     match list(words):
         case ["-t", kind, "-o", options, source, target]:
             given = dict(_option(one) for one in options.split(","))
         case _:
             _fail(f"mount: {' '.join(words)}: the rehearsal's mount does not know this", USAGE)
-    place, root = Path(target), Path(os.environ["TRAINYARD_ROOT"])
+    place, root = Path(target), Path(os.environ["LOCAL_AWS_ROOT"])
     if not place.is_dir():
         _fail(f"mount: {target}: mount point does not exist.")
     if shutil.which(f"mount.{kind}") is None:
@@ -71,7 +71,7 @@ def umount(words: Sequence[str]) -> None:
 def _files(kind: str, source: str, target: str, given: dict[str, str], root: Path) -> Path:
     """The folder of the file system's files; ends with what the real program says where there is none, or no way to it."""
     known = (FSX if kind == "lustre" else EFS).fullmatch(source)
-    folder = Path(os.environ["TRAINYARD_REHEARSAL_FILE_SYSTEMS"], known[1] if known else "none")
+    folder = Path(os.environ["LOCAL_AWS_FILE_SYSTEMS"], known[1] if known else "none")
     about = json.loads((folder / ABOUT).read_text()) if (folder / ABOUT).exists() else None
     if (
         known is None

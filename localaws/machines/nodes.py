@@ -60,9 +60,11 @@ class Node:
         reached: Iterable[str] = (),
         *,
         place: Path | None = None,
+        root_variables: Iterable[str] = (),
     ) -> None:
         """`folder` becomes its disk, which it sees at `place`, and no other's; without `place` it sees it where it is. `images` has what
-        builds made, for the machine's docker; `reached` are file systems to which its network leads."""
+        builds made, for the machine's docker; `reached` are file systems to which its network leads; `root_variables` have the place of
+        its disk, as LOCAL_AWS_ROOT has."""
         self.machine, self.folder, self.struck = machine, folder, set[str]()
         """`struck`: names of the faults that have struck it."""
         self.console = folder.parent.with_name("consoles") / f"{machine.id}.log"
@@ -83,17 +85,18 @@ class Node:
         if born.cut:
             self.cut_off()
         root = place or folder
-        name = f"trainyard-{machine.id}-{uuid.uuid4().hex[:8]}"
+        name = f"local-aws-{machine.id}-{uuid.uuid4().hex[:8]}"
         # Passes nothing of the person's own environment: a real machine has none of it, and never the person's credentials.
         variables = {
             "PATH": f"{f'{CLOCK}:' if born.skew_s else ''}{STANDINS}:{ami.absolute() / 'bin'}:/usr/bin:/bin",
             "HOME": str(root / "root"),
             "TMPDIR": str(root / "tmp"),
             "LANG": "C.UTF-8",
-            "TRAINYARD_ROOT": str(root),
-            "TRAINYARD_REHEARSAL_INIT": name,
-            "TRAINYARD_REHEARSAL_IMAGES": str(images),
-            "TRAINYARD_REHEARSAL_FILE_SYSTEMS": str(images.with_name(file_systems.FOLDER)),
+            "LOCAL_AWS_ROOT": str(root),
+            **dict.fromkeys(root_variables, str(root)),
+            "LOCAL_AWS_INIT": name,
+            "LOCAL_AWS_IMAGES": str(images),
+            "LOCAL_AWS_FILE_SYSTEMS": str(images.with_name(file_systems.FOLDER)),
             "AWS_ENDPOINT_URL": self.wire.endpoint if self.wire else endpoint,
             "AWS_EC2_METADATA_SERVICE_ENDPOINT": self.imds.endpoint,
             # Nodes share this computer's processors. With one thread per processor in every node, the shipped example took two
@@ -103,7 +106,7 @@ class Node:
         }
         if born.skew_s:
             python = str(ami.absolute() / "bin/python")
-            variables |= {"TRAINYARD_REHEARSAL_SKEW_S": f"{born.skew_s:+g}", "TRAINYARD_REHEARSAL_PYTHON": python}
+            variables |= {"LOCAL_AWS_SKEW_S": f"{born.skew_s:+g}", "LOCAL_AWS_PYTHON": python}
         options = [
             "--disk",
             str(folder),
@@ -259,7 +262,17 @@ class Nodes:
             metadata, endpoint = self._metadata(machine), self._aws.endpoint
             reached = file_systems.reached(self._aws, self._aws.work, machine.region, _groups(machine))
             node = Node(
-                machine, metadata, born, folder, self._ami, images, endpoint, grace_s, reached, place=self._place
+                machine,
+                metadata,
+                born,
+                folder,
+                self._ami,
+                images,
+                endpoint,
+                grace_s,
+                reached,
+                place=self._place,
+                root_variables=self._aws.root_variables,
             )
             self._nodes[machine.id] = node
             self._start(lambda: node.watch(lambda: self._off(machine)), f"node-{machine.id}")

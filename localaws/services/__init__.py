@@ -1,1 +1,1 @@
-"""Adds what moto lacks: a file per service, a function per gap, each with its reason. The product knows nothing of this."""
+"""Adds what moto lacks: a file per service, a function per gap, each with its reason."""

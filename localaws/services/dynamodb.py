@@ -13,7 +13,8 @@ from moto.dynamodb.models.table import Table
 from localaws.api import Service
 from localaws.recorder import Answer
 from localaws.services import dynamodb_expressions
-from localaws.services.dynamodb_model import TAKEN, DynamoDb, Knobs
+from localaws.services.dynamodb_model import TAKEN, DynamoDb
+from localaws.services.dynamodb_state import Knobs
 from localaws.services.dynamodb_table import Schema
 
 if TYPE_CHECKING:

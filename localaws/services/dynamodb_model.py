@@ -1,20 +1,18 @@
-"""DynamoDB of one region: conditional writes, reads that lag, pages, streams, items that expire, and the units of it all."""
+"""DynamoDB of one region: conditional writes, reads, streams, and items that expire."""
 
 from __future__ import annotations
 
 import hashlib
 import heapq
-import threading
-from abc import ABC, abstractmethod
-from collections import defaultdict
+from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from localaws.model import Clock, Refused
 from localaws.services.dynamodb_language import Chance, Condition, Language, check_used
 from localaws.services.dynamodb_reads import batch_get, query
-from localaws.services.dynamodb_table import Partition, Place, Schema, State, Table, place
+from localaws.services.dynamodb_state import DynamoDbState, Knobs
+from localaws.services.dynamodb_table import Place, Schema, State, place
 from localaws.services.dynamodb_values import Item, checked, invalid, read_units, told, write_units
 
 FORGOTTEN_S = 5 * 365 * 86400.0
@@ -38,68 +36,19 @@ CONDITIONS = frozenset(
         "ReturnValuesOnConditionCheckFailure",
     }
 )
-THROTTLES = ("ThrottlingException", "ProvisionedThroughputExceededException")
-"""An on-demand table throttles with either."""
 EXPIRY = {"principalId": "dynamodb.amazonaws.com", "type": "Service"}
 """Who deletes what has expired, as the stream names it."""
 
 
-@dataclass(kw_only=True)
-class Knobs:
-    """How rude DynamoDB is. Durations are in seconds of the clock; shares lie between 0 and 1."""
-
-    lag_s: float = 1.0
-    """The greatest age of what a read shows that is not strongly consistent. AWS: "usually one second or less"."""
-    short_pages: float = 0.2
-    """Share of queries whose page ends early; the last page may then be empty."""
-    unprocessed: float = 0.1
-    """Share of a batch's keys that the answer leaves in UnprocessedKeys, never all."""
-    throttled: float = 0.0
-    """Share of calls that are throttled."""
-    conflicts: int = 0
-    """So many writes meet a transaction on their item, and nothing is written."""
-    contested: set[bytes] = field(default_factory=set)
-    """Partition keys whose items always have a transaction under way."""
-    expiry_s: tuple[float, float] = (60.0, 48 * 3600.0)
-    """From an item's expiry to its deletion: "within a few days", formerly "typically within 48 hours"."""
-    partition_read: float = 3000.0
-    """Read units a second of one partition key."""
-    partition_written: float = 1000.0
-
-    @staticmethod
-    def plain() -> Knobs:
-        """Returns knobs for whoever measures: no lag, full pages, no throttles; the limits of a partition remain."""
-        return Knobs(lag_s=0.0, short_pages=0.0, unprocessed=0.0)
-
-
-@dataclass(slots=True)
-class Spent:
-    """What calls of one kind used."""
-
-    calls: int = 0
-    read: float = 0.0
-    """Read request units."""
-    written: float = 0.0
-
-
-class DynamoDb(ABC):
+class DynamoDb(DynamoDbState):
     """One region. Whoever creates one says which tables there are, and receives their streams' records."""
 
     def __init__(
         self, region: str, clock: Clock, chance: Chance, language: Language, knobs: Knobs | None = None
     ) -> None:
-        self.region, self.clock, self.chance, self.language = region, clock, chance, language
-        self.knobs = knobs or Knobs()
-        self.spent: dict[tuple[str, str], Spent] = defaultdict(Spent)
-        """By operation and kind of key: the partition key up to its first `#`."""
-        self.lock = threading.RLock()
-        self._tables: dict[str, Table] = {}
+        super().__init__(region, clock, chance, language, knobs)
         self._expiring: list[tuple[float, int, str, Place]] = []
         self._number = 0
-
-    @abstractmethod
-    def schema(self, name: str) -> Schema | None:
-        """Returns the table of that name."""
 
     @abstractmethod
     def tell(self, schema: Schema, record: dict[str, Any]) -> None:
@@ -108,19 +57,6 @@ class DynamoDb(ABC):
     @abstractmethod
     def expires(self, when: float) -> None:
         """Takes the time at which an item is to be deleted; `sweep` deletes it then, as does any later call."""
-
-    # for tests and benchmarks
-
-    def items(self, name: str) -> list[dict[str, Any]]:
-        """Returns what the table truly holds, in DynamoDB's form."""
-        with self.lock:
-            return [dict(one) for one in self.table(self.found(name)).items()]
-
-    def total(self) -> Spent:
-        """Returns what all calls used together."""
-        with self.lock:
-            every = list(self.spent.values())
-        return Spent(sum(one.calls for one in every), sum(one.read for one in every), sum(one.written for one in every))
 
     # what AWS's API does
 
@@ -143,44 +79,6 @@ class DynamoDb(ABC):
                 case "GetItem":
                     return self._get(schema, params)
             return query(self, schema, params)
-
-    def found(self, name: str) -> Schema:
-        """Returns the schema of a table, by its name or ARN. Raises Refused."""
-        schema = self.schema(name.rpartition("/")[2])
-        if schema is None:
-            raise Refused("ResourceNotFoundException", "Requested resource not found")
-        return schema
-
-    def table(self, schema: Schema) -> Table:
-        table = self._tables.get(schema.name)
-        if table is None or table.made != schema.made:
-            table = self._tables[schema.name] = Table(schema.made)
-        return table
-
-    def sight(self, consistent: bool) -> float:
-        """Returns the time whose state a read shows."""
-        now = self.clock.time()
-        return now if consistent or not self.knobs.lag_s else now - self.chance.uniform(0, self.knobs.lag_s)
-
-    def spend(self, operation: str, key: Any, partition: Partition, *, read: float = 0.0, written: float = 0.0) -> None:
-        """Counts the units of a call, or of a part of one. Raises Refused if the call is throttled."""
-        second = int(self.clock.time())
-        if partition.second != second:
-            partition.second, partition.read, partition.written = second, 0.0, 0.0
-        most = (
-            partition.read + read > self.knobs.partition_read,
-            partition.written + written > self.knobs.partition_written,
-        )
-        if any(most) or (self.knobs.throttled and self.chance.random() < self.knobs.throttled):
-            raise Refused(
-                self.chance.choice(THROTTLES), "Throughput exceeds the current capacity of your table or index."
-            )
-        partition.read += read
-        partition.written += written
-        one = self.spent[operation, _kind(key)]
-        one.calls += 1
-        one.read += read
-        one.written += written
 
     def _get(self, schema: Schema, params: Mapping[str, Any]) -> dict[str, Any]:
         where, consistent = place(schema, params["Key"], alone=True), params.get("ConsistentRead", False)
@@ -269,11 +167,6 @@ class DynamoDb(ABC):
                     if until is not None and now - FORGOTTEN_S < until <= now:
                         self._change(schema, where, old, State(now, None), EXPIRY)
 
-    def consumed(self, schema: Schema, params: Mapping[str, Any], units: float) -> dict[str, Any]:
-        if params.get("ReturnConsumedCapacity", "NONE") == "NONE":
-            return {}
-        return {"ConsumedCapacity": {"TableName": schema.name, "CapacityUnits": units}}
-
 
 def _wanted(language: Language, params: Mapping[str, Any]) -> Condition | None:
     names, values = params.get("ExpressionAttributeNames", {}), params.get("ExpressionAttributeValues", {})
@@ -293,8 +186,3 @@ def _expiry(schema: Schema, item: Item | None) -> float | None:
     """Only a number of seconds is a time; an item with anything else never expires."""
     text = (item or {}).get(schema.ttl, {}).get("N") if schema.ttl else None
     return None if text is None else float(text)
-
-
-def _kind(key: Any) -> str:
-    text = key.decode("utf-8", "replace") if isinstance(key, bytes) else str(key)
-    return text.partition("#")[0]

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from localaws.services.dynamodb_language import check_used
+from localaws.services.dynamodb_state import DynamoDbState
 from localaws.services.dynamodb_table import Schema, place
 from localaws.services.dynamodb_values import Item, invalid, order, read_units
-
-if TYPE_CHECKING:
-    from localaws.services.dynamodb_model import DynamoDb
 
 PAGE_BYTES = 1024**2
 BATCH_BYTES = 16 * 1024**2
@@ -19,7 +17,7 @@ OUTSIDE = "The provided starting key is outside query boundaries based on provid
 OF_TABLE = frozenset({"Keys", "ConsistentRead"})
 
 
-def query(model: DynamoDb, schema: Schema, params: Mapping[str, Any]) -> dict[str, Any]:
+def query(model: DynamoDbState, schema: Schema, params: Mapping[str, Any]) -> dict[str, Any]:
     """A page ends after `Limit` items or 1 MB, before any filter. One that ends with the last item may name another, which is empty."""
     names, values = params.get("ExpressionAttributeNames", {}), params.get("ExpressionAttributeValues", {})
     if "KeyConditionExpression" not in params:
@@ -71,7 +69,7 @@ def query(model: DynamoDb, schema: Schema, params: Mapping[str, Any]) -> dict[st
     return answer | model.consumed(schema, params, units)
 
 
-def batch_get(model: DynamoDb, params: Mapping[str, Any]) -> dict[str, Any]:
+def batch_get(model: DynamoDbState, params: Mapping[str, Any]) -> dict[str, Any]:
     """Answers in any order, leaves out what is not there, and leaves some keys for another call."""
     wanted = [
         (model.found(name), given, key, place(model.found(name), key, alone=True))

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from localaws.model import ACCOUNT, Refused
 from localaws.services.ec2_instance import Machine
-
-if TYPE_CHECKING:
-    from localaws.services.ec2_model import Ec2
+from localaws.services.ec2_state import Ec2State
 
 NAMES = frozenset({"instance-id", "instance-state-name", "tag-key", "iam-instance-profile.arn"})
 FILTER_VALUES = 200
 MOST = 1000
 
 
-def describe_instances(ec2: Ec2, params: Mapping[str, Any]) -> dict[str, Any]:
+def describe_instances(ec2: Ec2State, params: Mapping[str, Any]) -> dict[str, Any]:
     """DescribeInstances.
 
     One unknown id fails the call; a filter on ids does not. MaxResults excludes InstanceIds. A filter takes 200 values, with
@@ -42,7 +40,7 @@ def describe_instances(ec2: Ec2, params: Mapping[str, Any]) -> dict[str, Any]:
     return _page(ec2, shown, filters, following)
 
 
-def describe_profiles(ec2: Ec2, params: Mapping[str, Any]) -> dict[str, Any]:
+def describe_profiles(ec2: Ec2State, params: Mapping[str, Any]) -> dict[str, Any]:
     """DescribeIamInstanceProfileAssociations. Supports only the filter `instance-id`, in one page, and forgets no instance."""
     filters = {one["Name"]: one["Values"] for one in params.get("Filters", [])}
     if unknown := filters.keys() ^ {"instance-id"}:
@@ -67,7 +65,9 @@ def _check(one: dict[str, Any]) -> None:
         raise Refused("FilterLimitExceeded", f"The maximum number of filter values is {FILTER_VALUES}")
 
 
-def _page(ec2: Ec2, machines: list[Machine], filters: list[dict[str, Any]], following: str | None) -> dict[str, Any]:
+def _page(
+    ec2: Ec2State, machines: list[Machine], filters: list[dict[str, Any]], following: str | None
+) -> dict[str, Any]:
     then = ec2.now - ec2.lag_s
     reservations: dict[str, list[dict[str, Any]]] = {}
     for machine in machines:

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from localaws.model import ACCOUNT, moment
-from localaws.services.ec2_reservations import target
-from localaws.services.ec2_spot import is_spot
+from localaws.services.ec2_request import is_spot, target
 
 CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
 NEVER = float("inf")

@@ -6,17 +6,16 @@ import copy
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from localaws.model import ACCOUNT, Refused
+from localaws.services.ec2_capacity import MARKETS
 from localaws.services.ec2_catalogue import Kind
 from localaws.services.ec2_checks import check
 from localaws.services.ec2_instance import Machine
-from localaws.services.ec2_reservations import MARKETS, target
-from localaws.services.ec2_spot import check_market, check_quota, is_spot
-
-if TYPE_CHECKING:
-    from localaws.services.ec2_model import Ec2
+from localaws.services.ec2_request import is_spot, tags_for, target
+from localaws.services.ec2_spot import check_market, check_quota
+from localaws.services.ec2_state import Ec2State
 
 FROM_TEMPLATE = (
     "ImageId",
@@ -36,7 +35,7 @@ FROM_TEMPLATE = (
 """Parameters that the request overrides as a whole; block devices and tags are merged entry by entry."""
 
 
-def run_instances(ec2: Ec2, params: Mapping[str, Any]) -> dict[str, Any]:
+def run_instances(ec2: Ec2State, params: Mapping[str, Any]) -> dict[str, Any]:
     """RunInstances.
 
     A ClientToken makes it idempotent: the same parameters again return the same instances, as they are now; other parameters
@@ -72,7 +71,7 @@ def _digest(params: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(whole, sort_keys=True, default=repr).encode()).hexdigest()
 
 
-def _again(ec2: Ec2, before: str, machines: list[Machine], digest: str) -> dict[str, Any]:
+def _again(ec2: Ec2State, before: str, machines: list[Machine], digest: str) -> dict[str, Any]:
     if before != digest:
         raise Refused(
             "IdempotentParameterMismatch",
@@ -103,13 +102,7 @@ def with_template(request: Mapping[str, Any], template: Mapping[str, Any]) -> di
     return merged
 
 
-def tags_for(request: Mapping[str, Any], kind: str) -> dict[str, str]:
-    """Returns a launch's tags for one kind of new resource (`instance`, `volume`, `network-interface`)."""
-    found = (one["Tags"] for one in request.get("TagSpecifications", []) if one["ResourceType"] == kind)
-    return {tag["Key"]: tag.get("Value", "") for tag in next(found, [])}
-
-
-def _quota(ec2: Ec2, request: Mapping[str, Any], kind: Kind) -> None:
+def _quota(ec2: Ec2State, request: Mapping[str, Any], kind: Kind) -> None:
     spot = is_spot(request)
     running = [ec2.catalogue.kind(one.request["InstanceType"]) for one in ec2.running() if one.is_spot == spot]
     used = sum(one.vcpus for one in running if one)
@@ -121,28 +114,7 @@ def _quota(ec2: Ec2, request: Mapping[str, Any], kind: Kind) -> None:
         )
 
 
-def not_launched(how: str, kind: str, zone: str, *, spot: bool) -> Refused:
-    """Returns the refusal of a fault: `quota` and `throttled`, and otherwise no capacity."""
-    if how == "throttled":
-        return Refused("RequestLimitExceeded", "Request limit exceeded.", 503)
-    if how == "quota" and spot:
-        return Refused("MaxSpotInstanceCountExceeded", "Max spot instance count exceeded")
-    if how == "quota":
-        return Refused("VcpuLimitExceeded", "You have requested more vCPU capacity than your limit of 0.")
-    return no_capacity(kind, zone)
-
-
-def no_capacity(kind: str, zone: str) -> Refused:
-    """Returns the refusal, an HTTP 500, which botocore by default retries five times."""
-    return Refused(
-        "InsufficientInstanceCapacity",
-        f"We currently do not have sufficient {kind} capacity in the Availability Zone you requested ({zone}). "
-        "Our system will be working on provisioning additional capacity.",
-        500,
-    )
-
-
-def _launch(ec2: Ec2, request: dict[str, Any], zone: str) -> list[Machine]:
+def _launch(ec2: Ec2State, request: dict[str, Any], zone: str) -> list[Machine]:
     reservation, made, now = ec2.name("r"), [], ec2.now
     for index in range(request["MaxCount"]):
         machine = Machine(
@@ -166,7 +138,7 @@ def _launch(ec2: Ec2, request: dict[str, Any], zone: str) -> list[Machine]:
     return made
 
 
-def _reservation(ec2: Ec2, machines: list[Machine]) -> dict[str, Any]:
+def _reservation(ec2: Ec2State, machines: list[Machine]) -> dict[str, Any]:
     """Returns the answer: private addresses are in it at once; the order of instances is not guaranteed."""
     return {
         "ReservationId": machines[0].reservation,

@@ -8,20 +8,21 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from localaws.conditions import Conditions, Marks
 from localaws.model import Pages, Refused
 from localaws.services import ec2_groups, ec2_spot
+from localaws.services.ec2_capacity import full, no_capacity, not_launched
 from localaws.services.ec2_instance import Machine
-from localaws.services.ec2_launch import no_capacity, not_launched, tags_for
-from localaws.services.ec2_model import FORGOTTEN_AFTER_S, Ec2
+from localaws.services.ec2_model import Ec2
 from localaws.services.ec2_moto import MotoCatalogue, zones
-from localaws.services.ec2_reservations import end_nodes, full, target
+from localaws.services.ec2_request import is_spot, tags_for, target
+from localaws.services.ec2_reservations import end_nodes
+from localaws.services.ec2_state import FORGOTTEN_AFTER_S
 from localaws.services.ec2_zones import described
 
 if TYPE_CHECKING:
-    from localaws.machines.nodes import Nodes
     from localaws.server import LocalAws
 
 KEPT_AFTER = frozenset({"running", "stopped", "terminated"})
@@ -31,11 +32,29 @@ LEAST_PAGE = 5
 _chance = random.SystemRandom()  # two rehearsals on one computer must not meet on an address, whatever their seeds
 
 
+class MachineHost(Protocol):
+    """Runs the processes of the machines."""
+
+    def boot(self, machine: Machine, /) -> None:
+        """Starts its user data; returns at once."""
+
+    def shut_down(self, machine: Machine, /) -> None:
+        """Shuts down as an operating system does; returns at once."""
+
+    def end(self, machine: Machine, /) -> None:
+        """Kills everything on the machine before it returns."""
+
+    def said(self, machine: Machine, /) -> str:
+        """Returns its console output so far."""
+
+    def stop(self) -> None:
+        """Ends every process of every machine."""
+
+
 class Machines:
     """Holds all instances of the rehearsal, in every region."""
 
-    host: Nodes
-    """Runs the processes of the machines."""
+    host: MachineHost
 
     def __init__(self, aws: LocalAws) -> None:
         self.aws = aws
@@ -225,7 +244,7 @@ class Region(Ec2):
     def check_capacity(self, request: Mapping[str, Any], zone: str) -> None:
         """Applies the faults `no-capacity` (the first `rungs` places have none, once each) and `capacity-away` (those that it names have
         none, or are beyond a quota, or throttled, while it lasts)."""
-        kind, market = request["InstanceType"], "spot" if ec2_spot.is_spot(request) else "on-demand"
+        kind, market = request["InstanceType"], "spot" if is_spot(request) else "on-demand"
         marks, conditions = tags_for(request, "instance"), self._aws.conditions
         place = {"region": self.region, "zone": zone, "type": kind, "market": market}
         for away in conditions.all_under("capacity-away"):

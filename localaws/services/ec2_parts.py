@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from localaws.model import Clock, Pages, Refused, moment
-from localaws.services.ec2_spot import is_spot
+from localaws.services.ec2_request import is_spot
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from localaws.model import ACCOUNT, Refused
+from localaws.model import Refused
+from localaws.services.ec2_capacity import BLOCK, MARKETS, CapacityReservation, full
+from localaws.services.ec2_instance import Machine
+from localaws.services.ec2_request import target
+from localaws.services.ec2_state import Ec2State
 
-if TYPE_CHECKING:
-    from localaws.services.ec2_instance import Machine
-    from localaws.services.ec2_model import Ec2
-
-BLOCK = "capacity-block"
-MARKETS = frozenset({BLOCK, "interruptible-capacity-reservation"})
-"""Market types of a launch that name a reservation."""
 ENDING_S = 1800.0
 """So long before its end EC2 begins to end the nodes of a block (EC2 user guide, "Work with Capacity Blocks")."""
 FORM = re.compile(r"cr-[0-9a-f]{8}([0-9a-f]{9})?")
@@ -24,41 +20,8 @@ ENDED = "Server.CapacityBlockEnded"
 """A made-up code: AWS's documentation does not say which one it is."""
 
 
-@dataclass(eq=False, kw_only=True)
-class CapacityReservation:
-    """One reservation. Its state is a function of time; the public fields are knobs."""
-
-    id: str
-    instance_type: str
-    zone: str
-    total: int
-    begins_at: float
-    ends_at: float | None = None
-    """UTC epoch seconds; None for one without an end."""
-    kind: str = "default"
-    """`default` or `capacity-block`."""
-    interruptible: bool = False
-    owner: str = ACCOUNT
-    platform: str = "Linux/UNIX"
-    tenancy: str = "default"
-    cancelled: bool = False
-    tags: dict[str, str] = field(default_factory=dict)
-
-    def state(self, now: float) -> str:
-        if self.cancelled:
-            return "cancelled"
-        if now < self.begins_at:
-            return "scheduled"
-        return "expired" if self.ends_at is not None and now >= self.ends_at else "active"
-
-    @property
-    def market(self) -> str:
-        """The market type that a launch has to name; empty for none."""
-        return BLOCK if self.kind == BLOCK else "interruptible-capacity-reservation" if self.interruptible else ""
-
-
 def reserve(
-    ec2: Ec2, instance_type: str, zone: str, total: int, *, begins_at: float | None = None, **more: Any
+    ec2: Ec2State, instance_type: str, zone: str, total: int, *, begins_at: float | None = None, **more: Any
 ) -> CapacityReservation:
     """What a person does in the console: makes a reservation, or buys a block. Nodes of a block are ended half an hour before its end."""
     made = CapacityReservation(
@@ -75,20 +38,14 @@ def reserve(
     return made
 
 
-def end_nodes(ec2: Ec2, reservation: CapacityReservation) -> None:
+def end_nodes(ec2: Ec2State, reservation: CapacityReservation) -> None:
     """Ends what runs in a block, without a notice in instance metadata: there is none for blocks, only an event."""
     for machine in ec2.running():
         if target(machine.request) == reservation.id:
             ec2.end(machine, ENDED, "The Capacity Block has reached its end")
 
 
-def target(request: Mapping[str, Any]) -> str:
-    """Id of the reservation that a launch names; empty for none."""
-    wanted = (request.get("CapacityReservationSpecification") or {}).get("CapacityReservationTarget") or {}
-    return str(wanted.get("CapacityReservationId", ""))
-
-
-def check_reservation(ec2: Ec2, request: Mapping[str, Any], zone: str) -> None:
+def check_reservation(ec2: Ec2State, request: Mapping[str, Any], zone: str) -> None:
     """Raises Refused where the reservation that the request names does not take all of its instances. What is reserved is there, so that
     nobody asks for other capacity."""
     wanted, market = target(request), (request.get("InstanceMarketOptions") or {}).get("MarketType", "")
@@ -113,14 +70,7 @@ def check_reservation(ec2: Ec2, request: Mapping[str, Any], zone: str) -> None:
         raise full(found.id)
 
 
-def full(identity: str) -> Refused:
-    return Refused(
-        "ReservationCapacityExceeded",
-        f"The requested reservation does not have sufficient compatible and available capacity for this request. ({identity})",
-    )
-
-
-def used(ec2: Ec2, reservation: CapacityReservation) -> int:
+def used(ec2: Ec2State, reservation: CapacityReservation) -> int:
     """Instances that hold a place: an ending one holds its own until it has been cleaned up."""
     every: list[Machine] = list(ec2.machines.values())
     return sum(
@@ -128,13 +78,13 @@ def used(ec2: Ec2, reservation: CapacityReservation) -> int:
     )
 
 
-def describe_reservations(ec2: Ec2, params: Mapping[str, Any]) -> dict[str, Any]:
+def describe_reservations(ec2: Ec2State, params: Mapping[str, Any]) -> dict[str, Any]:
     """DescribeCapacityReservations, by ids or all, in one page; one unknown id fails the call."""
     ids = params.get("CapacityReservationIds") or list(ec2.reservations)
     return {"CapacityReservations": [_shown(ec2, _known(ec2, identity)) for identity in ids]}
 
 
-def _known(ec2: Ec2, identity: str) -> CapacityReservation:
+def _known(ec2: Ec2State, identity: str) -> CapacityReservation:
     if not FORM.fullmatch(identity):
         raise Refused("InvalidCapacityReservationId.Malformed", f"The id '{identity}' is malformed")
     if identity not in ec2.reservations:
@@ -144,7 +94,7 @@ def _known(ec2: Ec2, identity: str) -> CapacityReservation:
     return ec2.reservations[identity]
 
 
-def _shown(ec2: Ec2, one: CapacityReservation) -> dict[str, Any]:
+def _shown(ec2: Ec2State, one: CapacityReservation) -> dict[str, Any]:
     ends = {} if one.ends_at is None else {"EndDate": datetime.fromtimestamp(one.ends_at, UTC)}
     return {
         "CapacityReservationId": one.id,

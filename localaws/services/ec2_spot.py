@@ -5,13 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from localaws.model import Refused
-
-if TYPE_CHECKING:
-    from localaws.services.ec2_instance import Machine
-    from localaws.services.ec2_model import Ec2
+from localaws.services.ec2_instance import Machine
+from localaws.services.ec2_state import Ec2State
 
 NOTICE_S = 120.0
 """From the notice in instance metadata to the end (EC2 user guide, "Spot Instance interruption notices")."""
@@ -19,10 +17,6 @@ TAKEN = "Server.SpotInstanceTermination"
 HOUR_USD = 0.03
 """The dearest hour of one vCPU. A made-up price: what matters is that places differ, and that prices move."""
 MOVES_EVERY_S = 1800.0
-
-
-def is_spot(request: Mapping[str, Any]) -> bool:
-    return bool((request.get("InstanceMarketOptions") or {}).get("MarketType") == "spot")
 
 
 def check_market(request: Mapping[str, Any]) -> None:
@@ -39,7 +33,7 @@ def check_market(request: Mapping[str, Any]) -> None:
         )
 
 
-def check_quota(ec2: Ec2, wanted: int, used: int) -> None:
+def check_quota(ec2: Ec2State, wanted: int, used: int) -> None:
     """Spot has a quota of its own."""
     if ec2.spot_vcpu_quota is not None and used + wanted > ec2.spot_vcpu_quota:
         raise Refused("MaxSpotInstanceCountExceeded", "Max spot instance count exceeded")
@@ -51,7 +45,7 @@ def price(kind: str, zone: str, vcpus: int, now: float) -> float:
     return round(vcpus * HOUR_USD * (0.3 + 0.7 * digest[0] / 255), 4)
 
 
-def price_history(ec2: Ec2, params: Mapping[str, Any]) -> dict[str, Any]:
+def price_history(ec2: Ec2State, params: Mapping[str, Any]) -> dict[str, Any]:
     """DescribeSpotPriceHistory from now on: the newest price of each type and zone. `ec2.spot_prices` may hold others."""
     entries = []
     for name in params.get("InstanceTypes", []):
@@ -81,7 +75,7 @@ def recommend(machine: Machine) -> None:
     machine.rebalance = {"noticeTime": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"}
 
 
-def interrupt(ec2: Ec2, machine: Machine, *, notice: bool = True, notice_s: float = NOTICE_S) -> None:
+def interrupt(ec2: Ec2State, machine: Machine, *, notice: bool = True, notice_s: float = NOTICE_S) -> None:
     """AWS takes the instance back. The notice is best effort: without one it ends at once."""
     if not machine.is_spot:
         raise ValueError(f"{machine.id} is no spot instance")

@@ -1,8 +1,8 @@
 """SQS, and Lambda's polling of it: time-outs at the rehearsal's speed, batches, failures per item, dead letters.
 
 A queue's durations in a template (its visibility time-out) are the service's, and run at the rehearsal's speed like the
-rates of schedules. Durations in a call (DelaySeconds of a message) come from the product's own timing, which the rehearsal
-has already divided: they are used as they are, in SQS's whole seconds.
+rates of schedules. Durations in a call (DelaySeconds of a message) are the caller's, whose own timing runs at that speed
+already: they are used as they are, in SQS's whole seconds.
 """
 
 from __future__ import annotations

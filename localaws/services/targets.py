@@ -56,7 +56,7 @@ class Targets:
         except ClientError as problem:
             if letters := target.get("DeadLetterConfig", {}).get("Arn"):
                 about = _about(problem, SCHEDULE_ARN=schedule, TARGET_ARN=target["Arn"])
-                send_as(self._aws, role, letters, body, about)
+                self._aws.send_message(role, letters, body, about)
 
     def _to(self, target: Mapping[str, Any], body: str) -> None:
         arn = parse_arn(target["Arn"])
@@ -104,15 +104,6 @@ class Targets:
         backend, stream = logs_backends[self._aws.account][region], str(uuid.uuid4())
         backend.create_log_stream(group, stream)
         backend.put_log_events(group, stream, [{"timestamp": int(time.time() * 1000), "message": body}])
-
-
-def send_as(aws: LocalAws, role: str, queue: str, body: str, attributes: Mapping[str, Any] | None = None) -> None:
-    """Sends a message to a queue (by ARN) with a role, as AWS does; loses it if the queue does not accept it."""
-    where = parse_arn(queue)
-    sqs = aws.client("sqs", where.region, role=role, throttled=False)
-    url = f"{aws.endpoint}/{where.account}/{where.resource_id}"
-    with suppress(ClientError):
-        sqs.send_message(QueueUrl=url, MessageBody=body, MessageAttributes=dict(attributes or {}))
 
 
 def _about(problem: ClientError | ServiceException | Undelivered, **told: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Mapping, Set
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -32,13 +33,14 @@ def imports(file: Path) -> set[str]:
     return {module.partition(".")[0] for module in _imported(file)}
 
 
-def _imported(file: Path) -> set[str]:
-    """`a.b` for `import a.b`, and `a.b.c` for `from a.b import c`, whether c is a module or not."""
+def _imported(file: Path, *, types: bool = False) -> set[str]:
+    """`a.b` for `import a.b`, and `a.b.c` for `from a.b import c`, whether c is a module or not. `types` counts what is for type
+    checkers alone."""
     tree = ast.parse(file.read_text())
     typing_only = {
         id(inner)
         for node in ast.walk(tree)
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+        if not types and isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
         for part in node.body
         for inner in ast.walk(part)
     }
@@ -53,14 +55,18 @@ def _imported(file: Path) -> set[str]:
     return found
 
 
-def import_graph(files: list[Path]) -> dict[str, set[str]]:
-    """Module to those of the same files that it imports. Folders that are on the path of functions and nodes begin no name."""
+def import_graph(files: list[Path], *, types: bool = False) -> dict[str, set[str]]:
+    """Module to those of the same files that it imports, wherever in a file. Folders that are on the path of functions and nodes begin
+    no name. `types` counts what is for type checkers alone."""
     modules = {_module(file): file for file in files}
 
     def known(imported: str) -> str:
         return imported if imported in modules else imported.rpartition(".")[0]
 
-    return {module: {known(one) for one in _imported(file)} & modules.keys() for module, file in modules.items()}
+    return {
+        module: {known(one) for one in _imported(file, types=types)} & modules.keys()
+        for module, file in modules.items()
+    }
 
 
 def _module(file: Path) -> str:
@@ -69,10 +75,13 @@ def _module(file: Path) -> str:
     return ".".join(own[:-1] if own[-1] == "__init__" else own)
 
 
-def circles(graph: Mapping[str, Set[str]]) -> list[tuple[str, ...]]:
-    """Sets of modules each of which leads to all others of its set, the smallest of one module."""
-    behind = {module: below(graph, module) for module in graph}
-    return sorted({tuple(sorted({one, *(two for two in behind[one] if one in behind[two])})) for one in graph})
+def find_circle(graph: Mapping[str, Set[str]]) -> list[str]:
+    """Returns the modules of one circle of imports, the first of them once more at the end; empty where there is none."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as found:
+        return list(found.args[1])
+    return []
 
 
 def below(graph: Mapping[str, Set[str]], module: str) -> set[str]:

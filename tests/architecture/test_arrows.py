@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from stacks.parts.shipped import ROOMS
+from tests.architecture import sources
 from tests.architecture.sources import (
     EVERYTHING,
     PRODUCT,
     ROOT,
     below,
-    circles,
     code,
+    find_circle,
     import_graph,
     imports,
     name,
@@ -158,8 +159,8 @@ def test_no_archive_of_a_function_has_a_program_that_only_developers_run() -> No
 
 def test_no_file_of_tests_imports_what_another_defines() -> None:
     """What two share stands in a support module beside them."""
-    shared = re.compile(r"^from tests\S*\.test_", re.MULTILINE)
-    assert [name(file) for file in python_files("tests") if shared.search(file.read_text())] == []
+    shared = re.compile(r"^from (?:localaws\.)?tests\S*\.test_", re.MULTILINE)
+    assert [name(file) for file in python_files("tests", "localaws") if shared.search(file.read_text())] == []
 
 
 def test_a_model_of_a_service_needs_nothing_but_what_it_is_given() -> None:
@@ -175,14 +176,28 @@ def test_a_model_of_a_service_needs_nothing_but_what_it_is_given() -> None:
     assert importing([file for file in files if file.exists()], outside) == {}
 
 
+def test_the_local_aws_has_no_word_of_what_is_deployed_in_it() -> None:
+    files = [path for path in (ROOT / "localaws").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    assert [name(file) for file in files if b"trainyard" in file.read_bytes().lower()] == []
+
+
 def test_no_module_imports_itself_by_way_of_others() -> None:
-    graph = import_graph(python_files(*PRODUCT, "localaws", "rehearsal", "tools", "benchmarks"))
-    assert [one for one in circles(graph) if len(one) > 1] == []
+    """Imports within functions count, and those for type checkers alone: a file is understood without one that needs it."""
+    assert find_circle(import_graph(python_files(*EVERYTHING), types=True)) == []
 
 
 def test_a_circle_of_modules_would_be_seen() -> None:
-    graph = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set[str]()}
-    assert [sorted(one) for one in circles(graph) if len(one) > 1] == [["a", "b", "c"]]
+    assert find_circle({"a": {"b"}, "b": {"c"}, "c": {"d"}, "d": set[str]()}) == []
+    assert sorted(set(find_circle({"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set[str]()}))) == ["a", "b", "c"]
+
+
+def test_an_import_for_types_alone_is_an_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "ROOT", tmp_path)
+    (tmp_path / "a.py").write_text("if TYPE_CHECKING:\n    from b import B\n")
+    (tmp_path / "b.py").write_text("def f():\n    import a\n")
+    files = [tmp_path / "a.py", tmp_path / "b.py"]
+    assert find_circle(import_graph(files)) == []
+    assert sorted(set(find_circle(import_graph(files, types=True)))) == ["a", "b"]
 
 
 def test_every_folder_with_python_has_its_arrows() -> None:

@@ -13,7 +13,7 @@ from botocore.config import Config
 from contract import names, tags
 from localaws.model import Refused
 from localaws.services.ec2_instance import Machine
-from localaws.services.ec2_launch import tags_for
+from localaws.services.ec2_request import tags_for
 from stacks.settings import Settings
 from tests.builders import NOW, PLACE
 from tests.fakes import wire

@@ -8,7 +8,7 @@ from contract import items, names
 from contract.codec import encode
 from contract.items import ItemKey
 from contract.reports import NodeReport
-from localaws.services.dynamodb_model import Knobs
+from localaws.services.dynamodb_state import Knobs
 from tests.builders import JOB, NODE_ROLE
 from tests.fakes.aws import Aws
 from tests.fakes.wire import Call

@@ -9,7 +9,8 @@ from typing import Any
 
 from localaws.services import dynamodb_expressions
 from localaws.services.dynamodb_mapping import Failed, Mapping, Record, Settings
-from localaws.services.dynamodb_model import DynamoDb, Knobs
+from localaws.services.dynamodb_model import DynamoDb
+from localaws.services.dynamodb_state import Knobs
 from localaws.services.dynamodb_table import Schema
 from tests.fakes.clock import Clock
 

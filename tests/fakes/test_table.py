@@ -9,7 +9,7 @@ import boto3
 import pytest
 
 from localaws.model import Refused
-from localaws.services.dynamodb_model import Knobs
+from localaws.services.dynamodb_state import Knobs
 from tests.fakes.asking_table import TABLE, ask, every, get, key, put, table, with_table
 from tests.fakes.aws import Aws
 from tests.fakes.faked import ONCE, refused

@@ -29,8 +29,8 @@ class Dock:
         self.site, self.folder = site, folder
         self.docker = site.root / "var/lib/docker"
         patch.setenv("PATH", f"{STANDINS}:{AMI}/bin:/usr/bin:/bin")
-        patch.setenv("TRAINYARD_ROOT", str(site.root))
-        patch.setenv("TRAINYARD_REHEARSAL_IMAGES", str(folder))
+        patch.setenv("LOCAL_AWS_ROOT", str(site.root))
+        patch.setenv("LOCAL_AWS_IMAGES", str(folder))
 
     def offer(
         self,

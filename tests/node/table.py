@@ -13,7 +13,8 @@ from botocore.exceptions import ClientError
 from contract.items import DOCUMENT, PARTITION, SORT, ItemKey, packed
 from localaws.model import Refused
 from localaws.services import dynamodb_expressions
-from localaws.services.dynamodb_model import DynamoDb, Knobs
+from localaws.services.dynamodb_model import DynamoDb
+from localaws.services.dynamodb_state import Knobs
 from localaws.services.dynamodb_table import Schema
 from tests.node.fakes import Fault
 

@@ -13,7 +13,7 @@ import pytest
 
 from contract import containers, training
 from localaws.containers import real
-from tests.localaws.roots import AWSS, NEEDED, Builder
+from localaws.testing.roots import AWSS, NEEDED, Builder
 from tests.node import dockerd
 from tests.node.dockerd import RealDocker
 

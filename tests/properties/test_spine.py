@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 from contract import tags
 from contract.jobs import Rung
 from contract.reports import Exit
-from localaws.services.dynamodb_model import Knobs
+from localaws.services.dynamodb_state import Knobs
 from tests.builders import PLACE
 from tests.fakes.faults import Death, Kind, Mishap
 from tests.fakes.yard import ABROAD

@@ -19,7 +19,7 @@ from contract.orders import Order
 from contract.reports import Exit, NodeReport, Phase, Progress
 from localaws.model import Refused
 from localaws.services.dynamodb_mapping import Failed, Record
-from localaws.services.dynamodb_model import Knobs
+from localaws.services.dynamodb_state import Knobs
 from localaws.services.ec2_instance import Machine
 from tests.builders import JOB, NODE_ROLE, PLACE, rung
 from tests.fakes.aws import Aws

@@ -12,11 +12,11 @@ from typing import Any
 
 from contract import names
 from localaws.containers.images import keep
+from localaws.testing.calm import meanwhile
+from localaws.testing.grid import IMAGES, MANIFEST
 from rehearsal import grid
 from rehearsal.grid import GridJob, GridSummary
 from rehearsal.yard import Yard
-from tests.localaws.app import meanwhile
-from tests.localaws.grid import IMAGES, MANIFEST
 from tests.rehearsal.conftest import REGIONS
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "grid"

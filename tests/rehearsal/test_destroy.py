@@ -50,7 +50,7 @@ def doomed_grid(yard: Yard, tmp_path_factory: pytest.TempPathFactory) -> GridJob
 
 @pytest.fixture(scope="module")
 def account(yard: Yard) -> DeployedAccount:
-    return DeployedAccount(yard)
+    return yard.account()
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ import pytest
 from contract import tags
 from contract.environments import VARIABLE_PREFIX
 from localaws.conditions import Conditions
+from localaws.faults import KEYS
 from rehearsal.faults import FAULTS, Fault, UnknownFault, parse_faults, table
 from rehearsal.job_command import arguments
 from tools.faults import PAGE, page
@@ -144,3 +145,10 @@ def test_the_help_and_the_page_name_every_fault_and_key() -> None:
 
 def test_the_page_in_the_docs_is_the_table_of_today() -> None:
     assert PAGE.read_text() == page()
+
+
+@pytest.mark.parametrize("name", [name for name in KEYS if name != "function-dead"])
+def test_a_fault_of_the_local_aws_has_the_same_keys_and_defaults_here(name: str) -> None:
+    here = FAULTS[name].keys
+    assert KEYS[name].keys() <= here.keys()
+    assert [key for key, default in KEYS[name].items() if here[key].default not in {default, ""} and default] == []

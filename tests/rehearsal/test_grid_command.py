@@ -13,12 +13,12 @@ from rich.console import Console
 from contract import tags
 from localaws.conditions import Conditions
 from localaws.iam.questions import Untaught
+from localaws.testing.asking import OWNER, questions_of
 from rehearsal.fault_keys import GRID
 from rehearsal.faults import FAULTS
 from rehearsal.grid import shortcomings
 from rehearsal.grid_command import arguments, regions
 from rehearsal.grid_screen import show
-from tests.localaws.asking import OWNER, questions_of
 from tests.rehearsal.grids import GRID_FAULTS, WELL
 from tools.faults import HEAD
 

@@ -11,9 +11,10 @@ import pytest
 from contract.timing import Timing
 from launcher.requests import user_data
 from localaws.conditions import Conditions
+from localaws.testing.ec2 import local_aws
 from rehearsal.faults import Fault, parse_faults
+from rehearsal.node_faults import NodeFaults
 from rehearsal.yard import Yard
-from tests.localaws.ec2 import local_aws
 from tests.rehearsal.jobs import ARMED, ONE, SCRIPT, failed, left, shutdowns, train
 from tests.waiting import until
 
@@ -45,7 +46,7 @@ def test_whatever_fails_in_user_data_the_node_is_off_by_its_timer(tmp_path: Path
         "TRAINYARD_POWER_OFF_S": str(TIMER_S),
     }
     script = user_data(SCRIPT.read_text(), values)
-    with local_aws(tmp_path, for_each(FAULTS)) as yard:
+    with local_aws(tmp_path, for_each(FAULTS), mischief=NodeFaults(), root_variables=("TRAINYARD_ROOT",)) as yard:
         jobs = {job: yard.run(1, TagSpecifications=marks(job), UserData=script)[0] for job in FAULTS}
         until(lambda: yard.states(list(jobs.values())) == {"terminated"})
         for job, instance in jobs.items():

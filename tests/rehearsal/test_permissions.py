@@ -49,7 +49,7 @@ def account(yard: Yard, trainer: str) -> DeployedAccount:
     for job in jobs:
         succeeded(job)
         job.settle()
-    return DeployedAccount(yard)
+    return yard.account()
 
 
 @pytest.fixture(scope="module")

@@ -17,8 +17,8 @@ from contract.timing import Timing
 from localaws.conditions import Conditions
 from localaws.iam.permissions import judge
 from localaws.services import ec2
-from localaws.services.ec2_reservations import CapacityReservation, reserve
-from rehearsal.account import DeployedAccount
+from localaws.services.ec2_capacity import CapacityReservation
+from localaws.services.ec2_reservations import reserve
 from rehearsal.faults import parse_faults
 from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import BEGIN, DENIALS, ONE, failed, instances, left, stored, succeeded, train
@@ -181,7 +181,7 @@ def test_no_call_of_a_wait_or_of_a_launch_into_a_reservation_would_be_denied(
 ) -> None:
     for name in ("patient", "priced", "reserved", "block"):
         succeeded(jobs[name])
-    account = DeployedAccount(scarce)
+    account = scarce.account()
     policies = account.policies()
     roles = {role for role in policies if "Launcher" in role or "Admission" in role}
     made = [call for call in list(scarce.aws.recorder.calls) if call.role in roles and call.error not in DENIALS]

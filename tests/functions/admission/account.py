@@ -18,7 +18,7 @@ from contract.environments import AdmissionEnvironment
 from contract.errors import InvalidRequest
 from contract.jobs import Job
 from contract.mounts import FileSystems
-from localaws.services.ec2_reservations import CapacityReservation
+from localaws.services.ec2_capacity import CapacityReservation
 from localaws.services.ecr_model import digest_of
 from tests.archives import packed, said_to_unpack_to, tarred, zipped
 from tests.builders import ADMISSION, FILE_SYSTEMS, IMAGE, JOB, NOW, PLACE

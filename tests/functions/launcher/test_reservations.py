@@ -10,7 +10,8 @@ import pytest
 
 from contract import tags
 from contract.jobs import Market, Rung
-from localaws.services.ec2_reservations import CapacityReservation, reserve
+from localaws.services.ec2_capacity import CapacityReservation
+from localaws.services.ec2_reservations import reserve
 from tests.builders import JOB, NOW, PLACE, rung
 from tests.fakes.yard import home
 from tests.functions.launcher.waiting import AWAY_S, HOUR, PATIENCE_S, WaitingYard, waiting

@@ -14,7 +14,7 @@ from unittest import mock
 from contract.environments import VARIABLE_PREFIX
 from contract.reports import Exit
 from localaws.services.dynamodb_mapping import Failed
-from localaws.services.dynamodb_model import Knobs
+from localaws.services.dynamodb_state import Knobs
 from tests.fakes.aws import READING
 from tests.fakes.events import Event, Weather, fair
 from tests.fakes.faults import Death, Faults, Kind, Mishap

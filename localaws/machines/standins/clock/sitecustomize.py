@@ -1,11 +1,11 @@
-"""Gives a node's agent the wrong clock that the rehearsal wants: `time.time()` is off by TRAINYARD_REHEARSAL_SKEW_S seconds."""
+"""Gives the Python of a machine the wrong clock of a fault: `time.time()` is off by LOCAL_AWS_SKEW_S seconds."""
 
 from __future__ import annotations
 
 import os
 import time
 
-_skew = float(os.environ["TRAINYARD_REHEARSAL_SKEW_S"])
+_skew = float(os.environ["LOCAL_AWS_SKEW_S"])
 _time = time.time
 
 

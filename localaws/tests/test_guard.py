@@ -1,0 +1,97 @@
+"""Calls of guarded roles are judged before they take effect, and those of others are left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from localaws.iam.guard import Guard
+from localaws.iam.simulator import Policies
+from localaws.recorder import Answer, Call, Session
+from localaws.testing.asking import OWNER, Account
+
+ROLE, OTHER = (f"arn:aws:iam::{OWNER}:role/{name}" for name in ("job", "function"))
+OBJECTS = {
+    "Effect": "Allow",
+    "Action": ["s3:GetObject", "s3:PutObject"],
+    "Resource": "arn:aws:s3:::b/${aws:PrincipalTag/job}/*",
+}
+POLICIES: Policies = {"own": {"Version": "2012-10-17", "Statement": [OBJECTS]}}
+PROTOCOLS = {"s3": "s3", "dynamodb": "json", "ec2": "ec2", "monitoring": "cbor"}
+
+
+class Bare(Account):
+    """Has no images, and instances without a profile."""
+
+    def instance_profile(self, region: str, instance: str) -> str:  # noqa: ARG002
+        return ""
+
+    def image(self, region: str, image: str) -> Mapping[str, Any]:
+        raise ClientError({"Error": {"Code": "InvalidAMIID.NotFound", "Message": image}}, f"DescribeImages {region}")
+
+
+@pytest.fixture(scope="module")
+def guard() -> Iterator[Guard]:
+    made = Guard(Bare(), lambda role: POLICIES if role == ROLE else None, lambda _bucket, key: key.endswith("there"))
+    yield made
+    made._simulator.close()
+
+
+def judged(
+    guard: Guard, name: str, *, role: str = ROLE, job: str = "mine", method: str = "GET", **given: Any
+) -> Answer | None:
+    service, action = name.split(":")
+    call = Call(
+        at=0.0,
+        role=role,
+        by=Session(role=role, tags={"job": job} if job else {}),
+        service=service,
+        region="eu-central-1",
+        action=action,
+        parameters=given,
+        protocol=PROTOCOLS[service],
+    )
+    return guard(call, {"REQUEST_METHOD": method})
+
+
+def test_what_the_policy_allows_is_left_alone(guard: Guard) -> None:
+    assert judged(guard, "s3:GetObject", Bucket="b", Key="mine/there") is None
+    assert judged(guard, "s3:PutObject", Bucket="b", Key="mine/new") is None
+
+
+def test_a_role_that_is_not_guarded_is_left_alone(guard: Guard) -> None:
+    assert judged(guard, "s3:GetObject", role=OTHER, Bucket="b", Key="yours/there") is None
+
+
+def test_another_jobs_object_is_denied_and_the_try_is_on_record(guard: Guard) -> None:
+    answer = judged(guard, "s3:PutObject", Bucket="b", Key="yours/new")
+    assert answer is not None
+    assert (answer.status, answer.error) == (403, "AccessDenied")
+    assert guard.denied[-1].parameters["Key"] == "yours/new"
+
+
+def test_a_session_without_the_tag_reaches_nothing(guard: Guard) -> None:
+    assert judged(guard, "s3:GetObject", job="", Bucket="b", Key="mine/there") is not None
+
+
+def test_an_object_that_is_missing_is_forbidden_to_whoever_may_not_list(guard: Guard) -> None:
+    for name, method, empty in (("s3:GetObject", "GET", False), ("s3:HeadObject", "HEAD", True)):
+        answer = judged(guard, name, method=method, Bucket="b", Key="mine/gone")
+        assert answer is not None
+        assert (answer.status, answer.body == b"") == (403, empty)
+
+
+@pytest.mark.parametrize("name", ["ec2:TerminateInstances", "dynamodb:DeleteTable", "monitoring:SomethingNew"])
+def test_a_call_that_nobody_has_taught_or_allowed_is_denied(guard: Guard, name: str) -> None:
+    answer = judged(guard, name, **{"InstanceId.1": "i-1", "TableName": "t"})
+    assert answer is not None
+    assert answer.status in (400, 403)
+
+
+def test_a_launch_of_an_image_that_is_not_there_is_denied(guard: Guard) -> None:
+    answer = judged(guard, "ec2:RunInstances", ImageId="ami-1", InstanceType="p5.48xlarge")
+    assert answer is not None
+    assert (answer.status, answer.error) == (403, "UnauthorizedOperation")

@@ -1,0 +1,36 @@
+"""Roles of the local AWS, which several stacks make at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from moto.iam.models import IAMBackend, iam_backends
+
+from localaws.model import ACCOUNT
+from localaws.server import LocalAws
+from localaws.testing.calm import CALM
+
+pytestmark = pytest.mark.rehearsal
+
+
+@pytest.fixture
+def roles(tmp_path: Path) -> Iterator[IAMBackend]:
+    with LocalAws(CALM, gaps=("iam",), work=tmp_path):
+        yield iam_backends[ACCOUNT]["aws"]
+
+
+def make(roles: IAMBackend, name: str) -> None:
+    roles.create_role(name, json.dumps({}), "/", None, "", {}, 3600)
+
+
+def test_roles_can_be_listed_while_another_stack_makes_one(roles: IAMBackend) -> None:
+    make(roles, "first")
+    make(roles, "second")
+    seen = []
+    for number, role in enumerate(roles.get_roles()):
+        make(roles, f"other-{number}")
+        seen.append(role.name)
+    assert seen == ["first", "second"]
