@@ -11,7 +11,7 @@ NODES ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid format clean
-.PHONY: test test-all in-lanes lint types unit security rehearsal-tests tool-tests own-deployments local-aws older-python
+.PHONY: test test-all test-tools in-lanes tools-in-lanes lint types unit security rehearsal-tests tool-tests own-deployments local-aws older-python
 .PHONY: rehearse-faults rehearse-losses test-deep grid-load mutants
 .PHONY: bench-reaper bench-state bench-capacity bench-submission bench-checkpoints bench-rehearsal bench-containers bench-spot
 .PHONY: synth deploy destroy bake-image snapshots docs container-tools lock outdated
@@ -138,21 +138,36 @@ rehearse-grid: setup-rehearsal ## A grid on the embedded local AWS: four lines i
 	@$(BIN)/python -m rehearsal --manifest examples/grid/manifest.csv --input examples/grid/input.json --grid-data examples/grid/digits --image examples/grid/train
 
 CHECKS := lint types unit
-REHEARSALS := rehearsal-tests local-tests-first local-tests-second security
+REHEARSALS := rehearsal-tests security
+TOOL_TESTS := tool-tests local-aws
+DEPLOYMENTS := own-deployments
+SUMMARY = "$(PYTHON)" -m tools.summary $@ build/test
 
-test: ## Everything that must pass; a rehearsal mostly waits, so the checks run beside it
+test: ## The product: decisions, stacks, nodes, rights, one deployment with its rehearsals; a part: ARGS=tests/functions/reaper
+ifdef ARGS
+	@$(MAKE) -s -j4 $(TOOLS) && python -m pytest $(ARGS)
+else
 	@rm -rf build/test
-	@$(MAKE) --no-print-directory -k -j3 in-lanes; "$(PYTHON)" -m tools.summary build/test checks $(CHECKS) -- rehearsals $(REHEARSALS)
+	@$(MAKE) --no-print-directory -k -j2 in-lanes; $(SUMMARY) checks $(CHECKS) -- rehearsals $(REHEARSALS)
+endif
 
-# Two lanes, of the checks and of the rehearsals, while nodes boot; two parts of the second where no deployment stands any more.
-# The second is the shorter one, so the checks of permissions end it.
-# Only rehearsals need a machine image, which takes the longest to make. A part that fails stops nothing: the summary tells.
+test-tools: ## What else must pass: the local AWS, benchmarks, load, pairs of faults; rehearsals that deploy for themselves
+	@rm -f $(addprefix build/test/,$(TOOL_TESTS) $(DEPLOYMENTS))
+	@$(MAKE) --no-print-directory -k -j2 tools-in-lanes; $(SUMMARY) tools $(TOOL_TESTS) -- deployments $(DEPLOYMENTS)
+
+test-all: ## Everything that must pass before a change lands: make test, then make test-tools
+	@$(MAKE) --no-print-directory test; $(MAKE) --no-print-directory test-tools; \
+	  $(SUMMARY) checks $(CHECKS) -- rehearsals $(REHEARSALS) -- tools $(TOOL_TESTS) -- deployments $(DEPLOYMENTS)
+
+# Two lanes each: a rehearsal mostly waits, so checks run beside it. Within a lane one part follows another. Only rehearsals need a
+# machine image, which takes the longest to make. A part that fails stops nothing: the summary tells.
 in-lanes: $(CHECKS) $(REHEARSALS)
-ifeq ($(MAKECMDGOALS),in-lanes)
+tools-in-lanes: $(TOOL_TESTS) $(DEPLOYMENTS)
+ifneq (,$(filter in-lanes tools-in-lanes,$(MAKECMDGOALS)))
 types: | lint
 unit: | types
-local-tests-first local-tests-second: | rehearsal-tests
-security: | local-tests-first local-tests-second
+security: | rehearsal-tests
+local-aws: | tool-tests
 GO_ON := 1
 endif
 # How a part ended, and for a part of pytest a file with each test, lie in build/test for the summary.
@@ -173,7 +188,10 @@ types: $(TOOLS) ## Pyrefly, as strict as mypy; once more for what machines with 
 	@pyrefly check --summary=none && pyrefly check --summary=none --python-version 3.10.0 $(OLDER) && pyrefly check --summary=none --python-version 3.9.0 trainer; $(NOTED)
 
 unit: $(TOOLS) ## Tests without a local AWS; the nodes of a rehearsal beside them have a time to boot in, so they come first
-	@nice -n 5 $(PYTEST) -m "not rehearsal" --ignore=tests/security; $(NOTED)
+	@nice -n 5 $(PYTEST) -m "not rehearsal and not tools" --ignore=tests/security tests; $(NOTED)
+
+tool-tests: $(TOOLS) ## Tests of what stands around the product: benchmarks, load, pairs of faults at length
+	@$(PYTEST) -m "tools and not rehearsal" tests; $(NOTED)
 
 security: $(TOOLS) ## Who may do what, asked of a simulator of IAM, and what three scanners find in the templates
 	@$(PYTEST) tests/security; $(NOTED)
@@ -181,14 +199,8 @@ security: $(TOOLS) ## Who may do what, asked of a simulator of IAM, and what thr
 rehearsal-tests: $(TOOLS) build/ami/ready ## Tests of one deployment on the local AWS, with its real processes
 	@$(PYTEST) tests/rehearsal -vv -m "rehearsal and deployed and not faults and not losses"; $(NOTED)
 
-local-tests: local-tests-first local-tests-second ## Tests of the local AWS itself, a half at a time
-
-LOCAL := rehearsal and not deployed and not faults and not losses
-local-tests-first: $(TOOLS) build/ami/ready
-	@$(PYTEST) localaws/tests tests/rehearsal -vv -m "$(LOCAL) and first_half"; $(NOTED)
-
-local-tests-second: $(TOOLS) build/ami/ready
-	@$(PYTEST) localaws/tests tests/rehearsal -vv -m "$(LOCAL) and not first_half"; $(NOTED)
+own-deployments: $(TOOLS) build/ami/ready ## Rehearsals with a deployment of their own: images, mounts, code out of git, waiting for capacity
+	@$(PYTEST) tests/rehearsal -vv -m "rehearsal and not deployed and not faults and not losses"; $(NOTED)
 
 local-aws: $(TOOLS) build/ami/ready ## The local AWS by itself: its own tests; a part: ARGS=localaws/tests/test_ec2.py
 	@$(PYTEST) $(or $(ARGS),localaws/tests); $(NOTED)

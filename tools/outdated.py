@@ -31,7 +31,10 @@ class OutdatedPackage(NamedTuple):
 
 def read_uv(tree: str) -> set[OutdatedPackage]:
     """Reads what `uv tree --outdated` prints; a package of several groups is one."""
-    return {OutdatedPackage(*found, "pyproject.toml") for found in LINE.findall(tree)}
+    return {
+        OutdatedPackage(package, pinned, newest, "pyproject.toml")
+        for package, pinned, newest in LINE.findall(tree)
+    }
 
 
 def read_npm(report: str) -> set[OutdatedPackage]:

@@ -1,6 +1,6 @@
-"""Prints the end of `make test`: how each part of both lanes ended, and which tests failed.
+"""Prints the end of `make test` and its like: how each part of the lanes ended, and which tests failed.
 
-`python -m tools.summary FOLDER checks lint unit -- rehearsals ...`: the folder has a file with the exit status of each part
+`python -m tools.summary TARGET FOLDER checks lint unit -- rehearsals ...`: the folder has a file with the exit status of each part
 that ended; a part that runs pytest also has its results in a .xml file.
 """
 
@@ -55,8 +55,8 @@ def _identity(case: ElementTree.Element) -> str:
     return f"{case.get('file', case.get('classname', '?'))}::{case.get('name')}"
 
 
-def summary(lanes: dict[str, list[Part]]) -> Iterator[str]:
-    """Yields lines; the last one counts parts, so it is correct even if none of them ran tests."""
+def summary(target: str, lanes: dict[str, list[Part]]) -> Iterator[str]:
+    """Yields lines for the target of make; the last one counts parts, so it is correct even if none of them ran tests."""
     yield ""
     width = max(map(len, lanes))
     for lane, parts in lanes.items():
@@ -66,15 +66,15 @@ def summary(lanes: dict[str, list[Part]]) -> Iterator[str]:
     passed = sum(part.passed for part in everything)
     failed = sum(len(part.failed) for part in everything)
     bad = [part.name for part in everything if part.code != 0]
-    yield f"make test: {'not passed: ' + ', '.join(bad) if bad else 'everything passed'}"
+    yield f"make {target}: {'not passed: ' + ', '.join(bad) if bad else 'everything passed'}"
     yield f"{passed} passed, {failed} failed"
 
 
 def main(arguments: Sequence[str]) -> int:
-    folder, *names = arguments
+    target, folder, *names = arguments
     groups = [list(group) for is_mark, group in groupby(names, lambda name: name == "--") if not is_mark]
     lanes = {lane: [read(Path(folder), name) for name in parts] for lane, *parts in groups}
-    print(*summary(lanes), sep="\n", flush=True)
+    print(*summary(target, lanes), sep="\n", flush=True)
     return int(any(part.code != 0 for parts in lanes.values() for part in parts))
 
 

@@ -14,7 +14,7 @@ from localaws.testing.calm import over
 from localaws.testing.grid import HOME, Grid, faults, trained_here
 from localaws.testing.waiting import until
 
-pytestmark = [pytest.mark.rehearsal, pytest.mark.first_half]
+pytestmark = [pytest.mark.rehearsal]
 RULES = [
     {"onExitCode": "75", "action": "RETRY"},
     {"onExitCode": "1*", "action": "RETRY"},

@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from localaws.server import LocalAws
 from localaws.testing.calm import CALM
 
-pytestmark = [pytest.mark.rehearsal, pytest.mark.first_half]
+pytestmark = [pytest.mark.rehearsal]
 HOME, AWSS = "eu-central-1", "763104351884"
 TRAINING = {"registryId": AWSS, "repositoryName": "pytorch-training"}
 

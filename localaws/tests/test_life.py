@@ -24,7 +24,7 @@ from localaws.testing.waiting import until
 from localaws.tests.app import App, machine
 from localaws.tests.services import allows
 
-pytestmark = [pytest.mark.rehearsal, pytest.mark.first_half]
+pytestmark = [pytest.mark.rehearsal]
 CDK = Path(__file__).parents[2] / "node_modules" / ".bin" / "cdk"
 
 

@@ -60,7 +60,6 @@ def test_a_batch_that_breaks_a_limit_is_refused_as_a_whole(events: list[dict[str
 
 
 @pytest.mark.rehearsal
-@pytest.mark.first_half
 def test_the_local_cloudwatch_refuses_events_of_wrong_clocks_in_an_answer_that_succeeds() -> None:
     with LocalAws(CALM) as aws:
         logs: Any = aws.client("logs", "eu-central-1")

@@ -17,7 +17,7 @@ from localaws.testing.calm import CALM, impatient, meanwhile, refusal
 from localaws.testing.waiting import until
 from localaws.tests.app import CATCH, App, echo, machine
 
-pytestmark = [pytest.mark.rehearsal, pytest.mark.first_half]
+pytestmark = [pytest.mark.rehearsal]
 KEEP = {"do": "keep", "token": "{% $states.context.Task.Token %}"}
 
 

@@ -20,7 +20,7 @@ from tests.archives import tarred, zip_entry, zip_with
 from tests.stacks.builds import REGIONS, built
 from tests.waiting import until
 
-pytestmark = [pytest.mark.rehearsal, pytest.mark.first_half]
+pytestmark = [pytest.mark.rehearsal]
 HOME, DEPLOYMENT = REGIONS[0], "yard"
 REPOSITORY = names.repository(DEPLOYMENT)
 

@@ -87,11 +87,12 @@ def test_a_part_that_fails_stops_neither_lane_and_the_last_lines_tell_of_both(ch
     checkout.set_up(FAILS)
     code, said = checkout.made("test")
     assert code != 0
-    for part in ("not rehearsal", "rehearsal and deployed", "and first_half", "and not first_half", "tests/security\n"):
+    for part in ("not rehearsal", "rehearsal and deployed", "tests/security\n"):
         assert part in checkout.calls
+    assert "localaws/tests" not in checkout.calls
     assert said.splitlines()[-5:-1] == [  # the last line is of make: Error 1
         "checks      lint passed; types passed; unit failed",
-        "rehearsals  rehearsal-tests passed; local-tests-first passed; local-tests-second passed; security passed",
+        "rehearsals  rehearsal-tests passed; security passed",
         "make test: not passed: unit",
         "0 passed, 0 failed",
     ]
@@ -106,7 +107,35 @@ def test_when_everything_passes_the_last_line_says_so(checkout: Checkout) -> Non
 def test_a_part_alone_fails_as_its_program_does(checkout: Checkout) -> None:
     checkout.set_up(FAILS)
     assert checkout.made("unit")[0] != 0
-    assert checkout.made("local-tests")[0] == 0
+    assert checkout.made("local-aws")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "fails", ["not rehearsal and not tools", "tools and not rehearsal", "rehearsal and not deployed"]
+)
+def test_whatever_part_fails_all_others_run_and_the_end_names_it(checkout: Checkout, fails: str) -> None:
+    checkout.set_up(f'case "$*" in *"{fails}"*) exit 1;; esac\n')
+    code, said = checkout.made("test-all")
+    part = {"not": "unit", "tools": "tool-tests", "rehearsal": "own-deployments"}[fails.split()[0]]
+    assert code != 0
+    for called in (
+        "ruff check",
+        "pyrefly",
+        "tests/security",
+        "localaws/tests",
+        "not deployed",
+        "tools and",
+        "rehearsal and deployed",
+    ):
+        assert called in checkout.calls
+    assert said.splitlines()[-3:-1] == [f"make test-all: not passed: {part}", "0 passed, 0 failed"]
+
+
+def test_a_part_of_the_tests_runs_without_the_rest(checkout: Checkout) -> None:
+    checkout.set_up()
+    code, _ = checkout.made("test", "ARGS=tests/functions/reaper")
+    assert code == 0
+    assert checkout.calls.splitlines() == ["python -m pytest tests/functions/reaper"]
 
 
 def test_an_interrupt_leaves_nothing_running(checkout: Checkout) -> None:

@@ -52,7 +52,7 @@ def test_both_lanes_are_told_with_what_failed_in_each(
         ended(tmp_path, part, 1)
         (tmp_path / f"{part}.xml").write_text(results)
     ended(tmp_path, "local", 0)
-    assert main([str(tmp_path), *LANES]) == 1
+    assert main(["test", str(tmp_path), *LANES]) == 1
     failed = [
         "            FAILED test_kinds.py::test_bad[node-lost]",
         "            FAILED test_kinds.py::test_with_a_broken_fixture",
@@ -71,14 +71,14 @@ def test_both_lanes_are_told_with_what_failed_in_each(
 def test_a_part_that_was_never_started_fails_the_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for part in ("lint", "unit", "deployed"):
         ended(tmp_path, part, 0)
-    assert main([str(tmp_path), *LANES]) == 1
+    assert main(["test", str(tmp_path), *LANES]) == 1
     assert "local not run" in capsys.readouterr().out
 
 
 def test_when_everything_passes_the_last_line_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for part in ("lint", "unit", "deployed", "local"):
         ended(tmp_path, part, 0)
-    assert main([str(tmp_path), *LANES]) == 0
+    assert main(["test", str(tmp_path), *LANES]) == 0
     assert capsys.readouterr().out.endswith("make test: everything passed\n0 passed, 0 failed\n")
 
 
