@@ -188,10 +188,10 @@ types: $(TOOLS) ## Pyrefly, as strict as mypy; once more for what machines with 
 	@pyrefly check --summary=none && pyrefly check --summary=none --python-version 3.10.0 $(OLDER) && pyrefly check --summary=none --python-version 3.9.0 trainer; $(NOTED)
 
 unit: $(TOOLS) ## Tests without a local AWS; the nodes of a rehearsal beside them have a time to boot in, so they come first
-	@nice -n 5 $(PYTEST) -m "not rehearsal and not tools" --ignore=tests/security tests; $(NOTED)
+	@nice -n 5 $(PYTEST) -m "not rehearsal and not at_length" --ignore=tests/security tests; $(NOTED)
 
 tool-tests: $(TOOLS) ## Tests of what stands around the product: benchmarks, load, pairs of faults at length
-	@$(PYTEST) -m "tools and not rehearsal" tests; $(NOTED)
+	@$(PYTEST) -m "at_length and not rehearsal" tests; $(NOTED)
 
 security: $(TOOLS) ## Who may do what, asked of a simulator of IAM, and what three scanners find in the templates
 	@$(PYTEST) tests/security; $(NOTED)

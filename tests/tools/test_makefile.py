@@ -111,12 +111,12 @@ def test_a_part_alone_fails_as_its_program_does(checkout: Checkout) -> None:
 
 
 @pytest.mark.parametrize(
-    "fails", ["not rehearsal and not tools", "tools and not rehearsal", "rehearsal and not deployed"]
+    "fails", ["not rehearsal and not at_length", "at_length and not rehearsal", "rehearsal and not deployed"]
 )
 def test_whatever_part_fails_all_others_run_and_the_end_names_it(checkout: Checkout, fails: str) -> None:
     checkout.set_up(f'case "$*" in *"{fails}"*) exit 1;; esac\n')
     code, said = checkout.made("test-all")
-    part = {"not": "unit", "tools": "tool-tests", "rehearsal": "own-deployments"}[fails.split()[0]]
+    part = {"not": "unit", "at_length": "tool-tests", "rehearsal": "own-deployments"}[fails.split()[0]]
     assert code != 0
     for called in (
         "ruff check",
@@ -124,7 +124,7 @@ def test_whatever_part_fails_all_others_run_and_the_end_names_it(checkout: Check
         "tests/security",
         "localaws/tests",
         "not deployed",
-        "tools and",
+        "at_length and",
         "rehearsal and deployed",
     ):
         assert called in checkout.calls
