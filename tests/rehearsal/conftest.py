@@ -73,7 +73,7 @@ MAIN = [
     "node-lost:rank=1,step=10,closed=1,job=recovering",
     "response-lost:job=unanswered",
     "spot-notice:step=40,job=disturbed",
-    "spot-kill:step=130,closed=1,job=disturbed",
+    "spot-kill:step=130,job=disturbed",
     "spot-kill:step=50,closed=40,rank=0,job=keeper",
 ]
 """The same for jobs of test_main_job.py."""
