@@ -23,19 +23,19 @@ ifneq (,$(findstring :,$(CURDIR)))
 $(error The folder's name has a colon ($(CURDIR)), which separates folders in PATH: move the checkout to a folder without one)
 endif
 
-# Three parts, each on top of the one before.
+# Three parts, each on top of the one before. With -j, what is made beside them waits for the one installer too.
 DEPLOY := .venv/deploy-ready node_modules/ready build/layer/ready build/agent-libs/ready
 REHEARSAL := $(DEPLOY) .venv/rehearsal-ready
 TOOLS := $(REHEARSAL) .venv/ready build/checkov/ready
 NEW_ENOUGH := "$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Trainyard needs Python 3.11 or later; PYTHON=/path/to/python make ...")'
 
-setup: ## Everything for development (Python 3.11+ and git are enough)
+setup: .venv/installer ## Everything for development (Python 3.11+ and git are enough)
 	@$(MAKE) -s -j4 $(TOOLS) build/ami/ready
 
-setup-rehearsal: ## What a rehearsal needs, and no more
+setup-rehearsal: .venv/installer ## What a rehearsal needs, and no more
 	@$(MAKE) -s -j4 $(REHEARSAL) build/ami/ready build/assemblies/ready
 
-setup-deploy: ## What synth, deploy and destroy need, and no more
+setup-deploy: .venv/installer ## What synth, deploy and destroy need, and no more
 	@$(MAKE) -s -j4 $(DEPLOY)
 
 # The groups of pyproject.toml, as uv.lock has them. `uv sync` would fetch from PyPI itself, whatever mirror uv's settings name; and

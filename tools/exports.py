@@ -27,7 +27,10 @@ def export(group: str) -> str:
 
 def main() -> None:
     for file, group in EXPORTS.items():
-        (ROOT / file).write_text(export(group), encoding="utf-8")
+        path, text = ROOT / file, export(group)
+        # make installs again what is made of a newer file.
+        if not path.exists() or path.read_text("utf-8") != text:
+            path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -31,10 +31,8 @@ class OutdatedPackage(NamedTuple):
 
 def read_uv(tree: str) -> set[OutdatedPackage]:
     """Reads what `uv tree --outdated` prints; a package of several groups is one."""
-    return {
-        OutdatedPackage(package, pinned, newest, "pyproject.toml")
-        for package, pinned, newest in LINE.findall(tree)
-    }
+    found: list[tuple[str, str, str]] = LINE.findall(tree)
+    return {OutdatedPackage(package, pinned, newest, "pyproject.toml") for package, pinned, newest in found}
 
 
 def read_npm(report: str) -> set[OutdatedPackage]:

@@ -6,11 +6,12 @@ import os
 import re
 import subprocess
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 import tomllib
 
-from tools.exports import EXPORTS, ROOT, UV, export
+from tools.exports import EXPORTS, ROOT, UV, export, main
 
 LOCK = (ROOT / "uv.lock").read_text()
 OURS = {name: value for name, value in os.environ.items() if not name.startswith("UV_")}
@@ -63,3 +64,8 @@ def test_what_the_three_parts_install_differs_in_extent_and_never_in_version() -
 def test_functions_nodes_the_grids_child_and_a_rehearsal_have_one_boto3() -> None:
     versions = [pins(group) for group in ("functions", "node", "grid-child", "rehearsal")]
     assert len({(one["boto3"], one["botocore"]) for one in versions}) == 1
+
+
+def test_a_file_that_is_current_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "write_text", lambda path, *_, **__: pytest.fail(f"{path} was written"))
+    main()
