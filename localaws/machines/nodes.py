@@ -73,53 +73,27 @@ class Node:
         """Exit code of the user data; None while it runs."""
         for path in (self.console.parent, *(folder / one for one in PATHS), *filter(None, [place])):
             path.mkdir(parents=True, exist_ok=True)
-        self._give_python(ami, born)
-        if count := gpus_of(machine.request["InstanceType"]):
-            gpus.install(folder, born.gpus or GpuState(gpus=count))
-        for line in born.kernel:
-            gpus.say(folder, line)
-        (folder / SCRIPT).write_bytes(born.user_data)
-        (folder / file_systems.REACHED).write_text(json.dumps(list(reached)))
+        self._fill_disk(ami, born, reached)
         self.imds = Imds(metadata, machine.address)
         self.wire = Wire(machine.address, urlsplit(endpoint).port or 80) if born.has_wire else None
         if born.cut:
             self.cut_off()
         root = place or folder
         name = f"local-aws-{machine.id}-{uuid.uuid4().hex[:8]}"
-        # Passes nothing of the person's own environment: a real machine has none of it, and never the person's credentials.
         variables = {
-            "PATH": f"{f'{CLOCK}:' if born.skew_s else ''}{STANDINS}:{ami.absolute() / 'bin'}:/usr/bin:/bin",
-            "HOME": str(root / "root"),
-            "TMPDIR": str(root / "tmp"),
-            "LANG": "C.UTF-8",
-            "LOCAL_AWS_ROOT": str(root),
+            **_variables(born, root, ami, images),
             **dict.fromkeys(root_variables, str(root)),
             "LOCAL_AWS_INIT": name,
-            "LOCAL_AWS_IMAGES": str(images),
-            "LOCAL_AWS_FILE_SYSTEMS": str(images.with_name(file_systems.FOLDER)),
             "AWS_ENDPOINT_URL": self.wire.endpoint if self.wire else endpoint,
             "AWS_EC2_METADATA_SERVICE_ENDPOINT": self.imds.endpoint,
-            # Nodes share this computer's processors. With one thread per processor in every node, the shipped example took two
-            # thirds more processor time, all of it in threads that wait for each other.
-            "OMP_NUM_THREADS": "1",
-            **network(ami),
         }
-        if born.skew_s:
-            python = str(ami.absolute() / "bin/python")
-            variables |= {"LOCAL_AWS_SKEW_S": f"{born.skew_s:+g}", "LOCAL_AWS_PYTHON": python}
         options = [
-            "--disk",
-            str(folder),
+            *("--disk", str(folder), "--grace", str(grace_s), "--socket", name, "--standins", str(STANDINS)),
             *(["--place", str(place)] if place else []),
-            "--grace",
-            str(grace_s),
-            "--socket",
-            name,
-            "--standins",
-            str(STANDINS),
+            *("--skew", str(born.skew_s)),
+            *(["--full"] if born.full else []),
+            *(["--timerless"] if born.timerless else []),
         ]
-        options += ["--skew", str(born.skew_s), *(["--full"] if born.full else [])]
-        options += ["--timerless"] if born.timerless else []
         with self.console.open("ab") as console:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", str(INIT), *options, SCRIPT],
@@ -159,6 +133,16 @@ class Node:
         if self.wire:
             self.wire.cut()
 
+    def _fill_disk(self, ami: Path, born: Birth, reached: Iterable[str]) -> None:
+        """Writes what is on the disk before the first line of user data runs."""
+        self._give_python(ami, born)
+        if count := gpus_of(self.machine.request["InstanceType"]):
+            gpus.install(self.folder, born.gpus or GpuState(gpus=count))
+        for line in born.kernel:
+            gpus.say(self.folder, line)
+        (self.folder / SCRIPT).write_bytes(born.user_data)
+        (self.folder / file_systems.REACHED).write_text(json.dumps(list(reached)))
+
     def _give_python(self, ami: Path, born: Birth) -> None:
         """Gives the node the image's Python, or one with the node's own clock."""
         place = self.folder / "opt/pytorch"
@@ -193,6 +177,28 @@ class Node:
 def _groups(machine: Machine) -> list[str]:
     """The security groups of its first network interface."""
     return [group for one in machine.request.get("NetworkInterfaces", [])[:1] for group in one.get("Groups") or []]
+
+
+def _variables(born: Birth, root: Path, ami: Path, images: Path) -> dict[str, str]:
+    """Returns a machine's variables, but for its endpoints. Passes nothing of the person's own environment: a real machine has none of
+    it, and never the person's credentials."""
+    variables = {
+        "PATH": f"{f'{CLOCK}:' if born.skew_s else ''}{STANDINS}:{ami.absolute() / 'bin'}:/usr/bin:/bin",
+        "HOME": str(root / "root"),
+        "TMPDIR": str(root / "tmp"),
+        "LANG": "C.UTF-8",
+        "LOCAL_AWS_ROOT": str(root),
+        "LOCAL_AWS_IMAGES": str(images),
+        "LOCAL_AWS_FILE_SYSTEMS": str(images.with_name(file_systems.FOLDER)),
+        # Nodes share this computer's processors. With one thread per processor in every node, the shipped example took two
+        # thirds more processor time, all of it in threads that wait for each other.
+        "OMP_NUM_THREADS": "1",
+        **network(ami),
+    }
+    if born.skew_s:
+        python = str(ami.absolute() / "bin/python")
+        variables |= {"LOCAL_AWS_SKEW_S": f"{born.skew_s:+g}", "LOCAL_AWS_PYTHON": python}
+    return variables
 
 
 def network(ami: Path) -> dict[str, str]:

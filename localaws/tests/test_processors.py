@@ -13,8 +13,10 @@ from localaws.processors import BURST_S, WHOLE_MB, Budget, Processors, share
 from localaws.testing.waiting import HANG_S, condition, until
 
 BURNS = "while True: pass"
-WORKS = "import time\nwhile time.process_time() < 0.5: pass"
+WORKS = "import time\nwhile time.process_time() < 0.1: pass"
 WAITS = "input()"
+BARELY = 0.02
+"""A share that a process exceeds beside many others, too."""
 
 
 @pytest.fixture
@@ -65,7 +67,7 @@ def test_a_look_that_comes_late_lets_nobody_off_what_was_spent() -> None:
 
 def test_a_process_that_computes_is_stopped_and_goes_on_by_turns_until_it_is_done(processors: Processors) -> None:
     with run(WORKS) as process:
-        processors.hold(process.pid, 0.25)
+        processors.hold(process.pid, BARELY)
         until(lambda: stopped(process))
         assert process.wait(HANG_S) == 0
 
@@ -73,7 +75,7 @@ def test_a_process_that_computes_is_stopped_and_goes_on_by_turns_until_it_is_don
 def test_who_waits_beside_one_that_computes_is_let_go_on(processors: Processors) -> None:
     with run(WAITS) as waiting, run(BURNS) as burning:
         for one in (waiting, burning):
-            processors.hold(one.pid, 0.25)
+            processors.hold(one.pid, BARELY)
         until(lambda: stopped(burning))
         waiting.communicate(b"\n", timeout=HANG_S)
         assert waiting.returncode == 0
@@ -82,7 +84,7 @@ def test_who_waits_beside_one_that_computes_is_let_go_on(processors: Processors)
 def test_a_process_that_is_stopped_can_be_killed_and_the_next_is_held_all_the_same(processors: Processors) -> None:
     for _ in range(2):
         with run(BURNS) as process:
-            processors.hold(process.pid, 0.1)
+            processors.hold(process.pid, BARELY)
             until(lambda process=process: stopped(process))
             process.kill()
             assert process.wait(HANG_S) < 0
@@ -91,7 +93,7 @@ def test_a_process_that_is_stopped_can_be_killed_and_the_next_is_held_all_the_sa
 def test_whoever_is_stopped_at_the_end_goes_on() -> None:
     processors = Processors()
     with run(BURNS) as process:
-        processors.hold(process.pid, 0.01)
+        processors.hold(process.pid, BARELY)
         until(lambda: stopped(process))
         processors.stop()
         until(lambda: not stopped(process))
