@@ -114,7 +114,7 @@ LIMITS = (
 )
 
 
-def host_problems(commit: GitCommit, hosts: Mapping[str, str]) -> list[str]:
+def list_host_problems(commit: GitCommit, hosts: Mapping[str, str]) -> list[str]:
     """Rejects a host that the settings do not list: nobody asks it anything."""
     if commit.host in hosts:
         return []
@@ -124,7 +124,7 @@ def host_problems(commit: GitCommit, hosts: Mapping[str, str]) -> list[str]:
     ]
 
 
-def fetch_problems(commit: GitCommit, found: NotFetched, hosts: Mapping[str, str]) -> list[str]:
+def list_fetch_problems(commit: GitCommit, found: NotFetched, hosts: Mapping[str, str]) -> list[str]:
     """Words why a commit was not fetched, with what to look at."""
     where, said = f"code: {plain(commit.url, MOST_URL)}", plain(found.said, SHOWN) if found.said else ""
     secret = hosts.get(commit.host, "")

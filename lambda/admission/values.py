@@ -1,4 +1,4 @@
-"""Reads the values of a request's fields: what a text, a list or a word of each kind may be."""
+"""Reads the values of a request's fields, and says for refusals what each may be."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, GetCoreSchemaHandler, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, WithJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
 from admission.efa import Mode
@@ -17,7 +18,8 @@ from admission.git import COMMIT, GIT_MAY_BE, MOST_URL, PLAIN_URL, GitCommit, re
 from admission.shell import shell_syntax
 from contract import training
 from contract.images import parsed
-from contract.jobs import Market, RetryPlan
+from contract.jobs import Market, NoProgress, Reaction, RetryPlan
+from contract.limits import Limits
 from contract.names import JOB_PATTERN, JOB_ROLE_PATTERN, MACHINE_IMAGE_PATTERN
 from refusals.addresses import Address
 from refusals.fields import ARCHIVE_MAY_BE, MOST_ADDRESS, REGION, ArchiveAddress, read_whole, without_nul
@@ -27,6 +29,7 @@ MOST_BYTES = 128_000
 """The most bytes of one argument, or of one variable's value: Linux takes 131,071, including the variable's name."""
 AUTO = "auto"
 """In place of a list of regions: all training regions."""
+MOST_REGIONS = 30
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 SECRET = re.compile(r"arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]{1,512}")
 INSTANCE_TYPE = r"^[a-z][a-z0-9-]{0,19}\.[a-z0-9-]{1,20}$"
@@ -46,6 +49,33 @@ REMOTES = ("https://", "http://", "ssh://", "git://", "git@")
 """How addresses of git repositories begin."""
 LIST_SHOWN = 300
 """How many characters of the corrected command, as a list, a refusal shows."""
+RESUME_MAY_BE = "the name of a job of this deployment that has ended and has committed a checkpoint"
+
+LEAST_MINUTES, MOST_MINUTES = 0.01, 1440
+"""The least and the most minutes between two commits of a checkpoint, and without progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class MayBe:
+    """Says beside a field what it may be; a refusal ends with it."""
+
+    words: str
+    entry: str = ""
+    """The same of one entry of a list or an object; empty for a field that has none."""
+    limit: str = ""
+    """Name of the deployment's limit that is the largest value; empty for a field without one."""
+
+    def in_words(self, limits: Limits) -> str:
+        """Returns what the field may be in this deployment."""
+        return f"{self.words} to {self._most(limits)} (limits.{self.limit} in cdk.json)" if self.limit else self.words
+
+    def is_above(self, value: object, limits: Limits) -> bool:
+        """Whether the value is larger than the deployment's limit; None never is."""
+        return bool(self.limit) and isinstance(value, int | float) and value > getattr(limits, self.limit)
+
+    def _most(self, limits: Limits) -> str:
+        most = getattr(limits, self.limit)
+        return f"{most:g}" if isinstance(most, float) else str(most)
 
 
 def read_words(value: object) -> object:
@@ -179,6 +209,29 @@ SourceJob = Annotated[str, Field(pattern=SOURCE_JOB)]
 MachineImageName = Annotated[str, Field(pattern=MACHINE_IMAGE, max_length=40)]
 JobRole = Annotated[str, Field(pattern=JOB_ROLE, max_length=20)]
 TrainingRegion = Annotated[str, Field(pattern=REGION)]
+TrainingRegions = Annotated[
+    list[TrainingRegion] | None,
+    Field(
+        max_length=MOST_REGIONS,
+        json_schema_extra={
+            "anyOf": [
+                {"type": "array", "items": {"type": "string", "pattern": REGION}, "minItems": 1, "uniqueItems": True},
+                {"const": AUTO},
+            ]
+        },
+    ),
+    BeforeValidator(read_regions),
+]
+CommandWords = Annotated[
+    list[Passable],
+    Field(
+        json_schema_extra={
+            "anyOf": [{"type": "array", "items": {"type": "string"}, "minItems": 1}, {"type": "string", "minLength": 1}]
+        }
+    ),
+    BeforeValidator(read_words),
+]
+EfaMode = Annotated[Mode, BeforeValidator(read_efa), WithJsonSchema({"enum": ["auto", True, False]})]
 
 
 class OrCommit:
@@ -253,3 +306,27 @@ Retries = Annotated[
         }
     ),
 ]
+
+
+class StallField(BaseModel):
+    """When a training that makes no progress counts as stalled, and what then follows."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    minutes: float = Field(
+        ge=LEAST_MINUTES,
+        le=MOST_MINUTES,
+        allow_inf_nan=False,
+        description="Minutes without progress; more than the longest pause between two steps, evaluation and saving included.",
+    )
+    then: Annotated[Reaction, BeforeValidator(one_of(Reaction, "reaction"))] = Field(
+        description=(
+            "notify (tell the notification topic), restart (a new attempt from the newest checkpoint) or stop (end the job after a last "
+            "checkpoint)."
+        )
+    )
+
+    @property
+    def meant(self) -> NoProgress:
+        """What the job gets."""
+        return NoProgress(minutes=self.minutes, then=self.then)

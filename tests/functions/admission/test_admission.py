@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from admission.ladder import RegionFacts
-from admission.policy import Execution, RequestFacts, admit
+from admission.facts import Execution, RegionFacts, RequestFacts
+from admission.policy import admit
 from admission.reading import read
 from admission.request import JobRequest
 from aws.ec2 import Ec2

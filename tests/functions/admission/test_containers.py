@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from admission.containers import ImageLook, agreed
+from admission.containers import find_agreed_image
+from admission.facts import RegistryAnswer
 from admission.registries import RegistryAway
 from aws.facts import Platform, StoredImage
 from contract import names
@@ -303,7 +304,7 @@ def test_any_region_leaves_out_the_one_without_a_registry_of_awss_containers() -
         assert {rung.region for rung in job(there).ladder} == {HOME} == container(there).repositories.keys()
 
 
-LOOK = ImageLook(
+LOOK = RegistryAnswer(
     image=ContainerImage("r.example.com", "images", "v1"),
     stored=StoredImage(digest="sha256:a", platforms=(Platform(architecture="amd64", size=1),)),
 )
@@ -312,9 +313,9 @@ LOOK = ImageLook(
 def test_the_first_region_that_has_the_image_says_which_it_is() -> None:
     other = replace(LOOK, stored=StoredImage(digest="sha256:b"))
     silent = replace(LOOK, stored=None, trouble="AccessDeniedException")
-    assert agreed({"a": silent, "b": LOOK, "c": other}) == LOOK.stored
-    assert agreed({"a": replace(other, other="sha256:b"), "b": LOOK}) == LOOK.stored
-    assert agreed({"a": silent}) is None
+    assert find_agreed_image({"a": silent, "b": LOOK, "c": other}) == LOOK.stored
+    assert find_agreed_image({"a": replace(other, other="sha256:b"), "b": LOOK}) == LOOK.stored
+    assert find_agreed_image({"a": silent}) is None
 
 
 def test_an_admission_that_runs_twice_keeps_its_first_digest_although_the_tag_has_moved_between(there: Account) -> None:

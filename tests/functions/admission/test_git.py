@@ -16,7 +16,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from admission import fetch_child, fetching
-from admission.git import MIB, MOST_BYTES, FetchTrouble, GitCommit, NotFetched, fetch_problems, read_git
+from admission.git import MIB, MOST_BYTES, FetchTrouble, GitCommit, NotFetched, list_fetch_problems, read_git
 from admission.tree import EARLIEST, TooMuch, files, write
 from aws.s3 import HomeBucket
 from contract.archives import Refused
@@ -226,7 +226,7 @@ def test_a_certificate_that_nobody_signed_ends_the_fetch(monkeypatch: pytest.Mon
 
 
 def test_a_host_that_is_away_is_told_as_such() -> None:
-    found = fetching.run(replace(COMMIT, url="https://gone.example.com/owner/good.git"), "", Path("/nowhere"))
+    found = fetching.run_child(replace(COMMIT, url="https://gone.example.com/owner/good.git"), "", Path("/nowhere"))
     assert found is not None
     assert found.trouble is FetchTrouble.AWAY
     assert "502" in found.said
@@ -263,7 +263,7 @@ def test_a_host_that_is_busy_for_a_moment_is_asked_again(hosts: GitHosts, there:
 def test_a_host_that_does_not_end_ends_at_the_limit(hosts: GitHosts, tmp_path: Path) -> None:
     hosts.instead = lambda _: time.sleep(5)  # type: ignore[func-returns-value]
     began = time.monotonic()
-    assert fetching.run(COMMIT, "", tmp_path / "a.tar.gz", limit_s=1.0) == NotFetched(FetchTrouble.LATE)
+    assert fetching.run_child(COMMIT, "", tmp_path / "a.tar.gz", limit_s=1.0) == NotFetched(FetchTrouble.LATE)
     assert time.monotonic() - began < 4
 
 
@@ -382,7 +382,9 @@ def test_a_commit_has_one_name(ref: str) -> None:
 
 @pytest.mark.parametrize("trouble", FetchTrouble)
 def test_every_trouble_has_words_that_name_the_repository_and_what_is_allowed(trouble: FetchTrouble) -> None:
-    (line,) = fetch_problems(COMMIT, NotFetched(trouble, "said \u202eby the host" + "!" * 1000), {HOST: "a-secret"})
+    (line,) = list_fetch_problems(
+        COMMIT, NotFetched(trouble, "said \u202eby the host" + "!" * 1000), {HOST: "a-secret"}
+    )
     assert line.startswith(f"code: {GOOD['git']}")
     assert "; allowed: " in line
     assert line.isprintable()

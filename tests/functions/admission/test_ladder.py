@@ -9,13 +9,17 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from admission.ladder import MOST_RUNGS, RegionFacts, ladder
+from admission.facts import Execution, RegionFacts, RequestFacts
+from admission.ladder import MOST_RUNGS, Ladder, build_ladder
 from admission.reading import read
+from admission.request import JobRequest
+from admission.resolve import resolve
 from aws.facts import InstanceType
+from contract.environments import AdmissionEnvironment
 from contract.errors import InvalidRequest
 from contract.jobs import Market, Rung
 from contract.places import Place, Zone
-from tests.builders import ADMISSION, IMAGE, PLACE
+from tests.builders import ADMISSION, IMAGE, NOW, PLACE
 from tests.fakes.faults import Kind
 from tests.fakes.functions import TIMEOUTS
 from tests.fakes.yard import ABROAD, home
@@ -36,6 +40,13 @@ def region(place: Place = PLACE, **changes: Any) -> RegionFacts:
 
 
 FACTS = {HOME: region(), AWAY: region(ABROAD)}
+EXECUTION = Execution(
+    arn="arn:aws:states:eu-central-1:123456789012:execution:yard-train:job-1", name="job-1", started_at=NOW
+)
+
+
+def ladder(request: JobRequest, facts: dict[str, RegionFacts], env: AdmissionEnvironment) -> Ladder:
+    return build_ladder(resolve(request, EXECUTION, RequestFacts(regions=facts), env)).ladder
 
 
 def tried(facts: dict[str, RegionFacts] = FACTS, **fields: Any) -> list[Rung]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from admission.ladder import MOST_RUNGS
-from admission.reservations import MOST_TOLD
+from admission.reservations import MOST_REASONS
 from contract.errors import InvalidRequest
 from contract.jobs import Market, Rung
 from tests.builders import NOW, PLACE
@@ -119,8 +119,8 @@ def test_what_stands_against_the_reservations_of_a_large_group_is_told_in_part(t
     home(there).reservations |= {one: replace(ours, id=one, tags={}) for one in bad}
     there.directory.groups[f"{GROUP}large"] = (*bad, OURS)
     told = start({**LEAST, "reservation": f"{GROUP}large"})["left_out"]
-    assert len(told) == MOST_TOLD + 1
-    assert told[-1] == f"{300 - MOST_TOLD} more reservations"
+    assert len(told) == MOST_REASONS + 1
+    assert told[-1] == f"{300 - MOST_REASONS} more reservations"
 
 
 def test_a_reservation_is_looked_for_in_every_region_of_the_request(there: Account) -> None:
