@@ -55,7 +55,7 @@ def check_accelerators(
         ", ".join(known[key] for key in sorted(known)) or "instance_types, because no allowed type has accelerators"
     )
     return [
-        f"accelerators: {plain(request.accelerators)} is in no type of {', '.join(regions)} that the deployment allows; allowed: {having} "
+        f"accelerators: no allowed type in {', '.join(regions)} has {plain(request.accelerators)}; allowed: {having} "
         "(limits.instance_types in cdk.json)"
     ]
 

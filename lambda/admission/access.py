@@ -74,8 +74,8 @@ def check_secrets(
         )
     )
     too_long = [
-        f"secrets: their ARNs are together {length - sessions.MOST_POLICY} characters too long for a job's keys; allowed: about fifteen "
-        "secrets, eight beside an image and mounts, of which one may hold several values as JSON"
+        f"secrets: their ARNs make the policy of the job's credentials {length - sessions.MOST_POLICY} characters too long; "
+        "allowed: about fifteen secrets, or eight beside an image and mounts (one secret may hold several values as JSON)"
     ]
     foreign = [
         f"secrets.{name}: {plain(arn)} is not a secret that jobs may read; allowed: {paths}"
@@ -105,7 +105,7 @@ def check_settings(request: JobRequest, env: AdmissionEnvironment) -> list[str]:
         )
     elif role is not None:
         problems += [
-            f"{where}.{variable}: leads the training to other keys than those of its job_role; allowed: either of the two"
+            f"{where}.{variable}: replaces the credentials of job_role; allowed: the variable or job_role, not both"
             for where, given in (("environment", request.environment), ("secrets", request.secrets))
             for variable in sorted(given.keys() & training.OTHER_KEYS)
         ]

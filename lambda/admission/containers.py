@@ -65,7 +65,7 @@ def resolve_image(
     stored, problems = find_agreed_image(answers), named.problems
     if request.health is HealthCheck.DEEP:
         problems.append(
-            "health: deep measures with the PyTorch of the machine, and the training has that of its image; allowed: quick, or off"
+            "health: deep measures with the machine's PyTorch, and a training in an image uses the image's; allowed: quick, or off"
         )
     if not problems and stored is not None and not request.command:
         problems = _list_entry_problems(request, request.image, stored)
@@ -105,23 +105,23 @@ def _list_region_problems(
     where, field = f"image: {plain(named.name)}", request.region_field
     if answer is None:
         return [
-            f"{where} is one of AWS's Deep Learning Containers, of which no registry in {region} is known; allowed: regions of {field} "
-            f"that have one, or a copy in a repository of {named.registries.deployment} (docs/images.md)"
+            f"{where} is one of AWS's Deep Learning Containers, and the settings have no registry of these in {region}; allowed: {field} "
+            f"with such a registry, or a copy in a repository of {named.registries.deployment} (docs/images.md)"
         ]
     image = answer.image
     if answer.trouble:
         return [
-            f"{where} cannot be looked at in {image.registry} ({plain(answer.trouble, 200)}); allowed: an image that can be read there"
+            f"{where} cannot be read in {image.registry} ({plain(answer.trouble, 200)}); allowed: an image that can be read there"
         ]
     if answer.other:
         return [
-            f"{where} is another image in {region} ({answer.other}), whose registry lacks the job's, {image.digest}; allowed: a digest "
+            f"{where} is another image in {region} ({answer.other}), and the registry there lacks {image.digest}; allowed: a digest "
             f"that every region of {field} has"
         ]
     if answer.stored is None:
         theirs = f"; {TAGS_OF_CONTAINERS}" if named.registries.is_awss(image) else ""
         return [
-            f"{where} does not exist in {region} ({plain(str(image), 300)}); allowed: repository and tag of an image that stands there"
+            f"{where} does not exist in {region} ({plain(str(image), 300)}); allowed: repository and tag of an image that exists there"
             f"{theirs}"
         ]
     return []

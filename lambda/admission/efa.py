@@ -91,11 +91,7 @@ def check_efa(mode: Mode, names: Iterable[str], types: Mapping[str, InstanceType
     known = [types[name] for name in names if name in types]
     having = ", ".join(kind.name for kind in known if kind.efas)
     types_with = f"types that have it (of this request {having})" if having else "types that have it, as in p5.48xlarge"
-    return [
-        f"efa: true is asked for, and {kind.name} has no EFA; allowed: auto, false, or {types_with}"
-        for kind in known
-        if not kind.efas
-    ]
+    return [f"efa: {kind.name} has no EFA; allowed: auto, false, or {types_with}" for kind in known if not kind.efas]
 
 
 def describe_network(job: Job) -> list[str]:

@@ -25,7 +25,7 @@ def list_forbidden(types: Sequence[str], limits: Limits) -> dict[str, str]:
     """Returns by instance type why the deployment does not allow it, for each that it does not allow."""
     patterns = ", ".join(limits.instance_types)
     return {
-        name: f"instance_types: {name} is not for this deployment; allowed: {patterns} (limits.instance_types in cdk.json)"
+        name: f"instance_types: {name} is not allowed in this deployment; allowed: {patterns} (limits.instance_types in cdk.json)"
         for name in types
         if not is_allowed(name, limits)
     }
@@ -86,7 +86,9 @@ def list_offers(
         problems = against or _list_size_problems(ami, request.volume_gb)
         if can_run and not zones:
             ours = ", ".join(facts.our_zones)
-            problems.append(f"instance_types: {name} is offered in no zone of ours; allowed: types that {ours} offer")
+            problems.append(
+                f"instance_types: no zone of the deployment offers {name}; allowed: types that {ours} offer"
+            )
         found[name] = Offer(kind=kind, image=ami, zones=zones, problems=problems)
     return found
 
@@ -115,11 +117,11 @@ def _list_image_problems(
 def _describe_missing_image(request: JobRequest, kind: InstanceType, region: str, env: AdmissionEnvironment) -> str:
     if request.machine_image is not None:
         setting = env.machine_images.get(request.machine_image, "")
-        return f"machine_image: {request.machine_image} ({setting}) is no image in {region}; allowed: an image that the region has"
+        return f"machine_image: {request.machine_image} ({setting}) names no image in {region}; allowed: an image that the region has"
     name = family(kind)
-    setting = f"{env.images[name]} names none" if name in env.images else "none is set"
+    setting = f"{env.images[name]} names none" if name in env.images else "the settings name none"
     return (
-        f"instance_types: {kind.name} needs an image of family {name}, and in {region} {setting}; "
+        f"instance_types: {kind.name} needs an image of family {name}, and {setting} in {region}; "
         f"allowed: types whose images.<family> in cdk.json names an image ({', '.join(sorted(env.images))} are set)"
     )
 

@@ -116,7 +116,7 @@ def _describe_cap(reasons: Sequence[str], rungs: Sequence[Rung], budget: Budget)
         if hours
         else ""
     )
-    return [f"max_cost_usd: {why}; allowed: {least or 'types whose price the Price List tells'}" for why in reasons]
+    return [f"max_cost_usd: {why}; allowed: {least or 'types that have a price in the Price List'}" for why in reasons]
 
 
 def _check_money(request: JobRequest, hours: float) -> list[str]:
@@ -124,19 +124,20 @@ def _check_money(request: JobRequest, hours: float) -> list[str]:
     found = []
     if request.reservation is not None and request.market is not Buying.ON_DEMAND:
         found.append(
-            f"reservation: market {request.market.value} is there too, and nodes of a reservation are not bought as spot; "
+            f"reservation: the request has market {request.market.value} too, and nodes of a reservation are never spot; "
             "allowed: a reservation without a market"
         )
     if request.max_cost_usd is not None and request.reservation is not None:
         found.append(
-            "max_cost_usd: a reservation is billed whether or not the job runs, so no cap can be kept; allowed: no cap with a reservation"
+            "max_cost_usd: AWS bills a reservation whether or not the job runs, so that a cap saves nothing; "
+            "allowed: no cap beside a reservation"
         )
     minutes = request.checkpoint_minutes
     most = MOST_LOST * hours * 60
     if Market.SPOT in request.market.markets and hours > LONG_SPOT_HOURS and minutes > most:
         lost = min(minutes / 60, hours) * request.nodes
         found.append(
-            f"checkpoint_minutes: a job of {hours:g} h on spot that commits each {minutes:g} min loses up to {lost:.1f} node-hours of "
+            f"checkpoint_minutes: a job of {hours:g} h on spot that commits every {minutes:g} min loses up to {lost:.1f} node-hours of "
             f"{hours * request.nodes:.1f} whenever AWS takes a node back; allowed: {most:g} or less on spot, a quarter of max_hours"
         )
     return found
@@ -163,7 +164,7 @@ def _describe_cost(job: Job) -> str:
         return f"The price of {_count_nodes(job.nodes, first)} in {first.zone} is not known here."
     said = f"{_count_nodes(job.nodes, first)} in {first.zone} cost ${hourly:.2f} an hour at most with their disks"
     if first.market is Market.SPOT and first.usd is not None:
-        said += f" (${first.usd * job.nodes:.2f} without them at the spot price of now)"
+        said += f" (${first.usd * job.nodes:.2f} without them at the current spot price)"
     said += f", and ${hourly * job.max_hours:.2f} in {job.max_hours:g} h"
     if job.max_cost_usd is not None and job.max_cost_usd < hourly * job.max_hours:
         hours = job.max_cost_usd / hourly - job.timing.power_off_after_deadline_s / HOUR_S

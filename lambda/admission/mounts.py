@@ -51,7 +51,7 @@ MOUNT_MAY_BE = (
 
 def _path(value: str) -> str:
     if {".", ".."} & set(value.split("/")):
-        raise ValueError(f"{plain(value)} has . or .. in it; allowed: an absolute path without them, as in /data")
+        raise ValueError(f"{plain(value)} contains . or ..; allowed: an absolute path without them, as in /data")
     for kept in KEPT:
         if value == kept or is_below(value, kept) or is_below(kept, value):
             raise ValueError(f"{plain(value)} would hide or lie in {kept}; allowed: a folder of its own, as in /data")
@@ -109,7 +109,7 @@ def _list_missing(mounts: Iterable[MountField], region: str, file_systems: Itera
     there = {one.address for one in file_systems}
     listed = ", ".join(sorted(there)) or "none there"
     return [
-        f"mounts.{number}.from: {one.source} is no file system in {region}; allowed: {listed} (file_systems in cdk.json)"
+        f"mounts.{number}.from: {one.source} names no file system in {region}; allowed: {listed} (file_systems in cdk.json)"
         for number, one in enumerate(mounts)
         if one.source not in there
     ]
@@ -122,7 +122,7 @@ def _list_overlaps(mounts: Iterable[MountField]) -> list[str]:
         for other in before:
             if one.at == other or is_below(one.at, other) or is_below(other, one.at):
                 how = "the folder of another mount" if one.at == other else f"above or below {other} of another mount"
-                found.append(f"mounts.{number}.at: {plain(one.at)} is {how}; allowed: folders apart from each other")
+                found.append(f"mounts.{number}.at: {plain(one.at)} is {how}; allowed: separate folders")
         before.append(one.at)
     return found
 

@@ -44,8 +44,8 @@ def read(raw: object, limits: Limits) -> tuple[JobRequest, list[str]]:
         request = _read_rest(given, wrong)
     both = sorted(request.environment.keys() & request.secrets.keys())
     if request.region is not None and request.regions is not None:
-        problems.append("regions: region is there too; allowed: one of the two")
-    problems += [f"secrets.{name}: is in environment too; allowed: one value a variable" for name in both]
+        problems.append("regions: the request has region too; allowed: one of the two")
+    problems += [f"secrets.{name}: environment has it too; allowed: one value for each variable" for name in both]
     return request, [
         *_list_missing(given, limits),
         *problems,
@@ -65,7 +65,7 @@ def _list_problems_without_image(given: object, request: JobRequest) -> list[str
     """Rejects arguments that no image would take. An image that is named wrongly is there, and is rejected as such."""
     if not isinstance(given, Mapping) or given.get("image") is not None or not request.arguments:
         return []
-    return ["arguments: there is no image; allowed: with image, or as words of command"]
+    return ["arguments: the request has no image; allowed: arguments beside an image, or words of command"]
 
 
 def _list_type_problems(given: object, request: JobRequest, limits: Limits) -> list[str]:
@@ -74,7 +74,7 @@ def _list_type_problems(given: object, request: JobRequest, limits: Limits) -> l
             f"instance_types: is missing; allowed: {list_allowed(limits)['instance_types']}, or accelerators in its place, as in H100:8"
         ]
     if request.instance_types and request.accelerators:
-        return ["accelerators: instance_types is there too; allowed: one of the two"]
+        return ["accelerators: the request has instance_types too; allowed: one of the two"]
     return []
 
 

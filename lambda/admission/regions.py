@@ -64,7 +64,7 @@ def _list_region_problems(
             f"{where}: the deployment does not train in {plain(region)}; allowed: {trains} (regions with a cidr in cdk.json)"
         ]
     if facts is not None and facts.silent:
-        return [f"{where}: {region} could not be asked ({facts.silent}); allowed: regions that answer"]
+        return [f"{where}: Admit could not ask AWS about {region} ({facts.silent}); allowed: regions that answer"]
     place = facts.place if facts else None
     if facts is None or place is None or not place.zones or not place.security_groups:
         parameter = names.region_parameter(env.deployment, region)

@@ -102,7 +102,7 @@ def _list_problems(one: Reservation, region: Region, resolved: Resolved) -> list
         (one.zone not in zones, f"is in {one.zone}; allowed: one in a zone of the deployment ({', '.join(zones)})"),
         (
             one.total < request.nodes,
-            f"has {one.total} instances, fewer than nodes; allowed: one with {request.nodes} at least",
+            f"has {one.total} instances, and the job has {request.nodes} nodes; allowed: one with {request.nodes} at least",
         ),
     )
     found = [words for applies, words in reasons if applies] or _list_time_problems(one, resolved)
@@ -123,7 +123,7 @@ def _list_time_problems(one: Reservation, resolved: Resolved) -> list[str]:
     if one.ends_at is None or (fits := (one.ends_at - begins) / 3600) >= resolved.hours:
         return []
     return [
-        f"lets {_round_down(fits)} hours fit before {utc(one.ends_at)}, when AWS begins to end its nodes, half an hour before the block "
+        f"leaves {_round_down(fits)} hours until {utc(one.ends_at)}, when AWS begins to end its nodes, half an hour before the block "
         f"ends; allowed: max_hours of {_round_down(fits)} at most, or a block that ends later"
     ]
 

@@ -29,7 +29,7 @@ def check_source(request: JobRequest, name: str, facts: SourceFacts | None) -> l
     if request.resume_from == name:
         return [f"{where} is this job's own name; allowed: {RESUME_MAY_BE}"]
     if facts is None or facts.job is None:
-        return [f"{where} is no job of this deployment; allowed: {RESUME_MAY_BE}"]
+        return [f"{where} is not a job of this deployment; allowed: {RESUME_MAY_BE}"]
     if facts.runs:
         return [f"{where} still runs, and replaces its checkpoints; allowed: {RESUME_MAY_BE}"]
     if not facts.sets:

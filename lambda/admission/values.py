@@ -42,7 +42,7 @@ SHELL_SHOWN = 3
 """How many pieces of shell syntax a refusal names."""
 MOST_RETRIES, MOST_EXIT_CODE = 100, 255
 RETRIES_MAY_BE = (
-    f"an object of times (a whole number from 1 to {MOST_RETRIES}) and, unless all are meant, exit_codes (a list of different whole "
+    f"an object of times (a whole number from 1 to {MOST_RETRIES}) and, optionally, exit_codes (a list of different whole "
     f"numbers from 1 to {MOST_EXIT_CODE})"
 )
 REMOTES = ("https://", "http://", "ssh://", "git://", "git@")
@@ -92,8 +92,8 @@ def read_words(value: object) -> object:
         rest = f" and {len(found) - SHELL_SHOWN} more" if len(found) > SHELL_SHOWN else ""
         form = json.dumps(["bash", "-c", value.strip()], ensure_ascii=False)
         raise ValueError(
-            f"has what only a shell understands, and no shell runs it: {' '.join(map(plain, found[:SHELL_SHOWN]))}{rest}; "
-            f"allowed: {plain(form, LIST_SHOWN)}, or quotes around what the program is to see as it stands"
+            f"has shell syntax, and no shell runs the command: {' '.join(map(plain, found[:SHELL_SHOWN]))}{rest}; "
+            f"allowed: {plain(form, LIST_SHOWN)}, or quotes around what the program is to receive as it stands"
         )
     return split
 
@@ -155,7 +155,7 @@ def read_retries(value: object) -> RetryPlan:
     if not isinstance(value, Mapping):
         raise ValueError(f"{what(value)} is not an object")
     if strange := sorted(map(str, value.keys() - {"times", "exit_codes"})):
-        raise ValueError(f"has {plain(strange[0])}, which it does not know")
+        raise ValueError(f"has the unknown field {plain(strange[0])}")
     if "times" not in value:
         raise ValueError("times is missing")
     times = _within("times", value["times"], MOST_RETRIES)
@@ -165,7 +165,7 @@ def read_retries(value: object) -> RetryPlan:
     if not isinstance(codes, list):
         raise ValueError(f"exit_codes: {what(codes)} is not a list")
     if not codes:
-        raise ValueError("exit_codes is empty (without it all are meant)")
+        raise ValueError("exit_codes is empty (without it every exit code counts)")
     read = tuple(_within("exit_codes", code, MOST_EXIT_CODE) for code in codes)
     if twice := sorted({code for code in read if read.count(code) > 1}):
         raise ValueError(f"exit_codes: {', '.join(map(str, twice))} is named more than once")

@@ -174,5 +174,5 @@ def test_neither_field_and_both_fields_are_refused_and_change_nothing(there: Acc
 
 def test_a_type_that_moved_out_of_the_zones_is_refused_by_the_field_that_asked_for_it(there: Account) -> None:
     home(there).catalogue.not_offered |= {("g5.12xlarge", zone.name) for zone in PLACE.zones}
-    with pytest.raises(InvalidRequest, match=r"- accelerators: g5.12xlarge is offered in no zone of ours"):
+    with pytest.raises(InvalidRequest, match=r"- accelerators: no zone of the deployment offers g5.12xlarge"):
         start({**WITHOUT_TYPES, "accelerators": "A10G:4"})

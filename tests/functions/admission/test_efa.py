@@ -127,8 +127,7 @@ def test_the_model_of_ec2_takes_the_interfaces_of_every_type_that_has_efa(kind: 
 def test_true_is_refused_for_each_type_without_efa_and_names_those_that_have_it() -> None:
     (line,) = efa.check_efa(Mode.TRUE, ["g5.xlarge", "p5.48xlarge"], {"g5.xlarge": PLAIN, "p5.48xlarge": P5})
     assert line == (
-        "efa: true is asked for, and g5.xlarge has no EFA; allowed: auto, false, or types that have it "
-        "(of this request p5.48xlarge)"
+        "efa: g5.xlarge has no EFA; allowed: auto, false, or types that have it (of this request p5.48xlarge)"
     )
 
 

@@ -211,7 +211,7 @@ def test_a_host_that_the_settings_do_not_list_is_asked_nothing(hosts: GitHosts, 
 @pytest.mark.parametrize("to", [f"https://{PRIVATE}/owner/good.git/info/refs", f"https://{HOST}/other.git/info/refs"])
 def test_no_redirect_is_followed_to_whichever_host(hosts: GitHosts, there: Account, to: str) -> None:
     answering(hosts, Instead(301, location=to))
-    assert f"is at another address ({to}), and Admit follows none" in refused()
+    assert f"redirects to another address ({to}), and Admit follows no redirect" in refused()
     assert [one for one in hosts.asked if not one.startswith(f"{HOST}/owner/good.git")] == []
     assert there.changes == []
 
@@ -238,10 +238,10 @@ def test_a_host_that_is_away_is_told_as_such() -> None:
         (Instead(403, b"You are rate limited"), "answers 403: You are rate limited"),
         (Instead(404, b"<html>", kind="text/html"), "answers 404)"),
         (Instead(500, b"oops"), "cannot be reached (it answers 500: oops)"),
-        (Instead(200, b"<html>", kind="text/html"), "is not readable as a git repository"),
+        (Instead(200, b"<html>", kind="text/html"), "cannot be read as a git repository"),
         (
             Instead(200, b"zzzz", kind="application/x-git-upload-pack-advertisement"),
-            "is not readable as a git repository",
+            "cannot be read as a git repository",
         ),
     ],
 )

@@ -143,7 +143,10 @@ def test_a_region_of_the_request_in_which_nothing_can_run_is_refused_and_auto_le
         ({"place": Place(region=AWAY, bucket="b")}, "has no zones"),
         ({"place": replace(ABROAD, security_groups=(), security_group="")}, "names no security group"),
         ({"volume_key": "arn:aws:kms:eu-west-1:1:key/own"}, "encrypts volumes under a key of its own"),
-        ({"place": None, "silent": "EndpointConnectionError"}, "could not be asked (EndpointConnectionError)"),
+        (
+            {"place": None, "silent": "EndpointConnectionError"},
+            f"could not ask AWS about {AWAY} (EndpointConnectionError)",
+        ),
     ],
 )
 def test_a_region_that_cannot_train_is_refused_by_name_and_auto_leaves_it_out(
@@ -172,7 +175,7 @@ def test_auto_is_refused_with_every_reason_where_no_region_can_train() -> None:
     facts = {HOME: RegionFacts(place=None), AWAY: RegionFacts(place=None, silent="ReadTimeoutError")}
     found = problems(facts, regions="auto")
     assert any(f"{HOME} has no Region stack" in line for line in found)
-    assert any(f"{AWAY} could not be asked" in line for line in found)
+    assert any(f"Admit could not ask AWS about {AWAY}" in line for line in found)
 
 
 def test_a_disk_that_is_too_small_for_one_image_is_refused_although_another_region_would_do() -> None:
@@ -199,7 +202,7 @@ def two_regions(there: Account, monkeypatch: pytest.MonkeyPatch) -> Account:
 
 
 def test_region_and_regions_together_are_refused(two_regions: Account) -> None:
-    with pytest.raises(InvalidRequest, match="regions: region is there too; allowed: one of the two"):
+    with pytest.raises(InvalidRequest, match="regions: the request has region too; allowed: one of the two"):
         start({**LEAST, "region": HOME, "regions": [AWAY]})
     assert two_regions.changes == []
 
@@ -243,7 +246,7 @@ def test_a_region_that_does_not_answer_keeps_auto_from_nothing_and_a_named_one_i
     two_regions.faults.add(Kind.DENIED, "ec2:DescribeInstanceTypes", times=100, region=AWAY)
     admitted = start({**LEAST, "regions": "auto"})
     (told,) = admitted["left_out"]
-    assert f"{AWAY} could not be asked" in told
+    assert f"Admit could not ask AWS about {AWAY}" in told
     with pytest.raises(Exception, match="UnauthorizedOperation"):
         start({**LEAST, "regions": [HOME, AWAY]}, "job-2")
 
