@@ -101,7 +101,7 @@ def _list_entry_problems(request: JobRequest, name: str, stored: StoredImage) ->
 def _list_region_problems(
     request: JobRequest, region: str, answer: RegistryAnswer | None, named: NamedImage
 ) -> list[str]:
-    """What stands against the region because of its registry."""
+    """Lists what stands against the region because of its registry."""
     where, field = f"image: {plain(named.name)}", request.region_field
     if answer is None:
         return [

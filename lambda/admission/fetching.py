@@ -23,7 +23,7 @@ from refusals.archive import Listing, listing
 
 PROGRAM = "from admission.fetch_child import main; main()"
 PASSED = ("PATH", "LANG", "SSL_CERT_FILE", "HTTPS_PROXY", "https_proxy")
-"""Variables that the child gets; no other, and so none with a key."""
+"""Variables that the child gets; no other, and so no credentials."""
 NO_SECRET = frozenset(
     {"ResourceNotFoundException", "AccessDeniedException", "InvalidRequestException", "DecryptionFailure"}
 )
@@ -69,7 +69,7 @@ def fetch_commit(
 
 
 def keep_archive(home: HomeBucket, code: Code | None, folder: Path) -> None:
-    """Writes what was fetched, unless it is there. It is written before the job: from then on nobody asks the host again."""
+    """Writes what was fetched, unless it is there. It is written before the job: from then on the host is not asked again."""
     if code and (archive := folder / code.key.rpartition("/")[2]).exists():
         home.ensure(code.key, archive.read_bytes(), "application/gzip")
 

@@ -115,7 +115,7 @@ LIMITS = (
 
 
 def list_host_problems(commit: GitCommit, hosts: Mapping[str, str]) -> list[str]:
-    """Rejects a host that the settings do not list: nobody asks it anything."""
+    """Rejects a host that the settings do not list, and that is never asked."""
     if commit.host in hosts:
         return []
     listed = ", ".join(hosts) or "none"

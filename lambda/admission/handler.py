@@ -60,7 +60,7 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
             keep_archive(home, planned.code, Path(folder))
         job = _write_job(home, planned, execution)
     if not ENDS.isdisjoint(job.notify):
-        state.owe_end(job)  # first of all: whatever fails from here on, people are told that the execution ended
+        state.owe_end(job)  # first of all: whatever fails from here on, people get a message that the execution ended
     _copy_code(home, job)
     state.keep_job(job)
     logger.info("admitted", job=job.id, nodes=job.nodes, rungs=len(job.ladder), deadline=job.deadline)

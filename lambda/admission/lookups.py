@@ -51,7 +51,7 @@ def look_up_facts(
 
 
 def _look_up_files(questions: RequestQuestions, env: AdmissionEnvironment) -> RequestFacts:
-    """What there is of the code, the data, the secrets and the job to resume from."""
+    """Looks up the code, the data, the secrets and the job to resume from."""
     heads, denied = _ask_s3([questions.code] if questions.code else [], lambda bucket, key: bucket.head(key))
     code = heads.get(questions.code)
     found, denied_too = _ask_s3(questions.data, lambda bucket, key: bucket.holds_any(key))

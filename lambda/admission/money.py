@@ -145,7 +145,7 @@ def _check_money(request: JobRequest, hours: float) -> list[str]:
 
 def estimate_cost(job: Job) -> dict[str, object]:
     """Says before the launch what the job costs: the dearest and the first place, for all hours of the job, and the minutes in which nodes
-    end themselves if nobody else ends them.
+    end themselves if nothing else ends them.
 
     `usd_at_most` is no more than the cap where there is one, and "unknown" where a price is not known.
     """

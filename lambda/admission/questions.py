@@ -67,7 +67,7 @@ def list_questions(request: JobRequest, execution: Execution, env: AdmissionEnvi
 
 
 def _choose_reservation(request: JobRequest, execution: Execution) -> str:
-    """Empty where the request names none, and for a group of another account, about which AWS answers nobody here."""
+    """Empty where the request names none, and for a group of another account, about which AWS does not answer this one."""
     named = request.reservation or ""
     return named if not named.startswith("arn:") or named.split(":")[4] == execution.account else ""
 

@@ -56,7 +56,7 @@ def resolve_regions(
 def _list_region_problems(
     request: JobRequest, region: str, facts: RegionFacts | None, env: AdmissionEnvironment, named: list[str]
 ) -> list[str]:
-    """What stands against the region; `named` is what it lacks of the image and the file systems that the request names."""
+    """Lists what stands against the region; `named` is what it lacks of the image and the file systems that the request names."""
     where = request.region_field
     if region not in env.regions:
         trains = ", ".join(env.regions)

@@ -19,7 +19,7 @@ LINUX, SHARED = "Linux/UNIX", "default"
 MOST_REASONS = 50
 """So many reasons against the reservations of a group a refusal names."""
 TENTHS = 10
-"""Of an hour, in which people are told how long something may be."""
+"""Of an hour, in which refusals say how long something may be."""
 
 
 def build_reserved_ladder(resolved: Resolved) -> Placed:
