@@ -132,7 +132,7 @@ def fetch(url: str, commit: str, token: str, archive: Path, work: Path) -> NotFe
 
 
 def _about(problem: BaseException) -> NotFetched:
-    """Says what any other error is about. Those of dulwich's readers (zlib.error, struct.error, KeyError ...) are about what the host sent."""
+    """Describes any other error. Those of dulwich's readers (zlib.error, struct.error, KeyError ...) are about what the host sent."""
     behind: list[BaseException] = [problem]
     while (cause := behind[-1].__cause__ or behind[-1].__context__) is not None:
         behind.append(cause)

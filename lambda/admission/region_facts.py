@@ -105,7 +105,8 @@ def _fetch_images(
 
 
 def _fetch_prices(region: str, types: dict[str, InstanceType]) -> dict[str, float]:
-    """Fetches prices, which are the same in every zone and so decide between regions alone, side by side: a Price List that is down costs the time of one."""
+    """Fetches prices, which are the same in every zone and so decide between regions alone. Side by side: a Price List that
+    is down costs the time of one."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         found = dict(zip(types, pool.map(lambda name: prices.on_demand_usd(region, name), types), strict=True))
     return {name: usd for name, usd in found.items() if usd is not None}
