@@ -15,7 +15,7 @@ from admission.machines import list_forbidden
 from admission.mounts import resolve_mounts
 from admission.regions import Region, resolve_regions
 from admission.request import DEFAULT_HOURS, JobRequest
-from admission.resume import check_source, choose_checkpoint
+from admission.resume import resolve_source
 from contract.environments import AdmissionEnvironment
 from contract.jobs import SourceCheckpoint
 from contract.mounts import JobMount
@@ -59,7 +59,7 @@ def resolve(request: JobRequest, execution: Execution, facts: RequestFacts, env:
     settings = check_settings(request, env)
     secrets = check_secrets(request, execution, facts, env, repositories=named.repositories, mounted=mounts.mounted)
     data = check_data(request, facts, env)
-    source = check_source(request, execution.name, facts.source)
+    source = resolve_source(request, execution.name, facts.source)
     return Resolved(
         request=request,
         execution=execution,
@@ -72,7 +72,7 @@ def resolve(request: JobRequest, execution: Execution, facts: RequestFacts, env:
         regions=resolve_regions(request, regions, facts.regions, env, image, mounts.against),
         forbidden=list_forbidden(request.instance_types, env.limits),
         mounted=mounts.mounted,
-        checkpoint=choose_checkpoint(facts.source),
+        checkpoint=source.checkpoint,
         accelerator_problems=accelerator_problems,
-        name_problems=[*data, *secrets, *source, *settings, *mounts.problems],
+        name_problems=[*data, *secrets, *source.problems, *settings, *mounts.problems],
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from admission.facts import SourceFacts
 from admission.request import JobRequest
@@ -12,7 +12,21 @@ from contract.jobs import Job, Selection, SourceCheckpoint
 from refusals.wording import denial, plain
 
 
-def choose_checkpoint(facts: SourceFacts | None) -> SourceCheckpoint | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedSource:
+    """What a job begins with, and what stands against it."""
+
+    checkpoint: SourceCheckpoint | None
+    """None for a job that begins with nothing."""
+    problems: list[str]
+
+
+def resolve_source(request: JobRequest, name: str, facts: SourceFacts | None) -> ResolvedSource:
+    """Finds the newest checkpoint of the job that the request resumes from; `name` is the new job's own."""
+    return ResolvedSource(checkpoint=_choose_checkpoint(facts), problems=_list_problems(request, name, facts))
+
+
+def _choose_checkpoint(facts: SourceFacts | None) -> SourceCheckpoint | None:
     """Chooses the newest set: of the latest attempt, in whichever region."""
     if facts is None or not facts.sets:
         return None
@@ -21,8 +35,8 @@ def choose_checkpoint(facts: SourceFacts | None) -> SourceCheckpoint | None:
     return replace(newest, unread=tuple(denied))
 
 
-def check_source(request: JobRequest, name: str, facts: SourceFacts | None) -> list[str]:
-    """Rejects a job that cannot be resumed from; `name` is the new job's own."""
+def _list_problems(request: JobRequest, name: str, facts: SourceFacts | None) -> list[str]:
+    """Rejects a job that cannot be resumed from."""
     if request.resume_from is None:
         return []
     where = f"resume_from: {plain(request.resume_from)}"
