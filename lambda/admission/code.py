@@ -62,7 +62,7 @@ def is_readable(found: Object) -> bool:
 
 def _describe_code(source: str | GitCommit, job: str, found: Object | None) -> Code | None:
     """Returns what job.json says of the code."""
-    if found is None:
+    if found is None or not source:
         return None
     if isinstance(source, GitCommit):
         return Code(key=found.key, source=source.url, source_version=source.commit, size=found.size)
