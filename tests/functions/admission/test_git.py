@@ -236,7 +236,7 @@ def test_a_host_that_is_away_is_told_as_such() -> None:
     ("instead", "said"),
     [
         (Instead(403, b"You are rate limited"), "answers 403: You are rate limited"),
-        (Instead(404, b"<html>", kind="text/html"), "answers 404)"),
+        (Instead(404, b"<html>", kind="text/html"), "answers 404 to a request"),
         (Instead(500, b"oops"), "cannot be reached (it answers 500: oops)"),
         (Instead(200, b"<html>", kind="text/html"), "cannot be read as a git repository"),
         (

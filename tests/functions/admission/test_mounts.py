@@ -98,7 +98,7 @@ def test_where_no_region_has_a_file_system_every_one_is_named() -> None:
 @pytest.mark.usefixtures("there")
 def test_a_reservation_is_asked_for_the_file_system_as_well() -> None:
     said = refused({**LEAST, "reservation": OURS, "mounts": [{**DATA, "from": "efs:nothing"}]})
-    assert "mounts.0.from: efs:nothing is no file system" in said
+    assert "mounts.0.from: efs:nothing names no file system" in said
 
 
 @pytest.mark.parametrize("kept", [*KEPT, *SHARED])

@@ -60,7 +60,7 @@ def test_a_block_that_begins_later_is_taken_where_the_job_may_wait_for_it(there:
 
 @pytest.mark.usefixtures("there")
 def test_of_a_block_that_begins_later_the_hours_count_from_its_beginning() -> None:
-    with pytest.raises(InvalidRequest, match=r"lets 47\.5 hours fit"):
+    with pytest.raises(InvalidRequest, match=r"leaves 47\.5 hours"):
         start({**LEAST, "reservation": LATER, "max_wait_hours": 10, "max_hours": 48})
 
 

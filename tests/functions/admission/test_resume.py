@@ -182,7 +182,7 @@ def test_a_dry_run_says_what_it_would_begin_with_and_writes_nothing(there: Accou
 def test_other_mistakes_are_told_beside_it(there: Account) -> None:
     with pytest.raises(InvalidRequest) as refused:
         start({**LEAST, "resume_from": "nobody", "nodes": 10_000})
-    assert "resume_from: nobody is no job" in str(refused.value)
+    assert "resume_from: nobody is not a job" in str(refused.value)
     assert "nodes: 10000 is too large" in str(refused.value)
     assert there.changes == []
 
