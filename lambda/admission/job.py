@@ -6,7 +6,7 @@ import math
 from dataclasses import fields
 from typing import Any
 
-from admission.money import Priced
+from admission.money import PricedRequest
 from admission.request import JobRequest
 from admission.values import StallField
 from contract.health import HealthCheck
@@ -18,7 +18,7 @@ KEPT = tuple(one.name for one in fields(Job) if one.name in JobRequest.model_fie
 """Fields that the job has as the request gives them."""
 
 
-def build_job(priced: Priced) -> Job:
+def build_job(priced: PricedRequest) -> Job:
     """Returns the job of a request against which nothing stands."""
     resolved, ladder, disk = priced.resolved, priced.ladder, priced.disk
     env, execution, hours = resolved.env, resolved.execution, resolved.hours
@@ -67,7 +67,7 @@ def _freeze(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _describe_machines(priced: Priced) -> dict[str, Any]:
+def _describe_machines(priced: PricedRequest) -> dict[str, Any]:
     """Returns the job's fields about the machines of its ladder."""
     resolved = priced.resolved
     types = {rung.instance_type: resolved.facts.types[rung.instance_type] for rung in priced.ladder.rungs}

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from admission.regions import Region
+from admission.regions import ResolvedRegion
 from admission.request import JobRequest
-from admission.resolve import Resolved
+from admission.resolve import ResolvedRequest
 from aws.times import utc
 from contract.jobs import Market, Rung
 
@@ -29,14 +29,14 @@ class Ladder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
+class PlacedRequest:
     """A resolved request with the ladder of its places."""
 
-    resolved: Resolved
+    resolved: ResolvedRequest
     ladder: Ladder
 
 
-def build_ladder(resolved: Resolved) -> Placed:
+def build_ladder(resolved: ResolvedRequest) -> PlacedRequest:
     """Lists every type in the order of the request, in each market, in each of our zones that offers it; the cheapest places first.
 
     A region that the request names has to be one where its nodes can run; of "auto" the others are left out.
@@ -70,10 +70,12 @@ def build_ladder(resolved: Resolved) -> Placed:
     dropped = [f"{len(rungs) - len(kept)} dearer places"] if len(kept) < len(rungs) else []
     skipped = [f"{region}: {'; '.join(lines)}" for region, lines in left_out.items()]
     unique = tuple(dict.fromkeys(problems))
-    return Placed(resolved=resolved, ladder=Ladder(rungs=tuple(kept), problems=unique, left_out=(*skipped, *dropped)))
+    return PlacedRequest(
+        resolved=resolved, ladder=Ladder(rungs=tuple(kept), problems=unique, left_out=(*skipped, *dropped))
+    )
 
 
-def _list_rungs(request: JobRequest, region: Region, name: str) -> list[Rung]:
+def _list_rungs(request: JobRequest, region: ResolvedRegion, name: str) -> list[Rung]:
     """Returns every market and zone in which the region offers the type; empty where something stands against it."""
     offer, facts = region.offers.get(name), region.facts
     if facts is None or offer is None or offer.kind is None or offer.image is None:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from admission.facts import RegionFacts
 from admission.ladder import Ladder
 from admission.request import JobRequest
-from admission.resolve import Resolved
+from admission.resolve import ResolvedRequest
 from admission.values import Buying
-from admission.volumes import Disk, Stored
+from admission.volumes import Disk, SizedRequest
 from contract.jobs import Job, Market, Rung
 from contract.money import HOUR_S, hourly_usd, least_s, up_to_cents
 from contract.timing import Timing
@@ -38,10 +38,10 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Priced:
+class PricedRequest:
     """A request whose places have prices and are paid for: nothing is missing but the verdict."""
 
-    resolved: Resolved
+    resolved: ResolvedRequest
     ladder: Ladder
     """Without places that the cap does not pay for."""
     disk: Disk
@@ -49,23 +49,23 @@ class Priced:
     money_problems: list[str]
 
 
-def add_prices(stored: Stored) -> Priced:
+def add_prices(sized: SizedRequest) -> PricedRequest:
     """Prices every place, and leaves out those that the cap does not pay for. No place of a reservation is left out: a cap beside a
     reservation is a problem of its own."""
-    resolved, disk = stored.resolved, stored.disk
+    resolved, disk = sized.resolved, sized.disk
     request = resolved.request
-    rungs = _price_rungs(stored.ladder.rungs, resolved.facts.regions, disk)
-    ladder = replace(stored.ladder, rungs=rungs)
+    rungs = _price_rungs(sized.ladder.rungs, resolved.facts.regions, disk)
+    ladder = replace(sized.ladder, rungs=rungs)
     if request.reservation is None:
         budget = Budget(
             nodes=request.nodes, hours=resolved.hours, cap_usd=request.max_cost_usd, timing=resolved.env.timing
         )
         ladder = _drop_dear(ladder, budget)
-    return Priced(
+    return PricedRequest(
         resolved=resolved,
         ladder=ladder,
         disk=disk,
-        disk_problems=stored.disk_problems,
+        disk_problems=sized.disk_problems,
         money_problems=_check_money(request, resolved.hours),
     )
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from admission.facts import Execution, RequestFacts
 from admission.job import build_job
 from admission.ladder import build_ladder
-from admission.money import Priced, add_prices
+from admission.money import PricedRequest, add_prices
 from admission.request import JobRequest
 from admission.reservations import build_reserved_ladder
 from admission.resolve import resolve
@@ -32,14 +32,14 @@ def admit(
     """Returns the job. Raises InvalidRequest with every reason against it, those in `problems` (found while reading) first."""
     resolved = resolve(request, execution, facts, env)
     placed = build_ladder(resolved) if request.reservation is None else build_reserved_ladder(resolved)
-    stored = add_disk(placed)
-    priced = add_prices(stored)
+    sized = add_disk(placed)
+    priced = add_prices(sized)
     if against := _list_problems(priced, problems):
         raise refusal(against)
     return build_job(priced)
 
 
-def _list_problems(priced: Priced, reading: Iterable[str]) -> list[str]:
+def _list_problems(priced: PricedRequest, reading: Iterable[str]) -> list[str]:
     """Puts everything that stands against the request in the order in which a person reads it."""
     resolved = priced.resolved
     return [

@@ -19,7 +19,7 @@ MANAGED = "alias/aws/ebs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Region:
+class ResolvedRegion:
     """A region that the request names, or one of those that "auto" stands for."""
 
     name: str
@@ -38,7 +38,7 @@ def resolve_regions(
     env: AdmissionEnvironment,
     image: ResolvedImage,
     mounts_against: Mapping[str, list[str]],
-) -> tuple[Region, ...]:
+) -> tuple[ResolvedRegion, ...]:
     """Judges each of the `regions` that the request names, in their order. `facts`: by region, of those that train."""
     types = [name for name in request.instance_types if is_allowed(name, env.limits)]
     found = []
@@ -49,7 +49,7 @@ def resolve_regions(
         offers = dict[str, Offer]()
         if one is not None and not one.silent:
             offers = list_offers(request, region, one, types, env, image, is_usable=not against)
-        found.append(Region(name=region, facts=one, against=against, offers=offers))
+        found.append(ResolvedRegion(name=region, facts=one, against=against, offers=offers))
     return tuple(found)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from admission.ladder import MOST_RUNGS, Ladder, Placed
-from admission.regions import Region
-from admission.resolve import Resolved
+from admission.ladder import MOST_RUNGS, Ladder, PlacedRequest
+from admission.regions import ResolvedRegion
+from admission.resolve import ResolvedRequest
 from aws.facts import Reservation
 from aws.times import utc
 from contract import tags
@@ -22,7 +22,7 @@ TENTHS = 10
 """Of an hour, in which refusals say how long something may be."""
 
 
-def build_reserved_ladder(resolved: Resolved) -> Placed:
+def build_reserved_ladder(resolved: ResolvedRequest) -> PlacedRequest:
     """Lists the reservation, or each of a resource group that can run the job, the one that begins first before the others.
 
     `problems` are the reasons against every one where none can; else they stand in `left_out`. All nodes run in one reservation.
@@ -50,7 +50,7 @@ def build_reserved_ladder(resolved: Resolved) -> Placed:
         problems=() if rungs else tuple(reasons),
         left_out=tuple(reasons) if rungs else (),
     )
-    return Placed(resolved=resolved, ladder=ladder)
+    return PlacedRequest(resolved=resolved, ladder=ladder)
 
 
 def _shorten(reasons: list[str]) -> list[str]:
@@ -58,7 +58,7 @@ def _shorten(reasons: list[str]) -> list[str]:
     return [*reasons[:MOST_REASONS], f"{more} more reservations"] if more > 0 else reasons
 
 
-def _describe_reservation(one: Reservation, region: Region, now: float) -> Rung:
+def _describe_reservation(one: Reservation, region: ResolvedRegion, now: float) -> Rung:
     """Returns the rung; `now` is UTC epoch seconds."""
     image = region.offers[one.instance_type].image
     assert image is not None
@@ -82,7 +82,7 @@ def _choose_market(one: Reservation) -> Market:
     return Market.INTERRUPTIBLE if one.interruptible else Market.RESERVATION
 
 
-def _list_problems(one: Reservation, region: Region, resolved: Resolved) -> list[str]:
+def _list_problems(one: Reservation, region: ResolvedRegion, resolved: ResolvedRequest) -> list[str]:
     """Returns the first thing that stands against the reservation."""
     request, deployment = resolved.request, resolved.env.deployment
     zones = region.facts.our_zones if region.facts else ()
@@ -112,7 +112,7 @@ def _list_problems(one: Reservation, region: Region, resolved: Resolved) -> list
     return [forbidden] if forbidden else region.offers[one.instance_type].problems
 
 
-def _list_time_problems(one: Reservation, resolved: Resolved) -> list[str]:
+def _list_time_problems(one: Reservation, resolved: ResolvedRequest) -> list[str]:
     now = resolved.execution.started_at
     begins = max(now, one.begins_at)
     later = (begins - now) / 3600

@@ -13,7 +13,7 @@ from admission.facts import Execution, RequestFacts
 from admission.image_names import read_image
 from admission.machines import list_forbidden
 from admission.mounts import resolve_mounts
-from admission.regions import Region, resolve_regions
+from admission.regions import ResolvedRegion, resolve_regions
 from admission.request import DEFAULT_HOURS, JobRequest
 from admission.resume import resolve_source
 from contract.environments import AdmissionEnvironment
@@ -22,7 +22,7 @@ from contract.mounts import JobMount
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resolved:
+class ResolvedRequest:
     """A request whose names stand for something: what every later step builds on."""
 
     request: JobRequest
@@ -37,7 +37,7 @@ class Resolved:
     network: ResolvedNetwork
     forbidden: dict[str, str]
     """Instance type to why the deployment does not allow it, for each that it does not allow."""
-    regions: tuple[Region, ...]
+    regions: tuple[ResolvedRegion, ...]
     """Those of the request, in its order."""
     mounted: tuple[JobMount, ...]
     checkpoint: SourceCheckpoint | None
@@ -47,7 +47,9 @@ class Resolved:
     """Of other names in the request: data, secrets, the job to resume from, a machine image, a role, mounts."""
 
 
-def resolve(request: JobRequest, execution: Execution, facts: RequestFacts, env: AdmissionEnvironment) -> Resolved:
+def resolve(
+    request: JobRequest, execution: Execution, facts: RequestFacts, env: AdmissionEnvironment
+) -> ResolvedRequest:
     """Finds everything that the request names among the facts, and notes what stands against it."""
     regions = request.list_regions(env.home_region, env.regions)
     trained = [region for region in regions if region in env.regions]
@@ -60,7 +62,7 @@ def resolve(request: JobRequest, execution: Execution, facts: RequestFacts, env:
     secrets = check_secrets(request, execution, facts, env, repositories=named.repositories, mounted=mounts.mounted)
     data = check_data(request, facts, env)
     source = resolve_source(request, execution.name, facts.source)
-    return Resolved(
+    return ResolvedRequest(
         request=request,
         execution=execution,
         facts=facts,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from admission.ladder import Ladder, Placed
+from admission.ladder import Ladder, PlacedRequest
 from admission.reading import list_allowed
-from admission.resolve import Resolved
+from admission.resolve import ResolvedRequest
 from aws.facts import Object
 from contract import volumes
 from contract.jobs import Ami
@@ -29,22 +29,22 @@ class Disk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class SizedRequest:
     """A placed request with the disk of its nodes."""
 
-    resolved: Resolved
+    resolved: ResolvedRequest
     ladder: Ladder
     disk: Disk
     disk_problems: list[str]
 
 
-def add_disk(placed: Placed) -> Stored:
+def add_disk(placed: PlacedRequest) -> SizedRequest:
     """Chooses the disk on which every machine image of the ladder fits, and beside it the code and the container's image."""
     resolved = placed.resolved
     gb, limits = resolved.request.volume_gb, resolved.env.limits
     code, room = count_code_bytes(resolved.facts.code, resolved.facts.archive), resolved.image.room
     images = [rung.image for rung in placed.ladder.rungs]
-    return Stored(
+    return SizedRequest(
         resolved=resolved,
         ladder=placed.ladder,
         disk=choose_disk(gb, limits, images, code + room),
