@@ -153,13 +153,13 @@ def test_neuron_devices_are_admitted_once_the_settings_have_an_image(
 
 def test_a_request_of_types_never_reads_all_types_of_the_region(there: Account) -> None:
     start(LEAST)
-    assert all("Filters" in asked for asked in there.asked("ec2:DescribeInstanceTypes"))
+    assert all("Filters" in asked for asked in there.find_params("ec2:DescribeInstanceTypes"))
 
 
 def test_accelerators_of_a_region_where_nothing_trains_look_nothing_up(there: Account) -> None:
     with pytest.raises(InvalidRequest, match="does not train in us-east-1"):
         start({**WITHOUT_TYPES, "accelerators": "A10G:1", "region": "us-east-1"})
-    assert there.asked("ec2:DescribeInstanceTypes") == []
+    assert there.find_params("ec2:DescribeInstanceTypes") == []
 
 
 def test_neither_field_and_both_fields_are_refused_and_change_nothing(there: Account) -> None:

@@ -26,7 +26,8 @@ DAY_S = 86400.0
 def copied(there: Account) -> list[tuple[str, str, str]]:
     """Source, key, and what becomes of the metadata."""
     return [
-        (one["CopySource"], one["Key"], one.get("MetadataDirective", "COPY")) for one in there.asked("s3:CopyObject")
+        (one["CopySource"], one["Key"], one.get("MetadataDirective", "COPY"))
+        for one in there.find_params("s3:CopyObject")
     ]
 
 

@@ -47,8 +47,8 @@ INDEX = "application/vnd.oci.image.index.v1+json"
 @pytest.fixture
 def there() -> Iterator[Account]:
     images = ADMITTING.images | {"arm64": "/aws/service/g"}
-    with account(replace(ADMITTING, regions=(HOME, AWAY), images=images)) as made:
-        yield made
+    with account(replace(ADMITTING, regions=(HOME, AWAY), images=images)) as opened:
+        yield opened
 
 
 def job(there: Account, name: str = "job-1") -> Job:

@@ -82,7 +82,7 @@ def test_a_commit_is_fetched_once_into_the_jobs_prefix_and_the_job_says_which(th
     assert job.code == Code(key=KEY, source=GOOD["git"], source_version=GOOD["ref"], size=len(stored(there)))
     assert fetches(hosts) == 1
     assert there.changes == ["s3:PutObject", "s3:PutObject", "dynamodb:PutItem"]
-    assert [one["Key"] for one in there.asked("s3:PutObject")] == [KEY, "jobs/job-1/job.json"]
+    assert [one["Key"] for one in there.find_params("s3:PutObject")] == [KEY, "jobs/job-1/job.json"]
 
 
 def test_a_node_unpacks_what_the_commit_has_with_links_and_executable_bits(there: Account, tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_a_host_that_the_settings_do_not_list_is_asked_nothing(hosts: GitHosts, 
     finally:
         hosts.names = hosts.names[:-1]
     assert hosts.asked == []
-    assert there.asked("secretsmanager:GetSecretValue") == []
+    assert there.find_params("secretsmanager:GetSecretValue") == []
 
 
 @pytest.mark.parametrize("to", [f"https://{PRIVATE}/owner/good.git/info/refs", f"https://{HOST}/other.git/info/refs"])

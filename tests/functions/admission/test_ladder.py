@@ -52,9 +52,9 @@ def ladder(request: JobRequest, facts: dict[str, RegionFacts], env: AdmissionEnv
 def tried(facts: dict[str, RegionFacts] = FACTS, **fields: Any) -> list[Rung]:
     request, problems = read({**LEAST, "instance_types": list(NAMES), **fields}, EVERYWHERE.limits)
     assert problems == []
-    made = ladder(request, facts, EVERYWHERE)
-    assert made.problems == ()
-    return list(made.rungs)
+    found = ladder(request, facts, EVERYWHERE)
+    assert found.problems == ()
+    return list(found.rungs)
 
 
 def problems(facts: dict[str, RegionFacts] = FACTS, **fields: Any) -> tuple[str, ...]:
@@ -253,7 +253,7 @@ def test_a_region_that_does_not_answer_keeps_auto_from_nothing_and_a_named_one_i
 
 @pytest.mark.parametrize("silent", ["*", HOME], ids=["every region", "the only one that has it"])
 @pytest.mark.parametrize(
-    "wish",
+    "wanted",
     [
         {"instance_types": ["g6.xlarge"]},
         {"instance_types": ["g5.xlarge"], "reservation": OURS},
@@ -262,7 +262,7 @@ def test_a_region_that_does_not_answer_keeps_auto_from_nothing_and_a_named_one_i
     ids=["types", "reservation", "accelerators"],
 )
 def test_what_only_a_silent_region_may_have_is_asked_for_again_and_not_refused(
-    two_regions: Account, silent: str, wish: dict[str, object]
+    two_regions: Account, silent: str, wanted: dict[str, object]
 ) -> None:
     """The machine tries Admit again for some minutes; a refusal would be for good, and say what nobody knows."""
     nowhere = {(name, zone.name) for name in ("g6.xlarge", "g6.8xlarge") for zone in ABROAD.zones}
@@ -270,9 +270,9 @@ def test_what_only_a_silent_region_may_have_is_asked_for_again_and_not_refused(
     two_regions.faults.add(Kind.THROTTLED, "ec2:*", times=10_000, region="" if silent == "*" else silent)
     request = {name: value for name, value in LEAST.items() if name != "instance_types"}
     with pytest.raises(ClientError, match="RequestLimitExceeded"):
-        start({**request, **wish, "regions": "auto"})
+        start({**request, **wanted, "regions": "auto"})
 
 
 def test_spot_prices_are_not_asked_for_where_they_decide_nothing(there: Account) -> None:
     start(LEAST)
-    assert there.asked("ec2:DescribeSpotPriceHistory") == []
+    assert there.find_params("ec2:DescribeSpotPriceHistory") == []

@@ -25,8 +25,8 @@ MOUNTS = [DATA, {"from": "efs:home", "at": "/mnt/home", "read_only": False}]
 @pytest.fixture
 def there() -> Iterator[Account]:
     """Two training regions, of which home has file systems."""
-    with account(replace(ADMITTING, regions=(HOME, AWAY))) as made:
-        yield made
+    with account(replace(ADMITTING, regions=(HOME, AWAY))) as opened:
+        yield opened
 
 
 def job(there: Account, name: str = "job-1") -> Job:
@@ -54,7 +54,7 @@ def test_a_job_pins_what_the_region_says_of_its_file_systems(there: Account) -> 
 def test_a_job_without_mounts_has_none_and_no_region_is_asked_for_file_systems(there: Account) -> None:
     assert start(LEAST)["mounts"] == []
     assert job(there).mounted == ()
-    assert not any("file-systems" in str(one) for one in there.asked("GetParameter"))
+    assert not any("file-systems" in str(one) for one in there.find_params("GetParameter"))
 
 
 def test_mounts_need_no_image_and_go_with_one(there: Account) -> None:

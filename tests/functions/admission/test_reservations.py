@@ -23,8 +23,8 @@ HOUR = 3600.0
 
 @pytest.fixture
 def there() -> Iterator[Account]:
-    with account() as made:
-        yield made
+    with account() as opened:
+        yield opened
 
 
 def ladder(there: Account, **fields: object) -> tuple[Rung, ...]:
@@ -131,13 +131,13 @@ def test_a_reservation_is_looked_for_in_every_region_of_the_request(there: Accou
 
 def test_nobody_asks_for_prices_of_what_is_paid_for(there: Account) -> None:
     start({**LEAST, "reservation": OURS, "regions": "auto"})
-    assert there.asked("ec2:DescribeSpotPriceHistory") == []
+    assert there.find_params("ec2:DescribeSpotPriceHistory") == []
     assert there.regions("pricing") == set()
 
 
 def test_nobody_asks_for_reservations_where_none_is_named(there: Account) -> None:
     start(LEAST)
-    assert there.asked("ec2:DescribeCapacityReservations") == []
+    assert there.find_params("ec2:DescribeCapacityReservations") == []
 
 
 def test_a_type_that_the_deployment_does_not_allow_is_refused_in_a_reservation_too(there: Account) -> None:

@@ -34,8 +34,8 @@ ALONE = {"image": "images:v1", "instance_types": ["g5.xlarge"]}
 
 @pytest.fixture
 def there() -> Iterator[Account]:
-    with account(replace(ADMITTING, regions=(HOME, AWAY))) as made:
-        yield made
+    with account(replace(ADMITTING, regions=(HOME, AWAY))) as opened:
+        yield opened
 
 
 def container(there: Account) -> Container:
