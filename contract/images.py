@@ -100,12 +100,6 @@ def registry(account: str, region: str, suffix: str) -> str:
     return f"{account}.dkr.ecr.{region}.{suffix}"
 
 
-def base_account(accounts: Mapping[str, str], region: str) -> str:
-    """Returns the account of AWS's Deep Learning Containers in a region, of `base_accounts`; empty where the settings know none. That of
-    all regions which are not named stands under the empty name."""
-    return accounts.get(region, accounts.get("", ""))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """One version of an archive in S3: a build uses exactly the bytes that were checked."""

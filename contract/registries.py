@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from contract import names
-from contract.images import ContainerImage, base_account, registry
+from contract.images import ContainerImage, registry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Registries:
         """Returns the same image in the registry of a region. Another owner's image keeps its address, and one of AWS's is nowhere in a
         region that has none of them."""
         if self.is_awss(image):
-            account = base_account(self.base_accounts, region)
+            account = self.base_accounts.get(region, self.base_accounts.get("", ""))
             return replace(image, registry=registry(account, region, self.suffix)) if account else None
         if not self.is_ours(image):
             return image

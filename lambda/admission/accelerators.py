@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from admission.efa import Mode
-from admission.images import is_allowed
+from admission.machines import is_allowed
 from admission.request import MOST_TYPES, JobRequest
 from aws.facts import Accelerators, InstanceType
 from contract.environments import AdmissionEnvironment
@@ -13,19 +13,19 @@ from contract.limits import Limits
 from refusals.wording import plain
 
 
-def matching(request: JobRequest, types: Iterable[InstanceType], limits: Limits) -> list[InstanceType]:
+def list_matching(request: JobRequest, types: Iterable[InstanceType], limits: Limits) -> list[InstanceType]:
     """Returns the types that the deployment allows and that have what the request names; none where it names nothing.
 
     Those with the fewest vCPUs come first, then it goes by name: of machines with the same accelerators the smaller one costs less.
     With `efa: true` types that have EFA keep the others out.
     """
-    wanted = _wanted(request)
+    wanted = _read_wanted(request)
     found = [kind for kind in _allowed(types, limits) if wanted in map(_key, kind.accelerators)]
     with_efa = [kind for kind in found if kind.efas] if request.efa is Mode.TRUE else []
     return sorted(with_efa or found, key=lambda kind: (kind.vcpus, kind.name))
 
 
-def resolved(
+def choose_types(
     request: JobRequest,
     types: Iterable[InstanceType],
     offered: Collection[str],
@@ -38,16 +38,16 @@ def resolved(
     """
     if not request.accelerators or request.instance_types:
         return request
-    names = [kind.name for kind in matching(request, types, limits)]
+    names = [kind.name for kind in list_matching(request, types, limits)]
     here = [name for name in names if name in offered]
     return request.model_copy(update={"instance_types": (here or names)[:MOST_TYPES]})
 
 
-def problems(
+def check_accelerators(
     request: JobRequest, types: Sequence[InstanceType], regions: Sequence[str], env: AdmissionEnvironment
 ) -> list[str]:
     """Rejects accelerators that no type of `types` has, all of the `regions`; of regions where nothing trains nothing is known."""
-    if not request.accelerators or not regions or matching(request, types, env.limits):
+    if not request.accelerators or not regions or list_matching(request, types, env.limits):
         return []
     every = (one for kind in _allowed(types, env.limits) for one in kind.accelerators if one.count)
     known = {_key(one): f"{one.name}:{one.count}" for one in every}
@@ -55,7 +55,7 @@ def problems(
         ", ".join(known[key] for key in sorted(known)) or "instance_types, because no allowed type has accelerators"
     )
     return [
-        f"accelerators: {plain(request.accelerators)} is in no type of {', '.join(regions)} that the deployment allows; allowed: {having} "
+        f"accelerators: no allowed type in {', '.join(regions)} has {plain(request.accelerators)}; allowed: {having} "
         "(limits.instance_types in cdk.json)"
     ]
 
@@ -64,16 +64,7 @@ def _allowed(types: Iterable[InstanceType], limits: Limits) -> list[InstanceType
     return [kind for kind in types if is_allowed(kind.name, limits)]
 
 
-def named(request: JobRequest, lines: Iterable[str]) -> list[str]:
-    """Returns problems of instance types as problems of the field that the request has."""
-    field = "accelerators" if request.accelerators else "instance_types"
-    return [
-        f"{field}: {line.removeprefix('instance_types: ')}" if line.startswith("instance_types: ") else line
-        for line in lines
-    ]
-
-
-def _wanted(request: JobRequest) -> tuple[str, int]:
+def _read_wanted(request: JobRequest) -> tuple[str, int]:
     name, _, count = (request.accelerators or ":0").rpartition(":")
     return name.casefold(), int(count)
 

@@ -1,80 +1,71 @@
-"""Decides about the code of a request: an archive in S3, or a commit of a git repository; and whether S3 may be read at a place."""
+"""Resolves the code of a request: an archive in S3, or a commit of a git repository."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 
-from admission.git import GitCommit, NotFetched, fetch_problems, host_problems
+from admission.access import check_place
+from admission.facts import RequestFacts
+from admission.git import GitCommit, list_fetch_problems, list_host_problems
+from admission.request import JobRequest
 from aws.facts import Object
-from contract import keys, names
+from contract import keys
 from contract.environments import AdmissionEnvironment
 from contract.jobs import Code
-from refusals.addresses import Address
 from refusals.archive import absent, object_problems
 from refusals.fields import ARCHIVE_SUFFIXES
-from refusals.places import is_offered
-from refusals.wording import denial, plain
+from refusals.requirements import requirements_problems
+from refusals.script import archive_problems
+from refusals.wording import plain
 
 
-def foreign(location: str, env: AdmissionEnvironment) -> bool:
-    """Whether jobs may not read there."""
-    return not is_offered(Address.parse(location), env.bucket, env.data_buckets)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedCode:
+    """The code of a job, and what stands against it."""
+
+    record: Code | None
+    """What job.json says of it; None for a job without code beside its image."""
+    problems: list[str]
+    """Of the object or the commit, then of what is in the archive."""
 
 
-def address(code: str | GitCommit, env: AdmissionEnvironment) -> str:
-    """Returns the S3 address to look at; empty where there is none, or jobs may not read there."""
-    return code if isinstance(code, str) and code and not foreign(code, env) else ""
+def resolve_code(request: JobRequest, job: str, facts: RequestFacts, env: AdmissionEnvironment) -> ResolvedCode:
+    """Finds the code among the facts; `job` is the job's name, under whose prefix the code is kept.
+
+    Requirements are installed, and so judged, only where no image brings the libraries.
+    """
+    source, text = request.code, str(request.code)
+    if isinstance(source, GitCommit):
+        not_fetched = list_fetch_problems(source, facts.not_fetched, env.git_hosts) if facts.not_fetched else []
+        problems = list_host_problems(source, env.git_hosts) or not_fetched
+    else:
+        problems = _list_object_problems(source, facts, env) if source else []
+    problems = [
+        *problems,
+        *archive_problems(text, request.program_words, facts.archive),
+        *(requirements_problems(text, facts.archive) if request.image is None else []),
+    ]
+    return ResolvedCode(record=_describe_code(source, job, facts.code), problems=problems)
 
 
-def commit(code: str | GitCommit, job: str, env: AdmissionEnvironment) -> GitCommit | None:
-    """Returns the commit to fetch; None where there is none, or its host is not to be asked, or the job cannot be called so."""
-    wanted = isinstance(code, GitCommit) and not host_problems(code, env.git_hosts) and names.JOB_PATTERN.fullmatch(job)
-    return code if isinstance(code, GitCommit) and wanted else None
-
-
-def s3_problem(field: str, location: str, denied: Mapping[str, str], env: AdmissionEnvironment) -> list[str]:
-    """Rejects a place where jobs may not read, or S3 does not let us look; `denied`: S3's error code by address."""
-    if foreign(location, env):
-        ours = [f"s3://{env.bucket}/{keys.UPLOADS}...", *(f"s3://{bucket}/..." for bucket in env.data_buckets)]
-        return [
-            f"{field}: {plain(location)} is in no bucket that jobs may read; allowed: {', '.join(ours)} (data_buckets in cdk.json)"
-        ]
-    if code := denied.get(location):
-        return [f"{field}: {plain(location)} cannot be read: {denial(code)}; allowed: what the deployment may read"]
-    return []
-
-
-def problems(
-    code: str | GitCommit,
-    found: Object | None,
-    not_fetched: NotFetched | None,
-    denied: Mapping[str, str],
-    env: AdmissionEnvironment,
-) -> list[str]:
-    """Rejects code that cannot be had."""
-    if isinstance(code, GitCommit):
-        told = fetch_problems(code, not_fetched, env.git_hosts) if not_fetched else []
-        return host_problems(code, env.git_hosts) or told
-    if not code:
-        return []
-    if against := s3_problem("code", code, denied, env):
+def _list_object_problems(address: str, facts: RequestFacts, env: AdmissionEnvironment) -> list[str]:
+    if against := check_place("code", address, facts.denied, env):
         return against
-    where = f"code: {plain(code)}"
+    where, found = f"code: {plain(address)}", facts.code
     return object_problems(where, size=found.size, archived=found.archived) if found else [absent(where)]
 
 
-def readable(found: Object) -> bool:
-    """Whether an archive is worth a look."""
+def is_readable(found: Object) -> bool:
+    """Whether an archive can be listed: one that is too large, or lies in Glacier, cannot."""
     return not object_problems("", size=found.size, archived=found.archived)
 
 
-def record(code: str | GitCommit, job: str, found: Object | None) -> Code | None:
-    """Returns what job.json says of the code; None for a job without code beside its image."""
-    if found is None:
+def _describe_code(source: str | GitCommit, job: str, found: Object | None) -> Code | None:
+    """Returns what job.json says of the code."""
+    if found is None or not source:
         return None
-    if isinstance(code, GitCommit):
-        return Code(key=found.key, source=code.url, source_version=code.commit, size=found.size)
-    ending = next(ending for ending in ARCHIVE_SUFFIXES if code.endswith(ending))
-    return Code(
-        key=keys.JobPrefix(job).code(f"code{ending}"), source=code, source_version=found.version, size=found.size
-    )
+    if isinstance(source, GitCommit):
+        return Code(key=found.key, source=source.url, source_version=source.commit, size=found.size)
+    ending = next(ending for ending in ARCHIVE_SUFFIXES if source.endswith(ending))
+    key = keys.JobPrefix(job).code(f"code{ending}")
+    return Code(key=key, source=source, source_version=found.version, size=found.size)

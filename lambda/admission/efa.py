@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from enum import Enum
 
 from aws.facts import Card, InstanceType
@@ -20,15 +21,31 @@ class Mode(str, Enum):
     FALSE = "false"
 
 
-EFA_MAY_BE = "auto, true, false (true and false without quotes)"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedNetwork:
+    """The network of a job's nodes, and what stands against it."""
+
+    interfaces: dict[str, tuple[Interface, ...]]
+    """Those of a node by instance type, for each type whose nodes get EFA."""
+    rates: dict[str, float]
+    """Instance type to how many Gbit/s the cards of a node always give together on which it has an interface; a type of which EC2 does not
+    say it is left out."""
+    problems: list[str]
 
 
-def chosen(asked: Mode, nodes: int, types: Iterable[InstanceType]) -> dict[str, tuple[Interface, ...]]:
+def resolve_network(mode: Mode, nodes: int, names: Iterable[str], types: Mapping[str, InstanceType]) -> ResolvedNetwork:
+    """Resolves what a request says about EFA for all `types`; `names` are those that the request names."""
+    interfaces = choose_interfaces(mode, nodes, types.values())
+    rates = list_rates(interfaces, types.values())
+    return ResolvedNetwork(interfaces=interfaces, rates=rates, problems=check_efa(mode, names, types))
+
+
+def choose_interfaces(mode: Mode, nodes: int, types: Iterable[InstanceType]) -> dict[str, tuple[Interface, ...]]:
     """Returns the interfaces of a node by instance type, for each type whose nodes get EFA.
 
     A single node has no other to talk to, so `auto` asks for none there: plain launches need fewer interfaces and find capacity alike.
     """
-    wanted = asked is Mode.TRUE or (asked is Mode.AUTO and nodes > 1)
+    wanted = mode is Mode.TRUE or (mode is Mode.AUTO and nodes > 1)
     return {kind.name: interfaces(kind) for kind in types if wanted and kind.efas}
 
 
@@ -40,26 +57,26 @@ def interfaces(kind: InstanceType) -> tuple[Interface, ...]:
     """
     first, *others = kind.cards or (Card(index=0, most=1, types=()),)
     with_device = _takes(first, InterfaceType.EFA)
-    made = [Interface(type=InterfaceType.EFA if with_device else InterfaceType.PLAIN)]
+    found = [Interface(type=InterfaceType.EFA if with_device else InterfaceType.PLAIN)]
     for card in others:
-        if sum(one.type is not InterfaceType.PLAIN for one in made) == kind.efas:
+        if sum(one.type is not InterfaceType.PLAIN for one in found) == kind.efas:
             break
         if taken := next((one for one in (InterfaceType.EFA_ONLY, InterfaceType.EFA) if _takes(card, one)), None):
             # AWS's guide gives device 1 for further cards, and odd cards of P6e-GB200 take one interface alone, device 0.
-            made.append(Interface(card=card.index, device=min(1, card.most - 1), type=taken))
-    return tuple(made)
+            found.append(Interface(card=card.index, device=min(1, card.most - 1), type=taken))
+    return tuple(found)
 
 
-def rates(chosen: Mapping[str, tuple[Interface, ...]], types: Iterable[InstanceType]) -> dict[str, float]:
+def list_rates(interfaces: Mapping[str, tuple[Interface, ...]], types: Iterable[InstanceType]) -> dict[str, float]:
     """Returns by instance type how many Gbit/s the cards of a node always give together on which it has an interface. A type of which
     EC2 does not tell it is left out."""
-    found = {}
+    rates = {}
     for kind in types:
-        used = {one.card for one in chosen.get(kind.name, PLAIN)}
+        used = {one.card for one in interfaces.get(kind.name, PLAIN)}
         gbps = [card.gbps for card in kind.cards if card.index in used]
         if gbps and all(gbps):
-            found[kind.name] = sum(gbps)
-    return found
+            rates[kind.name] = sum(gbps)
+    return rates
 
 
 def _takes(card: Card, wanted: InterfaceType) -> bool:
@@ -67,32 +84,28 @@ def _takes(card: Card, wanted: InterfaceType) -> bool:
     return wanted.value in card.types if card.types else wanted is InterfaceType.EFA
 
 
-def problems(asked: Mode, names: Iterable[str], types: Mapping[str, InstanceType]) -> list[str]:
+def check_efa(mode: Mode, names: Iterable[str], types: Mapping[str, InstanceType]) -> list[str]:
     """Rejects `true` for each of the named types that has no EFA. A type that the region lacks is rejected elsewhere."""
-    if asked is not Mode.TRUE:
+    if mode is not Mode.TRUE:
         return []
     known = [types[name] for name in names if name in types]
     having = ", ".join(kind.name for kind in known if kind.efas)
     types_with = f"types that have it (of this request {having})" if having else "types that have it, as in p5.48xlarge"
-    return [
-        f"efa: true is asked for, and {kind.name} has no EFA; allowed: auto, false, or {types_with}"
-        for kind in known
-        if not kind.efas
-    ]
+    return [f"efa: {kind.name} has no EFA; allowed: auto, false, or {types_with}" for kind in known if not kind.efas]
 
 
-def told(job: Job) -> list[str]:
+def describe_network(job: Job) -> list[str]:
     """Says for each type of the ladder what the network between its nodes will be."""
-    return [_told(job, name) for name in dict.fromkeys(rung.instance_type for rung in job.ladder)]
+    return [_describe_type(job, name) for name in dict.fromkeys(rung.instance_type for rung in job.ladder)]
 
 
-def _told(job: Job, name: str) -> str:
+def _describe_type(job: Job, name: str) -> str:
     if efas := job.efas_of(name):
         on = len(job.interfaces_of(name))
-        return f"{name}: EFA, {_counted(efas, 'device')} a node on {_counted(on, 'network interface')}"
+        return f"{name}: EFA, {_count(efas, 'device')} a node on {_count(on, 'network interface')}"
     between = "" if job.nodes == 1 else "; nodes talk over TCP"
     return f"{name}: one network interface without EFA{between}"
 
 
-def _counted(number: int, what: str) -> str:
+def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"

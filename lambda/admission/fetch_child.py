@@ -1,5 +1,5 @@
 """The program that fetches a commit from a git host, in a process of its own: what a stranger's server sends is read where there are no
-keys of AWS in the environment, and with limits on memory, time and disk."""
+credentials of AWS in the environment, and with limits on memory, time and disk."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ class OneHost:
 
     def request(self, method: str, url: str, **options: Any) -> urllib3.BaseHTTPResponse:
         """Raises Answered unless the answer is 200."""
-        asked = urlsplit(url)
-        if asked.scheme != "https" or asked.netloc != self._host:
+        target = urlsplit(url)
+        if target.scheme != "https" or target.netloc != self._host:
             raise Answered(FetchTrouble.MOVED, url)
         answer = self._pool.request(method, url, redirect=False, **options)
         if answer.status == 200:
@@ -132,7 +132,7 @@ def fetch(url: str, commit: str, token: str, archive: Path, work: Path) -> NotFe
 
 
 def _about(problem: BaseException) -> NotFetched:
-    """What any other error says. Those of dulwich's readers (zlib.error, struct.error, KeyError ...) are about what the host sent."""
+    """Describes any other error. Those of dulwich's readers (zlib.error, struct.error, KeyError ...) are about what the host sent."""
     behind: list[BaseException] = [problem]
     while (cause := behind[-1].__cause__ or behind[-1].__context__) is not None:
         behind.append(cause)

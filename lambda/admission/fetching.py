@@ -23,7 +23,7 @@ from refusals.archive import Listing, listing
 
 PROGRAM = "from admission.fetch_child import main; main()"
 PASSED = ("PATH", "LANG", "SSL_CERT_FILE", "HTTPS_PROXY", "https_proxy")
-"""Variables that the child gets; no other, and so none with a key."""
+"""Variables that the child gets; no other, and so no credentials."""
 NO_SECRET = frozenset(
     {"ResourceNotFoundException", "AccessDeniedException", "InvalidRequestException", "DecryptionFailure"}
 )
@@ -38,20 +38,20 @@ class Fetched:
     problem: NotFetched | None = None
 
 
-def fetched(
+def fetch_commit(
     commit: GitCommit,
     job: str,
     home: HomeBucket,
     secret: str,
     folder: Path,
     kept: Collection[str],
-    look: Callable[[Object, Collection[str]], Listing | None],
+    list_archive: Callable[[Object, Collection[str]], Listing | None],
 ) -> Fetched:
-    """The commit's archive under the job's prefix; where an earlier run of this step has not kept it, the one that is now fetched into
+    """Returns the commit's archive under the job's prefix; where an earlier run of this step has not kept it, fetches it into
     `folder`. `kept`: files of which more than the name is needed."""
     key = keys.JobPrefix(job).code(commit.archive)
     if found := home.head(key):
-        return Fetched(code=found, archive=look(found, kept))
+        return Fetched(code=found, archive=list_archive(found, kept))
     try:
         token = secrets.value(secret) if secret else ""
     except ClientError as problem:
@@ -61,20 +61,20 @@ def fetched(
     if secret and not token:
         return Fetched(problem=NotFetched(FetchTrouble.SECRET, "it has no text"))
     archive = folder / commit.archive
-    if trouble := run(commit, token, archive):
+    if trouble := run_child(commit, token, archive):
         return Fetched(problem=trouble)
     with archive.open("rb") as file:
         listed = listing(file, archive.name, _never, kept)
     return Fetched(code=Object(bucket=home.name, key=key, size=archive.stat().st_size, version=""), archive=listed)
 
 
-def keep(home: HomeBucket, code: Code | None, folder: Path) -> None:
-    """Writes what was fetched, unless it is there. It is written before the job: from then on nobody asks the host again."""
+def keep_archive(home: HomeBucket, code: Code | None, folder: Path) -> None:
+    """Writes what was fetched, unless it is there. It is written before the job: from then on the host is not asked again."""
     if code and (archive := folder / code.key.rpartition("/")[2]).exists():
         home.ensure(code.key, archive.read_bytes(), "application/gzip")
 
 
-def run(commit: GitCommit, token: str, archive: Path, *, limit_s: float = FETCH_S) -> NotFetched | None:
+def run_child(commit: GitCommit, token: str, archive: Path, *, limit_s: float = FETCH_S) -> NotFetched | None:
     """Fetches in a child process, which has the token from its input alone; returns why there is no archive."""
     variables = {name: os.environ[name] for name in PASSED if name in os.environ}
     order = {"url": commit.url, "commit": commit.commit, "token": token, "archive": str(archive)}

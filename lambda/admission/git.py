@@ -59,7 +59,7 @@ class GitCommit:
 def read_git(value: Mapping[str, object]) -> GitCommit:
     """Reads the object that stands in the place of an archive's address. Raises ValueError that says what is wrong and what is allowed."""
     if strange := sorted(map(str, value.keys() - set(FIELDS))):
-        raise ValueError(f"has {plain(strange[0])}, which it does not know; allowed: {GIT_MAY_BE}")
+        raise ValueError(f"has the unknown field {plain(strange[0])}; allowed: {GIT_MAY_BE}")
     if missing := [one for one in FIELDS if one not in value]:
         raise ValueError(f"{missing[0]} is missing; allowed: {GIT_MAY_BE}")
     url, ref = value["git"], value["ref"]
@@ -114,25 +114,25 @@ LIMITS = (
 )
 
 
-def host_problems(commit: GitCommit, hosts: Mapping[str, str]) -> list[str]:
-    """Rejects a host that the settings do not list: nobody asks it anything."""
+def list_host_problems(commit: GitCommit, hosts: Mapping[str, str]) -> list[str]:
+    """Rejects a host that the settings do not list, and that is never asked."""
     if commit.host in hosts:
         return []
     listed = ", ".join(hosts) or "none"
     return [
-        f"code: {plain(commit.host)} is no host that code may be fetched from; allowed: {listed} (git_hosts in cdk.json)"
+        f"code: {plain(commit.host)} is not a host that code may be fetched from; allowed: {listed} (git_hosts in cdk.json)"
     ]
 
 
-def fetch_problems(commit: GitCommit, found: NotFetched, hosts: Mapping[str, str]) -> list[str]:
+def list_fetch_problems(commit: GitCommit, found: NotFetched, hosts: Mapping[str, str]) -> list[str]:
     """Words why a commit was not fetched, with what to look at."""
     where, said = f"code: {plain(commit.url, MOST_URL)}", plain(found.said, SHOWN) if found.said else ""
     secret = hosts.get(commit.host, "")
     match found.trouble:
         case FetchTrouble.DENIED:
-            asked = f"with the token in the secret {secret}" if secret else "without a token"
+            how = f"with the token in the secret {secret}" if secret else "without a token"
             return [
-                f"{where} does not exist, or may not be read (asked {asked}, {commit.host} answers {said}); allowed: a repository that "
+                f"{where} does not exist, or may not be read ({commit.host} answers {said} to a request {how}); allowed: a repository that "
                 "everybody may read, or a token that may read it in the secret that git_hosts in cdk.json names for the host"
             ]
         case FetchTrouble.NO_COMMIT:
@@ -143,19 +143,23 @@ def fetch_problems(commit: GitCommit, found: NotFetched, hosts: Mapping[str, str
                 f"{where}: {commit.commit} is a {said}; allowed: a commit, as `git rev-parse 'NAME^{{commit}}'` prints it"
             ]
         case FetchTrouble.MOVED:
-            return [f"{where} is at another address ({said}), and Admit follows none; allowed: the address itself"]
+            return [
+                f"{where} redirects to another address ({said}), and Admit follows no redirect; allowed: the address itself"
+            ]
         case FetchTrouble.AWAY:
             return [f"{where} cannot be reached ({said}); allowed: a host that answers, or an archive in S3"]
         case FetchTrouble.LARGE:
             return [f"{where} is too large{f' ({said})' if said else ''}; allowed: {LIMITS}"]
         case FetchTrouble.LATE:
-            return [f"{where} did not come within {FETCH_S:.0f} s; allowed: a smaller repository, or an archive in S3"]
+            return [
+                f"{where} was not fetched within {FETCH_S:.0f} s; allowed: a smaller repository, or an archive in S3"
+            ]
         case FetchTrouble.REFUSED:
             return [
                 f"{where} {said}; allowed: plain files and folders, links that stay among them, and what they need as files of their own"
             ]
         case FetchTrouble.BROKEN:
-            return [f"{where} is not readable as a git repository ({said}); allowed: one that `git clone` reads"]
+            return [f"{where} cannot be read as a git repository ({said}); allowed: one that `git clone` reads"]
         case FetchTrouble.SECRET:
             return [
                 f"{where}: the secret {secret} cannot be read ({said}); allowed: a secret of the home region, encrypted by AWS's own key, "

@@ -1,8 +1,9 @@
-"""Decides about the file systems that a request mounts: whether its regions have them, and whether their folders hide anything."""
+"""Reads and resolves the file systems that a request mounts: its regions have to have them, and their folders may hide nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -50,17 +51,17 @@ MOUNT_MAY_BE = (
 
 def _path(value: str) -> str:
     if {".", ".."} & set(value.split("/")):
-        raise ValueError(f"{plain(value)} has . or .. in it; allowed: an absolute path without them, as in /data")
+        raise ValueError(f"{plain(value)} contains . or ..; allowed: an absolute path without them, as in /data")
     for kept in KEPT:
-        if value == kept or nested(value, kept) or nested(kept, value):
+        if value == kept or is_below(value, kept) or is_below(kept, value):
             raise ValueError(f"{plain(value)} would hide or lie in {kept}; allowed: a folder of its own, as in /data")
     for shared in SHARED:
-        if value == shared or nested(shared, value):
+        if value == shared or is_below(shared, value):
             raise ValueError(f"{plain(value)} would hide {shared}; allowed: a folder of its own, as in {shared}/data")
     return value
 
 
-def nested(inner: str, outer: str) -> bool:
+def is_below(inner: str, outer: str) -> bool:
     """Whether one path lies below the other."""
     return inner.startswith(f"{outer}/")
 
@@ -81,40 +82,51 @@ class MountField(BaseModel):
     read_only: bool = Field(default=True, description="Whether nodes may only read it.")
 
 
-def problems(mounts: Iterable[MountField]) -> list[str]:
-    """Rejects two mounts of which one would hide the other."""
-    found, before = list[str](), list[str]()
-    for number, one in enumerate(mounts):
-        for other in before:
-            if one.at == other or nested(one.at, other) or nested(other, one.at):
-                how = "the folder of another mount" if one.at == other else f"above or below {other} of another mount"
-                found.append(f"mounts.{number}.at: {plain(one.at)} is {how}; allowed: folders apart from each other")
-        before.append(one.at)
-    return found
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedMounts:
+    """The file systems that a request mounts, and what stands against them."""
+
+    mounted: tuple[JobMount, ...]
+    """Without those that no region has."""
+    against: Mapping[str, list[str]]
+    """Region to what stands against it because it lacks a file system."""
+    problems: list[str]
 
 
-def region_problems(mounts: Iterable[MountField], region: str, file_systems: Iterable[FileSystem]) -> list[str]:
-    """What stands against the region because it lacks a file system."""
+def resolve_mounts(mounts: Sequence[MountField], offered: Mapping[str, Iterable[FileSystem]]) -> ResolvedMounts:
+    """Finds each mount's file system. `offered`: by region, of those that were asked; a name stands for one file system of one region."""
+    found = {one.address: (region, one) for region, file_systems in offered.items() for one in file_systems}
+    mounted = tuple(
+        JobMount(file_system=found[one.source][1], region=found[one.source][0], at=one.at, read_only=one.read_only)
+        for one in mounts
+        if one.source in found
+    )
+    against = {region: _list_missing(mounts, region, file_systems) for region, file_systems in offered.items()}
+    return ResolvedMounts(mounted=mounted, against=against, problems=_list_overlaps(mounts))
+
+
+def _list_missing(mounts: Iterable[MountField], region: str, file_systems: Iterable[FileSystem]) -> list[str]:
     there = {one.address for one in file_systems}
     listed = ", ".join(sorted(there)) or "none there"
     return [
-        f"mounts.{number}.from: {one.source} is no file system in {region}; allowed: {listed} (file_systems in cdk.json)"
+        f"mounts.{number}.from: {one.source} names no file system in {region}; allowed: {listed} (file_systems in cdk.json)"
         for number, one in enumerate(mounts)
         if one.source not in there
     ]
 
 
-def chosen(mounts: Iterable[MountField], offered: Mapping[str, Iterable[FileSystem]]) -> tuple[JobMount, ...]:
-    """The job's mounts, without those of which no region has the file system. `offered`: by region; a name stands for one file system of
-    one region."""
-    found = {one.address: (region, one) for region, file_systems in offered.items() for one in file_systems}
-    return tuple(
-        JobMount(file_system=found[one.source][1], region=found[one.source][0], at=one.at, read_only=one.read_only)
-        for one in mounts
-        if one.source in found
-    )
+def _list_overlaps(mounts: Iterable[MountField]) -> list[str]:
+    """Rejects two mounts of which one would hide the other."""
+    found, before = list[str](), list[str]()
+    for number, one in enumerate(mounts):
+        for other in before:
+            if one.at == other or is_below(one.at, other) or is_below(other, one.at):
+                how = "the folder of another mount" if one.at == other else f"above or below {other} of another mount"
+                found.append(f"mounts.{number}.at: {plain(one.at)} is {how}; allowed: separate folders")
+        before.append(one.at)
+    return found
 
 
-def told(mounts: Iterable[JobMount]) -> list[str]:
-    """The mounts for people."""
+def describe_mounts(mounts: Iterable[JobMount]) -> list[str]:
+    """Says in the execution's output what each node has where."""
     return [f"{one.file_system.address} at {one.at}, {'read only' if one.read_only else 'to write'}" for one in mounts]

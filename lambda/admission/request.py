@@ -1,86 +1,45 @@
-"""The request that a person pastes into the console: its fields, with their limits and defaults. Another module reads it."""
+"""The request that a person pastes into the console: its fields, each with its limits, its default and what it may be."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    WithJsonSchema,
-    field_validator,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
+from admission import values
 from admission.efa import Mode
-from admission.mounts import MountField
+from admission.git import GIT_MAY_BE
+from admission.mounts import MOUNT_MAY_BE, MOUNTS_MAY_BE, MountField
 from admission.values import (
     AUTO,
-    Accelerators,
+    LEAST_MINUTES,
+    MOST_BYTES,
+    MOST_MINUTES,
+    MOST_REGIONS,
     Buying,
-    CodeSource,
-    ContainerName,
-    JobRole,
-    Location,
-    MachineImageName,
+    MayBe,
     Passable,
-    ReservationName,
-    Retries,
-    Secret,
-    SourceJob,
     TrainingRegion,
-    TypeName,
     Variable,
     one_of,
-    read_efa,
-    read_regions,
-    read_words,
 )
 from contract.events import Event
 from contract.health import HealthCheck
-from contract.jobs import NoProgress, Reaction, Scope, Selection
+from contract.jobs import Reaction, Scope, Selection
 from contract.mounts import MOST as MOST_MOUNTS
-from refusals.fields import REGION, Owner, read_whole
+from refusals.fields import ARCHIVE_MAY_BE, OWNER_MAY_BE, Owner, read_whole
 
-RESERVATION_MAY_BE = (
-    "id of a Capacity Reservation or Capacity Block, as in cr-0123456789abcdef0, or ARN of a resource group of them"
-)
 MOST_ARGUMENTS = 1000
 """The most arguments of the command."""
 MOST_TYPES = 10
-MOST_REGIONS = 30
 LEAST_HOURS = 0.01
 DEFAULT_HOURS = 24.0
-LEAST_MINUTES, MOST_MINUTES = 0.01, 1440
-"""The least and the most minutes between two commits of a checkpoint, and without progress."""
-STALL = '{"minutes": 30, "then": "restart"}'
 MOST_VARIABLES = 200
 MOST_SECRETS = 50
 MOST_DATA = 100
-
-
-class StallField(BaseModel):
-    """When a training that makes no progress counts as stalled, and what then follows."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    minutes: float = Field(
-        ge=LEAST_MINUTES,
-        le=MOST_MINUTES,
-        allow_inf_nan=False,
-        description="Minutes without progress; more than the longest pause between two steps, evaluation and saving included.",
-    )
-    then: Annotated[Reaction, BeforeValidator(one_of(Reaction, "reaction"))] = Field(
-        description=(
-            "notify (tell the notification topic), restart (a new attempt from the newest checkpoint) or stop (end the job after a last "
-            "checkpoint)."
-        )
-    )
-
-    @property
-    def meant(self) -> NoProgress:
-        return NoProgress(minutes=self.minutes, then=self.then)
+TEXTS = f"texts of up to {MOST_BYTES:,} bytes"
+EVENTS = ", ".join(Event)
 
 
 class JobRequest(BaseModel):
@@ -98,7 +57,7 @@ class JobRequest(BaseModel):
         },
     )
 
-    code: CodeSource = Field(
+    code: Annotated[values.CodeSource, MayBe(f"{ARCHIVE_MAY_BE}, or a commit: {GIT_MAY_BE}")] = Field(
         default_factory=str,
         description=(
             "S3 address of the archive (.tar, .tar.gz, .tgz or .zip) that is unpacked on each node, or a commit of a git repository (git: "
@@ -110,7 +69,10 @@ class JobRequest(BaseModel):
             {"git": "https://github.com/owner/repository.git", "ref": "0123456789abcdef0123456789abcdef01234567"},
         ],
     )
-    command: Annotated[list[Passable], BeforeValidator(read_words)] = Field(
+    command: Annotated[
+        values.CommandWords,
+        MayBe(f"a list of 1 to {MOST_ARGUMENTS:,} texts, or one text of such words", TEXTS),
+    ] = Field(
         default_factory=list,
         min_length=1,
         max_length=MOST_ARGUMENTS,
@@ -123,11 +85,11 @@ class JobRequest(BaseModel):
             "python train.py --epochs 20",
             ["bash", "-c", "python prepare.py && python train.py"],
         ],
-        json_schema_extra={
-            "anyOf": [{"type": "array", "items": {"type": "string"}, "minItems": 1}, {"type": "string", "minLength": 1}]
-        },
     )
-    image: ContainerName | None = Field(
+    image: Annotated[
+        values.ContainerName | None,
+        MayBe("repository and tag of an image, as in images:digits-1, or its whole address in a private ECR registry"),
+    ] = Field(
         default=None,
         description=(
             "Container image that the training runs in: repository and tag (or digest) of the deployment, name and tag of an AWS Deep "
@@ -136,14 +98,17 @@ class JobRequest(BaseModel):
         ),
         examples=["images:digits-1", "pytorch-training:2.8.0-gpu-py312-cu129-ubuntu22.04-ec2"],
     )
-    arguments: list[Passable] = Field(
+    arguments: Annotated[list[Passable], MayBe(f"a list of 1 to {MOST_ARGUMENTS:,} texts", TEXTS)] = Field(
         default_factory=list,
         min_length=1,
         max_length=MOST_ARGUMENTS,
         description="Arguments of the image's entry point, or of command, as they stand. Only with image.",
         examples=[["--epochs", "20"]],
     )
-    instance_types: list[TypeName] = Field(
+    instance_types: Annotated[
+        list[values.TypeName],
+        MayBe(f"a list of 1 to {MOST_TYPES} different EC2 types, as in g5.xlarge", "EC2 types, as in g5.xlarge"),
+    ] = Field(
         default_factory=list,
         min_length=1,
         max_length=MOST_TYPES,
@@ -151,58 +116,61 @@ class JobRequest(BaseModel):
         examples=[["g5.12xlarge", "g4dn.12xlarge"]],
         json_schema_extra={"uniqueItems": True},
     )
-    accelerators: Accelerators | None = Field(
+    accelerators: Annotated[
+        values.Accelerators | None, MayBe("name and number of a machine's accelerators, as in H100:8")
+    ] = Field(
         default=None,
         description=(
-            "Name and number of a machine's GPUs or Neuron devices, in place of instance_types: every type of the region that has exactly "
-            f"these, the one with the fewest vCPUs first, {MOST_TYPES} types at most."
+            "Name and number of a machine's GPUs or Neuron devices, in place of instance_types: every type of the region that has "
+            f"exactly these, the one with the fewest vCPUs first, {MOST_TYPES} types at most."
         ),
         examples=["H100:8", "Trainium2:16"],
     )
-    region: TrainingRegion | None = Field(
+    region: Annotated[
+        TrainingRegion | None,
+        MayBe("a region in which the deployment trains (regions with a cidr in cdk.json), as in eu-central-1"),
+    ] = Field(
         default=None,
         description="Where to train: one of the deployment's training regions, its home region where none is named.",
         examples=["eu-central-1"],
     )
-    regions: Annotated[list[TrainingRegion] | None, Field(max_length=MOST_REGIONS), BeforeValidator(read_regions)] = (
-        Field(
-            default=None,
-            description=(
-                "Where to train, in place of region: several of the deployment's training regions, or auto for all of them. All nodes of "
-                "an attempt run in one zone; another attempt may run in another region."
-            ),
-            examples=[["eu-central-1", "eu-west-1"], AUTO],
-            json_schema_extra={
-                "anyOf": [
-                    {
-                        "type": "array",
-                        "items": {"type": "string", "pattern": REGION},
-                        "minItems": 1,
-                        "uniqueItems": True,
-                    },
-                    {"const": AUTO},
-                ]
-            },
-        )
+    regions: Annotated[
+        values.TrainingRegions,
+        MayBe(
+            f"{AUTO}, or a list of 1 to {MOST_REGIONS} different training regions, as in eu-central-1",
+            "regions in which the deployment trains, as in eu-central-1",
+        ),
+    ] = Field(
+        default=None,
+        description=(
+            "Where to train, in place of region: several of the deployment's training regions, or auto for all of them. All nodes of "
+            "an attempt run in one zone; another attempt may run in another region."
+        ),
+        examples=[["eu-central-1", "eu-west-1"], AUTO],
     )
-    nodes: int = Field(
+    nodes: Annotated[int, MayBe("a whole number from 1", limit="max_nodes")] = Field(
         default=1, ge=1, description="Machines that train together; the deployment's limits.max_nodes at most."
     )
-    efa: Annotated[Mode, BeforeValidator(read_efa), WithJsonSchema({"enum": ["auto", True, False]})] = Field(
+    efa: Annotated[values.EfaMode, MayBe("auto, true, false (true and false without quotes)")] = Field(
         default=Mode.AUTO,
         description=(
             "Whether nodes talk over EFA: true (every type must have it), false, or auto (where a type has it and there is more than one "
             "node)."
         ),
     )
-    market: Annotated[Buying, BeforeValidator(one_of(Buying, "market"))] = Field(
+    market: Annotated[Buying, BeforeValidator(one_of(Buying, "market")), MayBe(", ".join(Buying))] = Field(
         default=Buying.ON_DEMAND,
         description=(
             "How capacity is bought: on-demand; spot (cheaper, and AWS may take the nodes back: the job goes on from its newest "
             "checkpoint); or spot-then-on-demand (of each type on-demand where no place has spot capacity)."
         ),
     )
-    reservation: ReservationName | None = Field(
+    reservation: Annotated[
+        values.ReservationName | None,
+        MayBe(
+            "id of a Capacity Reservation or Capacity Block, as in cr-0123456789abcdef0, or ARN of a resource group of them"
+        ),
+    ] = Field(
         default=None,
         description=(
             "Id of a Capacity Reservation or a Capacity Block, or ARN of a resource group of such: nodes run there and nowhere else. It "
@@ -210,13 +178,13 @@ class JobRequest(BaseModel):
         ),
         examples=["cr-0123456789abcdef0"],
     )
-    max_hours: float | None = Field(
+    max_hours: Annotated[float | None, MayBe(f"a number from {LEAST_HOURS:g}", limit="max_hours")] = Field(
         default=None,
         ge=LEAST_HOURS,
         allow_inf_nan=False,
         description="The job is stopped after so many hours, whatever happens (24, or the deployment's limit).",
     )
-    max_wait_hours: float = Field(
+    max_wait_hours: Annotated[float, MayBe("a number from 0", limit="max_wait_hours")] = Field(
         default=0,
         ge=0,
         allow_inf_nan=False,
@@ -226,7 +194,7 @@ class JobRequest(BaseModel):
         ),
         examples=[0, 48],
     )
-    max_cost_usd: float | None = Field(
+    max_cost_usd: Annotated[float | None, MayBe("a number of US dollars above 0, as in 100")] = Field(
         default=None,
         gt=0,
         allow_inf_nan=False,
@@ -236,31 +204,33 @@ class JobRequest(BaseModel):
         ),
         examples=[100],
     )
-    dry_run: bool = Field(
+    dry_run: Annotated[bool, MayBe("true or false")] = Field(
         default=False,
         description="Checks, plans and prices the job, and starts nothing: the execution's output has the plan.",
     )
-    checkpoint_minutes: float = Field(
+    checkpoint_minutes: Annotated[float, MayBe(f"a number from {LEAST_MINUTES:g} to {MOST_MINUTES}")] = Field(
         default=10,
         ge=LEAST_MINUTES,
         le=MOST_MINUTES,
         allow_inf_nan=False,
         description="Minutes between two commits of the checkpoint and artifact folders.",
     )
-    checkpoint_scope: Annotated[Scope, BeforeValidator(one_of(Scope, "scope"))] = Field(
+    checkpoint_scope: Annotated[Scope, BeforeValidator(one_of(Scope, "scope")), MayBe(", ".join(Scope))] = Field(
         default=Scope.AUTO,
         description=(
             "Whose files in CHECKPOINT_DIR are the checkpoint: rank0 (of rank 0 alone), shards (of every rank, and none may be missing), "
             "or auto (of every rank that has any)."
         ),
     )
-    checkpoint_restore: Annotated[Selection, BeforeValidator(one_of(Selection, "selection"))] = Field(
+    checkpoint_restore: Annotated[
+        Selection, BeforeValidator(one_of(Selection, "selection")), MayBe(", ".join(Selection))
+    ] = Field(
         default=Selection.ALL,
         description=(
             "Which files of a checkpoint a node gets back in a new attempt: all (of every rank), or own (of its own rank and of rank 0)."
         ),
     )
-    resume_from: SourceJob | None = Field(
+    resume_from: Annotated[values.SourceJob | None, MayBe(values.RESUME_MAY_BE)] = Field(
         default=None,
         description=(
             "Name of another job of this deployment, which has ended: training begins from its newest committed checkpoint, in whichever "
@@ -268,7 +238,7 @@ class JobRequest(BaseModel):
         ),
         examples=["resnet-50-a"],
     )
-    retries: Retries = Field(
+    retries: Annotated[values.Retries, MayBe(values.RETRIES_MAY_BE)] = Field(
         default=None,
         description=(
             "How often the job begins again, from its newest checkpoint, after its own command has ended with one of exit_codes (all "
@@ -276,7 +246,13 @@ class JobRequest(BaseModel):
         ),
         examples=[{"times": 2, "exit_codes": [75]}],
     )
-    stall: StallField | None = Field(
+    stall: Annotated[
+        values.StallField | None,
+        MayBe(
+            'an object of minutes and then, as in {"minutes": 30, "then": "restart"}',
+            f"minutes, from {LEAST_MINUTES:g} to {MOST_MINUTES}, and then, one of {', '.join(Reaction)}",
+        ),
+    ] = Field(
         default=None,
         description=(
             "What follows where the training makes no progress for so many minutes: its PROGRESS_FILE says nothing new, or, without one, "
@@ -284,7 +260,10 @@ class JobRequest(BaseModel):
         ),
         examples=[{"minutes": 30, "then": "restart"}],
     )
-    notify: list[Annotated[Event, BeforeValidator(one_of(Event, "known event"))]] = Field(
+    notify: Annotated[
+        list[Annotated[Event, BeforeValidator(one_of(Event, "known event"))]],
+        MayBe(f"a list of different words out of {EVENTS}", f"words out of {EVENTS}"),
+    ] = Field(
         default_factory=list,
         max_length=len(Event),
         description=(
@@ -294,7 +273,9 @@ class JobRequest(BaseModel):
         examples=[["failed", "recovered"]],
         json_schema_extra={"uniqueItems": True},
     )
-    health: Annotated[HealthCheck, BeforeValidator(one_of(HealthCheck, "health check"))] = Field(
+    health: Annotated[
+        HealthCheck, BeforeValidator(one_of(HealthCheck, "health check")), MayBe(", ".join(HealthCheck))
+    ] = Field(
         default=HealthCheck.QUICK,
         description=(
             "How nodes check their machine: quick (GPUs, errors that the kernel tells, EFA devices, disk, before the training and once the "
@@ -302,43 +283,62 @@ class JobRequest(BaseModel):
             "is replaced by a new attempt."
         ),
     )
-    environment: dict[Variable, Passable] = Field(
-        default_factory=dict, description="Environment variables of the command.", max_length=MOST_VARIABLES
-    )
-    secrets: dict[Variable, Secret] = Field(
+    environment: Annotated[
+        dict[Variable, Passable],
+        MayBe(f"an object of up to {MOST_VARIABLES} names of variables and their texts", TEXTS),
+    ] = Field(default_factory=dict, description="Environment variables of the command.", max_length=MOST_VARIABLES)
+    secrets: Annotated[
+        dict[Variable, values.Secret],
+        MayBe(
+            f"an object of up to {MOST_SECRETS} names of variables and the ARNs of their secrets",
+            "arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME",
+        ),
+    ] = Field(
         default_factory=dict,
         max_length=MOST_SECRETS,
         description="Environment variable to the ARN of a Secrets Manager secret under the deployment's path; the node reads the value.",
     )
-    data: list[Location] = Field(
+    data: Annotated[
+        list[values.Location],
+        MayBe(
+            f"a list of up to {MOST_DATA} addresses, as in s3://bucket/folder/", "addresses, as in s3://bucket/folder/"
+        ),
+    ] = Field(
         default_factory=list,
         max_length=MOST_DATA,
         description="S3 locations that must be readable before anything starts.",
     )
-    volume_gb: int | None = Field(
+    volume_gb: Annotated[int | None, MayBe("a whole number from 1", limit="max_volume_gb")] = Field(
         default=None,
         ge=1,
         description=(
             "GiB of each node's root volume, the image included (the deployment's default, or more where image and code need it)."
         ),
     )
-    machine_image: MachineImageName | None = Field(
+    machine_image: Annotated[
+        values.MachineImageName | None,
+        MayBe("the name of an image (machine_images in cdk.json has them), as in digits"),
+    ] = Field(
         default=None,
         description="Name, in the deployment's setting machine_images, of the image that nodes start from; that of the type without it.",
         examples=["digits"],
     )
-    job_role: JobRole | None = Field(
+    job_role: Annotated[
+        values.JobRole | None, MayBe("the name of a role (job_roles in cdk.json has them), as in datasets")
+    ] = Field(
         default=None,
         description="Name, in the deployment's setting job_roles, of the role whose rights the training gets; none without it.",
         examples=["datasets"],
     )
-    mounts: list[MountField] = Field(
+    mounts: Annotated[list[MountField], MayBe(MOUNTS_MAY_BE, MOUNT_MAY_BE)] = Field(
         default_factory=list,
         max_length=MOST_MOUNTS,
         description="File systems of the deployment's setting file_systems that every node has in its folders, with an image or without.",
         examples=[[{"from": "fsx:corpus", "at": "/data", "read_only": True}]],
     )
-    owner: Owner = Field(default="", description="Whom to ask about this job; a tag on everything it uses.")
+    owner: Annotated[Owner, MayBe(OWNER_MAY_BE)] = Field(
+        default="", description="Whom to ask about this job; a tag on everything it uses."
+    )
 
     _whole = field_validator("nodes", "volume_gb", mode="before")(read_whole)
 
@@ -346,6 +346,24 @@ class JobRequest(BaseModel):
     def anywhere(self) -> bool:
         """Whether every training region will do."""
         return self.regions == []
+
+    @property
+    def region_field(self) -> str:
+        """The field that names the region, for refusals."""
+        return "region" if self.regions is None else "regions"
+
+    @property
+    def program_words(self) -> list[str]:
+        """The words that run, in a container too; none where the image's entry point does, which only its registry knows."""
+        return [*self.command, *self.arguments] if self.command else []
+
+    def list_regions(self, home: str, training: Sequence[str]) -> tuple[str, ...]:
+        """Returns the regions in the order of the request; for "auto" all `training` regions, the `home` region first."""
+        if self.regions is None:
+            return (self.region or home,)
+        if self.anywhere:
+            return tuple(sorted(training, key=lambda region: region != home))
+        return tuple(self.regions)
 
     @field_validator("command")
     @classmethod

@@ -1,4 +1,4 @@
-"""Reads the values of a request's fields: what a text, a list or a word of each kind may be."""
+"""Reads the values of a request's fields, and says for refusals what each may be."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, GetCoreSchemaHandler, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, WithJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
 from admission.efa import Mode
@@ -17,7 +18,8 @@ from admission.git import COMMIT, GIT_MAY_BE, MOST_URL, PLAIN_URL, GitCommit, re
 from admission.shell import shell_syntax
 from contract import training
 from contract.images import parsed
-from contract.jobs import Market, RetryPlan
+from contract.jobs import Market, NoProgress, Reaction, RetryPlan
+from contract.limits import Limits
 from contract.names import JOB_PATTERN, JOB_ROLE_PATTERN, MACHINE_IMAGE_PATTERN
 from refusals.addresses import Address
 from refusals.fields import ARCHIVE_MAY_BE, MOST_ADDRESS, REGION, ArchiveAddress, read_whole, without_nul
@@ -27,6 +29,7 @@ MOST_BYTES = 128_000
 """The most bytes of one argument, or of one variable's value: Linux takes 131,071, including the variable's name."""
 AUTO = "auto"
 """In place of a list of regions: all training regions."""
+MOST_REGIONS = 30
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 SECRET = re.compile(r"arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]{1,512}")
 INSTANCE_TYPE = r"^[a-z][a-z0-9-]{0,19}\.[a-z0-9-]{1,20}$"
@@ -39,13 +42,40 @@ SHELL_SHOWN = 3
 """How many pieces of shell syntax a refusal names."""
 MOST_RETRIES, MOST_EXIT_CODE = 100, 255
 RETRIES_MAY_BE = (
-    f"an object of times (a whole number from 1 to {MOST_RETRIES}) and, unless all are meant, exit_codes (a list of different whole "
+    f"an object of times (a whole number from 1 to {MOST_RETRIES}) and, optionally, exit_codes (a list of different whole "
     f"numbers from 1 to {MOST_EXIT_CODE})"
 )
 REMOTES = ("https://", "http://", "ssh://", "git://", "git@")
 """How addresses of git repositories begin."""
 LIST_SHOWN = 300
 """How many characters of the corrected command, as a list, a refusal shows."""
+RESUME_MAY_BE = "the name of a job of this deployment that has ended and has committed a checkpoint"
+
+LEAST_MINUTES, MOST_MINUTES = 0.01, 1440
+"""The least and the most minutes between two commits of a checkpoint, and without progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class MayBe:
+    """Says beside a field what it may be; a refusal ends with it."""
+
+    words: str
+    entry: str = ""
+    """The same of one entry of a list or an object; empty for a field that has none."""
+    limit: str = ""
+    """Name of the deployment's limit that is the largest value; empty for a field without one."""
+
+    def in_words(self, limits: Limits) -> str:
+        """Returns what the field may be in this deployment."""
+        return f"{self.words} to {self._most(limits)} (limits.{self.limit} in cdk.json)" if self.limit else self.words
+
+    def is_above(self, value: object, limits: Limits) -> bool:
+        """Whether the value is larger than the deployment's limit; None never is."""
+        return bool(self.limit) and isinstance(value, int | float) and value > getattr(limits, self.limit)
+
+    def _most(self, limits: Limits) -> str:
+        most = getattr(limits, self.limit)
+        return f"{most:g}" if isinstance(most, float) else str(most)
 
 
 def read_words(value: object) -> object:
@@ -62,8 +92,8 @@ def read_words(value: object) -> object:
         rest = f" and {len(found) - SHELL_SHOWN} more" if len(found) > SHELL_SHOWN else ""
         form = json.dumps(["bash", "-c", value.strip()], ensure_ascii=False)
         raise ValueError(
-            f"has what only a shell understands, and no shell runs it: {' '.join(map(plain, found[:SHELL_SHOWN]))}{rest}; "
-            f"allowed: {plain(form, LIST_SHOWN)}, or quotes around what the program is to see as it stands"
+            f"has shell syntax, and no shell runs the command: {' '.join(map(plain, found[:SHELL_SHOWN]))}{rest}; "
+            f"allowed: {plain(form, LIST_SHOWN)}, or quotes around what the program is to receive as it stands"
         )
     return split
 
@@ -125,7 +155,7 @@ def read_retries(value: object) -> RetryPlan:
     if not isinstance(value, Mapping):
         raise ValueError(f"{what(value)} is not an object")
     if strange := sorted(map(str, value.keys() - {"times", "exit_codes"})):
-        raise ValueError(f"has {plain(strange[0])}, which it does not know")
+        raise ValueError(f"has the unknown field {plain(strange[0])}")
     if "times" not in value:
         raise ValueError("times is missing")
     times = _within("times", value["times"], MOST_RETRIES)
@@ -135,7 +165,7 @@ def read_retries(value: object) -> RetryPlan:
     if not isinstance(codes, list):
         raise ValueError(f"exit_codes: {what(codes)} is not a list")
     if not codes:
-        raise ValueError("exit_codes is empty (without it all are meant)")
+        raise ValueError("exit_codes is empty (without it every exit code counts)")
     read = tuple(_within("exit_codes", code, MOST_EXIT_CODE) for code in codes)
     if twice := sorted({code for code in read if read.count(code) > 1}):
         raise ValueError(f"exit_codes: {', '.join(map(str, twice))} is named more than once")
@@ -179,6 +209,29 @@ SourceJob = Annotated[str, Field(pattern=SOURCE_JOB)]
 MachineImageName = Annotated[str, Field(pattern=MACHINE_IMAGE, max_length=40)]
 JobRole = Annotated[str, Field(pattern=JOB_ROLE, max_length=20)]
 TrainingRegion = Annotated[str, Field(pattern=REGION)]
+TrainingRegions = Annotated[
+    list[TrainingRegion] | None,
+    Field(
+        max_length=MOST_REGIONS,
+        json_schema_extra={
+            "anyOf": [
+                {"type": "array", "items": {"type": "string", "pattern": REGION}, "minItems": 1, "uniqueItems": True},
+                {"const": AUTO},
+            ]
+        },
+    ),
+    BeforeValidator(read_regions),
+]
+CommandWords = Annotated[
+    list[Passable],
+    Field(
+        json_schema_extra={
+            "anyOf": [{"type": "array", "items": {"type": "string"}, "minItems": 1}, {"type": "string", "minLength": 1}]
+        }
+    ),
+    BeforeValidator(read_words),
+]
+EfaMode = Annotated[Mode, BeforeValidator(read_efa), WithJsonSchema({"enum": ["auto", True, False]})]
 
 
 class OrCommit:
@@ -253,3 +306,27 @@ Retries = Annotated[
         }
     ),
 ]
+
+
+class StallField(BaseModel):
+    """When a training that makes no progress counts as stalled, and what then follows."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    minutes: float = Field(
+        ge=LEAST_MINUTES,
+        le=MOST_MINUTES,
+        allow_inf_nan=False,
+        description="Minutes without progress; more than the longest pause between two steps, evaluation and saving included.",
+    )
+    then: Annotated[Reaction, BeforeValidator(one_of(Reaction, "reaction"))] = Field(
+        description=(
+            "notify (tell the notification topic), restart (a new attempt from the newest checkpoint) or stop (end the job after a last "
+            "checkpoint)."
+        )
+    )
+
+    @property
+    def meant(self) -> NoProgress:
+        """What the job gets."""
+        return NoProgress(minutes=self.minutes, then=self.then)

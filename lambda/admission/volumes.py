@@ -1,11 +1,13 @@
-"""Decides about the nodes' disks: their key, their size, and what they can do."""
+"""Chooses the nodes' disks: their size, and what they can do."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from admission.reading import allowed
+from admission.ladder import Ladder, PlacedRequest
+from admission.reading import list_allowed
+from admission.resolve import ResolvedRequest
 from aws.facts import Object
 from contract import volumes
 from contract.jobs import Ami
@@ -13,8 +15,6 @@ from contract.limits import Limits
 from refusals.archive import Listing
 from refusals.wording import plain
 
-MANAGED = "alias/aws/ebs"
-"""AWS's managed key for EBS volumes. Its own policy lets everyone who may launch use it."""
 GIB = 1024**3
 
 
@@ -28,66 +28,68 @@ class Disk:
     """MiB/s."""
 
 
-def disk(asked: int | None, limits: Limits, images: Iterable[Ami], brought: int) -> Disk:
-    """Decides the disk of a request that asks for `asked` GiB, None for the default.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizedRequest:
+    """A placed request with the disk of its nodes."""
 
-    The default grows with what is known: every image fits, and beside the largest one the `brought` bytes, as far as the
-    deployment's limit lets it. The disk gets as many IOPS and as much throughput of the settings as its size takes.
+    resolved: ResolvedRequest
+    ladder: Ladder
+    disk: Disk
+    disk_problems: list[str]
+
+
+def add_disk(placed: PlacedRequest) -> SizedRequest:
+    """Chooses the disk on which every machine image of the ladder fits, and beside it the code and the container's image."""
+    resolved = placed.resolved
+    gb, limits = resolved.request.volume_gb, resolved.env.limits
+    code, room = count_code_bytes(resolved.facts.code, resolved.facts.archive), resolved.image.room
+    images = [rung.image for rung in placed.ladder.rungs]
+    return SizedRequest(
+        resolved=resolved,
+        ladder=placed.ladder,
+        disk=choose_disk(gb, limits, images, code + room),
+        disk_problems=[*check_size(gb, limits, code), *_check_room(gb, room)],
+    )
+
+
+def choose_disk(gb: int | None, limits: Limits, images: Iterable[Ami], beside: int) -> Disk:
+    """Chooses the disk of a request that names `gb` GiB, None for the default.
+
+    The default grows with what is known: every image fits, and `beside` the largest one so many bytes, as far as the deployment's limit
+    lets it. The disk gets as many IOPS and as much throughput of the settings as its size takes.
     """
     snapshot = max((image.snapshot_gb for image in images), default=0)
-    beside = min(snapshot + brought // GIB, limits.max_volume_gb)
+    needed = min(snapshot + beside // GIB, limits.max_volume_gb)
     # A size above the limit is refused beside this, and may have more digits than any float.
-    size = min(asked, limits.max_volume_gb) if asked is not None else max(limits.volume_gb, snapshot, beside)
+    size = min(gb, limits.max_volume_gb) if gb is not None else max(limits.volume_gb, snapshot, needed)
     iops, throughput = volumes.fitted(size, limits.volume_iops, limits.volume_throughput)
     return Disk(gb=size, iops=iops, throughput=throughput)
 
 
-def brought(code: Object | None, archive: Listing | None) -> int:
+def count_code_bytes(code: Object | None, archive: Listing | None) -> int:
     """Returns the bytes that a node certainly holds before the command starts: the archive, and its files beside it."""
     return (code.size if code else 0) + (archive.size if archive else 0)
 
 
-def size_problems(asked: int | None, limits: Limits, brought: int) -> list[str]:
-    """Rejects a size above the deployment's limit, and one that the code alone fills."""
-    if asked is None:
+def check_size(gb: int | None, limits: Limits, code: int) -> list[str]:
+    """Rejects a size above the deployment's limit, and one that the `code` bytes alone fill."""
+    if gb is None:
         return []
-    if asked > limits.max_volume_gb:
-        return [f"volume_gb: {plain(str(asked))} is too large; allowed: {allowed(limits)['volume_gb']}"]
-    if asked * GIB < brought:
+    if gb > limits.max_volume_gb:
+        return [f"volume_gb: {plain(str(gb))} is too large; allowed: {list_allowed(limits)['volume_gb']}"]
+    if gb * GIB < code:
         return [
-            f"volume_gb: {asked} is too small for the code, which takes {brought / GIB:.1f} GiB, packed and unpacked; "
-            f"allowed: more than {brought // GIB}, and room for the image and the checkpoints"
+            f"volume_gb: {gb} is too small for the code, which takes {code / GIB:.1f} GiB, packed and unpacked; "
+            f"allowed: more than {code // GIB}, and room for the image and the checkpoints"
         ]
     return []
 
 
-def too_small_for(image: Ami, asked: int | None) -> list[str]:
-    """Rejects a size below the image's snapshot, from which EC2 makes no smaller disk."""
-    if asked is None or asked >= image.snapshot_gb:
-        return []
-    return [f"volume_gb: {asked} is too small for the image {image.id}; allowed: at least {image.snapshot_gb}"]
-
-
-def image_problems(asked: int | None, room: int) -> list[str]:
-    """Rejects a size that the container's image alone fills; `room` is what the image takes."""
-    if asked is None or asked * GIB > room:
+def _check_room(gb: int | None, room: int) -> list[str]:
+    """Rejects a size that the container's image alone fills; `room` is what the image takes, in bytes."""
+    if gb is None or gb * GIB > room:
         return []
     return [
-        f"volume_gb: {asked} is too small for the container's image, which takes about {room / GIB:.1f} GiB, packed and unpacked; "
+        f"volume_gb: {gb} is too small for the container's image, which takes about {room / GIB:.1f} GiB, packed and unpacked; "
         f"allowed: more than {room // GIB}, and room for the machine's image, the code and the checkpoints"
-    ]
-
-
-def problems(key: str, region: str, own: str = "", *, field: str = "region") -> list[str]:
-    """Rejects a region whose default key is a customer's. `key` is EC2's answer; empty means that EC2 does not say, and is accepted.
-    With a key of the deployment's `own` launches name that key, and the default does not matter.
-
-    With a customer's key EC2 accepts the launch and ends the machines as they start (Client.InternalError), unless the launching
-    role may use that key. A function's role may not, and the job would spend its attempts without learning the reason.
-    """
-    if own or not key or key.endswith(MANAGED):
-        return []
-    return [
-        f"{field}: in {region} the account encrypts volumes under a key of its own ({key}), which launches may not use; "
-        f"allowed: a region whose default key is {MANAGED} (aws ec2 reset-ebs-default-kms-key-id --region {region})"
     ]

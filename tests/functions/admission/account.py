@@ -166,8 +166,8 @@ class Account(Aws):
         body = self.s3.read(JOB.home_bucket, keys.JobPrefix(name).description)
         return None if body is None else decode(Job, body)
 
-    def asked(self, name: str) -> list[dict[str, Any]]:
-        """What was asked by the calls of this name."""
+    def find_params(self, name: str) -> list[dict[str, Any]]:
+        """The parameters of all calls of this name."""
         return [call.params for call in self.calls if call.name == name]
 
     def regions(self, service: str) -> set[str]:
@@ -195,11 +195,11 @@ RESERVED: dict[str, dict[str, Any]] = {
 @contextmanager
 def account(env: AdmissionEnvironment = ADMITTING) -> Iterator[Account]:
     """A new account, which every client of the functions talks to meanwhile."""
-    made = Account()
-    functions = Functions(made)
+    there = Account()
+    functions = Functions(there)
     functions.admission = env
     with functions.installed():
-        yield made
+        yield there
 
 
 def start(request: object, name: str = "job-1") -> dict[str, Any]:

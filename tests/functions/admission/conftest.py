@@ -13,8 +13,8 @@ from tests.functions.admission.account import Account, account
 
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHosts]:
-    with hosts(tmp_path_factory.mktemp("git")) as made:
-        yield made
+    with hosts(tmp_path_factory.mktemp("git")) as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -28,5 +28,5 @@ def git_hosts(served: GitHosts, monkeypatch: pytest.MonkeyPatch) -> GitHosts:
 @pytest.fixture
 def there() -> Iterator[Account]:
     """The account behind the clients of the functions."""
-    with account() as made:
-        yield made
+    with account() as opened:
+        yield opened

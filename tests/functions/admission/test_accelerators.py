@@ -10,7 +10,7 @@ import pytest
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 
 from admission import accelerators
-from admission.images import family
+from admission.machines import family
 from admission.reading import read
 from admission.request import JobRequest
 from aws.types import instance_type
@@ -36,7 +36,7 @@ def ask(text: str, **fields: Any) -> JobRequest:
 
 def matching(text: str, patterns: tuple[str, ...] = ("*",), **fields: Any) -> list[str]:
     limits = replace(LIMITS, instance_types=patterns)
-    return [kind.name for kind in accelerators.matching(ask(text, **fields), EVERY, limits)]
+    return [kind.name for kind in accelerators.list_matching(ask(text, **fields), EVERY, limits)]
 
 
 @pytest.mark.parametrize(
@@ -84,28 +84,28 @@ def test_true_for_efa_keeps_the_types_to_be_refused_where_none_has_it() -> None:
 
 def test_at_most_as_many_types_are_tried_as_a_request_may_name() -> None:
     many = [replace(TYPES["g5.xlarge"], name=f"g5.{number}xlarge", vcpus=number) for number in range(1, 20)]
-    resolved = accelerators.resolved(ask("A10G:1"), many, {kind.name for kind in many}, ALL)
+    resolved = accelerators.choose_types(ask("A10G:1"), many, {kind.name for kind in many}, ALL)
     assert resolved.instance_types == [f"g5.{number}xlarge" for number in range(1, 11)]
 
 
 def test_a_type_that_none_of_our_zones_offers_is_left_out() -> None:
     offered = OFFERED - {"p4d.24xlarge"}
-    assert accelerators.resolved(ask("A100:8"), EVERY, offered, ALL).instance_types == ["p4de.24xlarge"]
+    assert accelerators.choose_types(ask("A100:8"), EVERY, offered, ALL).instance_types == ["p4de.24xlarge"]
 
 
 def test_types_that_are_offered_nowhere_are_kept_to_be_refused() -> None:
-    found = accelerators.resolved(ask("A100:8"), EVERY, (), ALL).instance_types
+    found = accelerators.choose_types(ask("A100:8"), EVERY, (), ALL).instance_types
     assert found == ["p4d.24xlarge", "p4de.24xlarge"]
 
 
 def test_a_request_that_names_types_is_left_as_it_is() -> None:
     request, _ = read(LEAST, ALL)
-    assert accelerators.resolved(request, EVERY, OFFERED, ALL) is request
+    assert accelerators.choose_types(request, EVERY, OFFERED, ALL) is request
 
 
 def test_a_deployment_that_allows_no_accelerators_says_so() -> None:
     env = replace(ADMISSION, limits=replace(LIMITS, instance_types=("c7i.*",)))
-    (line,) = accelerators.problems(ask("H100:8"), EVERY, ["eu-central-1"], env)
+    (line,) = accelerators.check_accelerators(ask("H100:8"), EVERY, ["eu-central-1"], env)
     assert "allowed: instance_types, because no allowed type has accelerators (limits.instance_types" in line
 
 
@@ -153,13 +153,13 @@ def test_neuron_devices_are_admitted_once_the_settings_have_an_image(
 
 def test_a_request_of_types_never_reads_all_types_of_the_region(there: Account) -> None:
     start(LEAST)
-    assert all("Filters" in asked for asked in there.asked("ec2:DescribeInstanceTypes"))
+    assert all("Filters" in asked for asked in there.find_params("ec2:DescribeInstanceTypes"))
 
 
 def test_accelerators_of_a_region_where_nothing_trains_look_nothing_up(there: Account) -> None:
     with pytest.raises(InvalidRequest, match="does not train in us-east-1"):
         start({**WITHOUT_TYPES, "accelerators": "A10G:1", "region": "us-east-1"})
-    assert there.asked("ec2:DescribeInstanceTypes") == []
+    assert there.find_params("ec2:DescribeInstanceTypes") == []
 
 
 def test_neither_field_and_both_fields_are_refused_and_change_nothing(there: Account) -> None:
@@ -174,5 +174,5 @@ def test_neither_field_and_both_fields_are_refused_and_change_nothing(there: Acc
 
 def test_a_type_that_moved_out_of_the_zones_is_refused_by_the_field_that_asked_for_it(there: Account) -> None:
     home(there).catalogue.not_offered |= {("g5.12xlarge", zone.name) for zone in PLACE.zones}
-    with pytest.raises(InvalidRequest, match=r"- accelerators: g5.12xlarge is offered in no zone of ours"):
+    with pytest.raises(InvalidRequest, match=r"- accelerators: no zone of the deployment offers g5.12xlarge"):
         start({**WITHOUT_TYPES, "accelerators": "A10G:4"})

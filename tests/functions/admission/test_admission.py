@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from admission.ladder import RegionFacts
-from admission.policy import Execution, RequestFacts, admit
+from admission.facts import Execution, RegionFacts, RequestFacts
+from admission.policy import admit
 from admission.reading import read
 from admission.request import JobRequest
 from aws.ec2 import Ec2
@@ -221,7 +221,7 @@ def test_a_secret_of_the_deployments_path_is_handed_on_by_its_name_alone(there: 
     job = there.job("job-1")
     assert job is not None
     assert job.secrets == {"TOKEN": f"{SECRET}team+a=b@c.d_e/token"}
-    assert there.asked("secretsmanager:GetSecretValue") == []
+    assert there.find_params("secretsmanager:GetSecretValue") == []
 
 
 def test_arguments_and_values_as_long_as_promised_are_admitted(there: Account) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from admission.care import Care, care
+from admission.agent_copy import CopyAction, choose_copy_action
 from contract import agents, items, keys
 from contract.codec import decode
 from contract.intents import Intent
@@ -26,7 +26,8 @@ DAY_S = 86400.0
 def copied(there: Account) -> list[tuple[str, str, str]]:
     """Source, key, and what becomes of the metadata."""
     return [
-        (one["CopySource"], one["Key"], one.get("MetadataDirective", "COPY")) for one in there.asked("s3:CopyObject")
+        (one["CopySource"], one["Key"], one.get("MetadataDirective", "COPY"))
+        for one in there.find_params("s3:CopyObject")
     ]
 
 
@@ -61,10 +62,15 @@ def test_a_refused_request_brings_no_agent_in(there: Account) -> None:
 
 @pytest.mark.parametrize(
     ("age_days", "wanted"),
-    [(None, Care.COPY), (0, Care.NOTHING), (agents.FRESH_DAYS, Care.NOTHING), (agents.FRESH_DAYS + 0.1, Care.RENEW)],
+    [
+        (None, CopyAction.COPY),
+        (0, CopyAction.NOTHING),
+        (agents.FRESH_DAYS, CopyAction.NOTHING),
+        (agents.FRESH_DAYS + 0.1, CopyAction.RENEW),
+    ],
 )
-def test_what_an_agent_needs_depends_on_its_age(age_days: float | None, wanted: Care) -> None:
-    assert care(None if age_days is None else age_days * DAY_S) is wanted
+def test_what_an_agent_needs_depends_on_its_age(age_days: float | None, wanted: CopyAction) -> None:
+    assert choose_copy_action(None if age_days is None else age_days * DAY_S) is wanted
 
 
 def test_no_agent_goes_before_the_longest_job_that_was_admitted_with_it_is_over() -> None:

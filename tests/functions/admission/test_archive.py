@@ -38,7 +38,7 @@ def never() -> bool:
     return False
 
 
-def looked(body: bytes, name: str = "a.tar.gz") -> Listing:
+def list_archive(body: bytes, name: str = "a.tar.gz") -> Listing:
     return listing(io.BytesIO(body), name, never)
 
 
@@ -105,17 +105,21 @@ def test_a_file_that_is_not_in_the_archive_is_refused(command: Sequence[str]) ->
 @pytest.mark.parametrize("name", ["train.py", "./train.py", ".//train.py"])
 @pytest.mark.parametrize("asked", ["train.py", "./train.py", "x/../train.py"])
 def test_a_file_is_found_however_its_path_is_written(name: str, asked: str) -> None:
-    for found in (looked(packed(name)), looked(tarred((name, "x"), mode="w"), "a.tar"), looked(zipped(name), "a.zip")):
+    for found in (
+        list_archive(packed(name)),
+        list_archive(tarred((name, "x"), mode="w"), "a.tar"),
+        list_archive(zipped(name), "a.zip"),
+    ):
         assert not found.lacks(asked)
         assert found.lacks("other.py")
 
 
 def test_a_folder_may_be_run_as_python_does() -> None:
-    assert archive_problems(CODE, ["python", "package"], looked(packed("package/__main__.py"))) == []
+    assert archive_problems(CODE, ["python", "package"], list_archive(packed("package/__main__.py"))) == []
 
 
 def test_what_lies_behind_a_link_is_not_known() -> None:
-    found = looked(tarred(link("current", "v1"), ("v1/train.py", "x"), link("run.py", "v1/train.py")))
+    found = list_archive(tarred(link("current", "v1"), ("v1/train.py", "x"), link("run.py", "v1/train.py")))
     assert not found.lacks("current/train.py")
     assert not found.lacks("run.py")
     assert found.lacks("train.py")
@@ -123,16 +127,16 @@ def test_what_lies_behind_a_link_is_not_known() -> None:
 
 @pytest.mark.parametrize("path", ["/opt/x.py", "../x.py", "a/../../x.py", "."])
 def test_what_lies_out_of_the_archive_is_not_known(path: str) -> None:
-    assert not looked(packed("train.py")).lacks(path)
+    assert not list_archive(packed("train.py")).lacks(path)
 
 
 def test_a_folder_that_was_packed_instead_of_its_contents_is_told_how_to_pack() -> None:
-    (problem,) = archive_problems(CODE, ["python", "train.py"], looked(packed("digits/train.py", "digits/a.py")))
+    (problem,) = archive_problems(CODE, ["python", "train.py"], list_archive(packed("digits/train.py", "digits/a.py")))
     assert "it is at digits/train.py: pack the folder's contents, as `tar -C digits -czf code.tar.gz .` does" in problem
 
 
 def test_a_slip_of_the_pen_is_told() -> None:
-    (problem,) = archive_problems(CODE, ["python", "trian.py"], looked(packed("train.py", "a.py")))
+    (problem,) = archive_problems(CODE, ["python", "trian.py"], list_archive(packed("train.py", "a.py")))
     assert "(did you mean train.py?)" in problem
 
 
@@ -141,7 +145,7 @@ def test_a_slip_of_the_pen_is_told() -> None:
     [(tarred(), "a.tar.gz"), (tarred(mode="w"), "a.tar"), (zipped(), "a.zip"), (zipped("folder/"), "a.zip")],
 )
 def test_an_archive_without_a_file_is_refused(body: bytes, name: str) -> None:
-    assert archive_problems(CODE, ["nvidia-smi"], looked(body, name)) == [
+    assert archive_problems(CODE, ["nvidia-smi"], list_archive(body, name)) == [
         f"code: {CODE} is an empty archive; allowed: an archive of what the command runs"
     ]
 
@@ -149,7 +153,7 @@ def test_an_archive_without_a_file_is_refused(body: bytes, name: str) -> None:
 @pytest.mark.parametrize("body", [b"", b"no archive", b"\x1f\x8b\x08broken", b"\xff" * 5000])
 @pytest.mark.parametrize("name", ["a.tar.gz", "a.tar"])
 def test_what_is_no_archive_is_refused(body: bytes, name: str) -> None:
-    (problem,) = archive_problems(CODE, ["nvidia-smi"], looked(body, name))
+    (problem,) = archive_problems(CODE, ["nvidia-smi"], list_archive(body, name))
     assert problem.startswith(f"code: {CODE} cannot be read (")
 
 
@@ -171,7 +175,7 @@ def test_an_archive_of_very_many_files_is_taken_and_not_kept_in_memory() -> None
     with tarfile.open(fileobj=body, mode="w") as whole:
         for number in range(MOST_LISTED + 10):
             whole.addfile(tarfile.TarInfo(str(number)))
-    found = looked(body.getvalue(), "a.tar")
+    found = list_archive(body.getvalue(), "a.tar")
     assert len(found.names) == MOST_LISTED
     assert not found.whole
     assert not found.lacks("train.py")
@@ -206,7 +210,7 @@ def test_an_archive_that_changes_or_closes_while_it_is_looked_at_is_taken(
 
 def test_admit_looks_at_the_bytes_that_it_names_in_the_job(there: Account) -> None:
     start(LEAST)
-    (ranged,) = [asked for asked in there.asked("s3:GetObject") if "Range" in asked]
+    (ranged,) = [asked for asked in there.find_params("s3:GetObject") if "Range" in asked]
     found, job = there.s3.buckets["yard-home"].newest("uploads/a.tar.gz"), there.job("job-1")
     assert found is not None
     assert job is not None
@@ -222,13 +226,13 @@ def test_what_lies_behind_a_link_of_a_zip_is_unknown() -> None:
         folder.create_system, folder.external_attr = 3, (stat.S_IFLNK | 0o777) << 16
         archive.writestr(folder, "real/src")
         archive.writestr("real/src/train.py", "pass")
-    found = looked(body.getvalue(), "a.zip")
+    found = list_archive(body.getvalue(), "a.zip")
     assert archive_problems("s3://b/a.zip", ["python", "src/train.py"], found) == []
     assert archive_problems("s3://b/a.zip", ["python", "src2/train.py"], found) != []
 
 
 def test_names_of_any_length_are_refused_and_not_kept() -> None:
-    found = looked(tarred(("x" * 1_000_000, b"")))
+    found = list_archive(tarred(("x" * 1_000_000, b"")))
     assert (found.names, found.whole, found.broken) == (frozenset(), False, "")
     assert "whose name has 1,000,000 bytes" in found.refused
     assert len(found.refused) < 400
@@ -246,7 +250,7 @@ def test_what_a_node_refuses_by_its_names_admission_refuses_in_the_same_words(tm
     file = tar_of(tmp_path, *UNSAFE_TARS[unsafe])
     with pytest.raises(archives.Refused) as refused:
         unpack(file, tmp_path / "code")
-    found = looked(file.read_bytes())
+    found = list_archive(file.read_bytes())
     assert found.refused == ("" if unsafe in ON_THE_NODES_DISK else str(refused.value))
 
 
@@ -268,7 +272,7 @@ def test_an_unsafe_zip_is_refused_in_the_nodes_words(tmp_path: Path, name: str, 
         whole.writestr(info, content)
     with pytest.raises(archives.Refused) as refused:
         unpack(file, tmp_path / "code")
-    assert looked(file.read_bytes(), "a.zip").refused == str(refused.value)
+    assert list_archive(file.read_bytes(), "a.zip").refused == str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -285,7 +289,7 @@ def test_an_unsafe_zip_is_refused_in_the_nodes_words(tmp_path: Path, name: str, 
 def test_a_link_that_stays_or_may_stay_in_the_archive_is_taken(
     members: tuple[tarfile.TarInfo | tuple[str, str], ...],
 ) -> None:
-    assert looked(tarred(*members)).refused == ""
+    assert list_archive(tarred(*members)).refused == ""
 
 
 def test_admit_refuses_an_archive_that_no_node_unpacks(there: Account) -> None:

@@ -33,13 +33,15 @@ from tests.archives import (
 CODE = "s3://yard-home/uploads/a.tar.gz"
 
 
-def looked(body: bytes, name: str = "a.tar.gz", *kept: str) -> Listing:
+def list_archive(body: bytes, name: str = "a.tar.gz", *kept: str) -> Listing:
     return listing(io.BytesIO(body), name, lambda: False, kept)
 
 
 @pytest.mark.parametrize("beside", ["__MACOSX/digits/._train.py", ".DS_Store", "._digits", "Thumbs.db", "desktop.ini"])
 def test_what_a_system_adds_does_not_hide_that_a_folder_was_packed(beside: str) -> None:
-    (problem,) = archive_problems(CODE, ["python", "train.py"], looked(zipped("digits/train.py", beside), "a.zip"))
+    (problem,) = archive_problems(
+        CODE, ["python", "train.py"], list_archive(zipped("digits/train.py", beside), "a.zip")
+    )
     assert (
         "(it is at digits/train.py: pack the folder's contents, as `tar -C digits -czf code.tar.gz .` does)" in problem
     )
@@ -47,13 +49,13 @@ def test_what_a_system_adds_does_not_hide_that_a_folder_was_packed(beside: str) 
 
 @pytest.mark.parametrize("beside", ["README.md", "data/DS_Store", "__macosx/a", "other/train.py"])
 def test_a_file_of_a_person_beside_a_folder_means_that_the_folder_was_not_packed_alone(beside: str) -> None:
-    (problem,) = archive_problems(CODE, ["python", "train.py"], looked(packed("digits/train.py", beside)))
+    (problem,) = archive_problems(CODE, ["python", "train.py"], list_archive(packed("digits/train.py", beside)))
     assert "pack the folder's contents" not in problem
     assert "(did you mean digits/train.py?)" in problem
 
 
 def test_no_file_of_a_system_is_proposed() -> None:
-    (problem,) = archive_problems(CODE, ["python", "train.py"], looked(packed("__MACOSX/train.py", "._train.py")))
+    (problem,) = archive_problems(CODE, ["python", "train.py"], list_archive(packed("__MACOSX/train.py", "._train.py")))
     assert "did you mean" not in problem
 
 
@@ -66,7 +68,7 @@ def test_no_file_of_a_system_is_proposed() -> None:
 )
 def test_a_name_that_only_looks_like_the_command_is_told(there: str, hint: str) -> None:
     wanted = "src/café.py" if "src" in there else "café.py"
-    (problem,) = archive_problems(CODE, ["python", wanted], looked(packed(there)))
+    (problem,) = archive_problems(CODE, ["python", wanted], list_archive(packed(there)))
     assert hint in problem
 
 
@@ -88,7 +90,7 @@ def test_admission_refuses_what_every_node_refuses_in_the_same_words(tmp_path: P
     (tmp_path / name).write_bytes(body)
     with pytest.raises(archives.Refused) as refused:
         unpack(tmp_path / name, tmp_path / "code")
-    found = looked(body, name)
+    found = list_archive(body, name)
     assert (found.refused, found.allowed) == (str(refused.value), refused.value.allowed)
 
 
@@ -99,41 +101,41 @@ def test_what_replaces_a_link_or_lies_behind_one_is_left_to_the_node() -> None:
         (link("a", "b"), ("a/c", "x"), header("a", type=tarfile.DIRTYPE)),
         (link("a", "b"), header("a/c", type=tarfile.DIRTYPE), link("a", "d"), ("a/c", "x")),
     ):
-        assert looked(tarred(*members)).refused == ""
+        assert list_archive(tarred(*members)).refused == ""
 
 
 @pytest.mark.parametrize("place", [-1, -6])
 def test_a_damaged_gzip_is_refused_by_its_checksum(place: int) -> None:
-    assert re.match("CRC check failed|Incorrect length", looked(flipped(packed("train.py"), place)).broken)
+    assert re.match("CRC check failed|Incorrect length", list_archive(flipped(packed("train.py"), place)).broken)
 
 
 def test_the_checksums_of_a_zip_are_checked_up_to_some_megabytes(monkeypatch: pytest.MonkeyPatch) -> None:
     sound = zipped("train.py", "a.py")
     damaged = flipped(sound, sound.index(b"PK\x01\x02") + 16)
-    assert looked(damaged, "a.zip").broken == "Bad CRC-32 for file 'train.py'"
+    assert list_archive(damaged, "a.zip").broken == "Bad CRC-32 for file 'train.py'"
     monkeypatch.setattr("refusals.archive.MOST_CHECKED", 3)
-    assert looked(damaged, "a.zip").broken == ""
+    assert list_archive(damaged, "a.zip").broken == ""
 
 
 def test_a_zip_whose_content_takes_much_memory_to_read_is_not_read() -> None:
     body = io.BytesIO()
     with zipfile.ZipFile(body, "w", zipfile.ZIP_LZMA) as whole:
         whole.writestr("run.sh", "echo\n")
-    assert looked(body.getvalue(), "a.zip", "run.sh").kept == {}
+    assert list_archive(body.getvalue(), "a.zip", "run.sh").kept == {}
 
 
 @pytest.mark.parametrize("name", ["a.tar.gz", "a.tar", "a.zip"])
 def test_the_first_bytes_of_the_files_in_question_are_kept_and_of_no_other(name: str) -> None:
     big = "x" * (MOST_KEPT + 5)
     body = {"a.zip": zip_with(("./run.sh", big), ("b", "y")), "a.tar": tarred(("./run.sh", big), ("b", "y"), mode="w")}
-    found = looked(body.get(name, tarred(("./run.sh", big), ("b", "y"))), name, "run.sh", "none")
+    found = list_archive(body.get(name, tarred(("./run.sh", big), ("b", "y"))), name, "run.sh", "none")
     assert {path: file.content for path, file in found.kept.items()} == {"run.sh": big[:MOST_KEPT].encode()}
     assert found.names == {"run.sh", "b"}
 
 
 @pytest.mark.parametrize("after", [("run.sh", "#!/bin/sh\n"), link("run.sh", "b"), link("run.sh", "b", hard=True)])
 def test_a_file_that_a_later_entry_replaces_is_not_judged(after: Any) -> None:
-    found = looked(tarred(("b", "x"), program("run.sh", "echo\n"), after), "a.tar.gz", "run.sh")
+    found = list_archive(tarred(("b", "x"), program("run.sh", "echo\n"), after), "a.tar.gz", "run.sh")
     kept = found.kept.get("run.sh")
     assert kept is None or kept.content == b"#!/bin/sh\n"
 
@@ -158,7 +160,7 @@ CRLF, BARE = "#!/bin/sh\r\n", "exit 0\n"
     ],
 )
 def test_a_file_is_judged_by_who_runs_it(by: Runner, content: str | bytes, mode: int, refused: str) -> None:
-    found = looked(tarred((header("run.sh", mode=mode), content)), "a.tar.gz", "run.sh")
+    found = list_archive(tarred((header("run.sh", mode=mode), content)), "a.tar.gz", "run.sh")
     problems = code_problems(CODE, "run.sh", found, "command", by=by)
     assert [refused in problem for problem in problems] == ([True] if refused else [])
 
@@ -168,4 +170,4 @@ def test_a_file_is_judged_by_who_runs_it(by: Runner, content: str | bytes, mode:
 )
 def test_a_script_that_is_read_or_only_may_be_run_needs_no_first_line(command: list[str]) -> None:
     body = tarred(("run.sh", BARE), program("other.sh", "#!/bin/sh\n"))
-    assert archive_problems(CODE, command, looked(body, "a.tar.gz", *wanted_files(command))) == []
+    assert archive_problems(CODE, command, list_archive(body, "a.tar.gz", *wanted_files(command))) == []

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from admission.containers import ImageLook, agreed
+from admission.containers import find_agreed_image
+from admission.facts import RegistryAnswer
 from admission.registries import RegistryAway
 from aws.facts import Platform, StoredImage
 from contract import names
@@ -46,8 +47,8 @@ INDEX = "application/vnd.oci.image.index.v1+json"
 @pytest.fixture
 def there() -> Iterator[Account]:
     images = ADMITTING.images | {"arm64": "/aws/service/g"}
-    with account(replace(ADMITTING, regions=(HOME, AWAY), images=images)) as made:
-        yield made
+    with account(replace(ADMITTING, regions=(HOME, AWAY), images=images)) as opened:
+        yield opened
 
 
 def job(there: Account, name: str = "job-1") -> Job:
@@ -254,7 +255,7 @@ def test_an_image_whose_digest_nobody_tells_is_refused(there: Account, monkeypat
 
     monkeypatch.setattr(there.ecr[HOME], "answer", answer)
     said = refused(ALONE)
-    assert f"images:v1 cannot be looked at in {registry(PLACE_ACCOUNT)} (the registry tells no digest for it)" in said
+    assert f"images:v1 cannot be read in {registry(PLACE_ACCOUNT)} (the registry tells no digest for it)" in said
     assert there.changes == []
 
 
@@ -265,7 +266,7 @@ def test_a_registry_that_is_away_is_no_refusal_and_is_told_with_the_image_and_it
     there.faults.add(kind, "ecr:BatchGetImage", times=100)
     with pytest.raises(RegistryAway) as problem:
         start(ALONE)
-    assert str(problem.value).startswith(f"image: {registry(PLACE_ACCOUNT)}/{NAME}:v1 cannot be looked at")
+    assert str(problem.value).startswith(f"image: {registry(PLACE_ACCOUNT)}/{NAME}:v1 cannot be checked")
     assert there.changes == []
     there.faults.waiting.clear()
     assert start(ALONE)["job"] == "job-1"
@@ -275,12 +276,12 @@ def test_any_region_leaves_out_the_one_whose_registry_is_away(there: Account) ->
     there.faults.add(Kind.THROTTLED, "ecr:BatchGetImage", times=100, region=AWAY)
     told = start({**ALONE, "regions": "auto"})
     assert [rung.region for rung in job(there).ladder if rung.region == AWAY] == []
-    assert any(line.startswith(f"{AWAY}: image: images:v1 cannot be looked at") for line in told["left_out"])
+    assert any(line.startswith(f"{AWAY}: image: images:v1 cannot be read in") for line in told["left_out"])
 
 
 def test_a_registry_that_lets_nobody_look_is_a_refusal_that_names_it(there: Account) -> None:
     there.faults.add(Kind.DENIED, "ecr:BatchGetImage")
-    assert f"images:v1 cannot be looked at in {registry(PLACE_ACCOUNT)} (AccessDenied" in refused(ALONE)
+    assert f"images:v1 cannot be read in {registry(PLACE_ACCOUNT)} (AccessDenied" in refused(ALONE)
 
 
 WITHOUT = replace(ADMITTING, regions=(HOME, AWAY), base_accounts={"": CONTAINERS, AWAY: ""})
@@ -290,8 +291,8 @@ WITHOUT = replace(ADMITTING, regions=(HOME, AWAY), base_accounts={"": CONTAINERS
 def test_a_container_of_awss_where_no_registry_of_them_is_known_is_refused_with_the_region() -> None:
     request = {**LEAST, "image": ":".join(CONTAINER), "regions": [HOME, AWAY]}
     with account(WITHOUT) as there:
-        assert f"of which no registry in {AWAY} is known" in refused(request)
-        assert f"of which no registry in {AWAY} is known" in refused(
+        assert f"and the settings have no registry of these in {AWAY}" in refused(request)
+        assert f"and the settings have no registry of these in {AWAY}" in refused(
             {**LEAST, "image": ":".join(CONTAINER), "region": AWAY}
         )
         assert there.changes == []
@@ -303,7 +304,7 @@ def test_any_region_leaves_out_the_one_without_a_registry_of_awss_containers() -
         assert {rung.region for rung in job(there).ladder} == {HOME} == container(there).repositories.keys()
 
 
-LOOK = ImageLook(
+LOOK = RegistryAnswer(
     image=ContainerImage("r.example.com", "images", "v1"),
     stored=StoredImage(digest="sha256:a", platforms=(Platform(architecture="amd64", size=1),)),
 )
@@ -312,9 +313,9 @@ LOOK = ImageLook(
 def test_the_first_region_that_has_the_image_says_which_it_is() -> None:
     other = replace(LOOK, stored=StoredImage(digest="sha256:b"))
     silent = replace(LOOK, stored=None, trouble="AccessDeniedException")
-    assert agreed({"a": silent, "b": LOOK, "c": other}) == LOOK.stored
-    assert agreed({"a": replace(other, other="sha256:b"), "b": LOOK}) == LOOK.stored
-    assert agreed({"a": silent}) is None
+    assert find_agreed_image({"a": silent, "b": LOOK, "c": other}) == LOOK.stored
+    assert find_agreed_image({"a": replace(other, other="sha256:b"), "b": LOOK}) == LOOK.stored
+    assert find_agreed_image({"a": silent}) is None
 
 
 def test_an_admission_that_runs_twice_keeps_its_first_digest_although_the_tag_has_moved_between(there: Account) -> None:

@@ -35,31 +35,31 @@ def test_a_disk_of_a_deployment_that_asks_for_nothing_has_what_every_disk_has(th
 
 
 def test_a_disk_gets_the_settings_where_its_size_takes_them() -> None:
-    assert volumes.disk(100, FAST, [IMAGE], 0) == volumes.Disk(gb=100, iops=16_000, throughput=1_000)
+    assert volumes.choose_disk(100, FAST, [IMAGE], 0) == volumes.Disk(gb=100, iops=16_000, throughput=1_000)
 
 
 def test_a_disk_that_is_too_small_for_the_settings_gets_fewer_and_is_not_rejected() -> None:
     small = replace(IMAGE, snapshot_gb=6)
-    assert volumes.disk(6, FAST, [small], 0) == volumes.Disk(gb=6, iops=3_000, throughput=750)
+    assert volumes.choose_disk(6, FAST, [small], 0) == volumes.Disk(gb=6, iops=3_000, throughput=750)
 
 
 def test_the_default_has_room_for_the_largest_image_and_the_code_beside_it() -> None:
     images = [IMAGE, replace(IMAGE, snapshot_gb=98)]
-    assert volumes.disk(None, LIMITS, images, 14 * GIB).gb == 112
-    assert volumes.disk(None, LIMITS, images, 100).gb == LIMITS.volume_gb
+    assert volumes.choose_disk(None, LIMITS, images, 14 * GIB).gb == 112
+    assert volumes.choose_disk(None, LIMITS, images, 100).gb == LIMITS.volume_gb
 
 
 def test_the_default_does_not_pass_the_deployments_limit_for_the_codes_sake() -> None:
     images = [replace(IMAGE, snapshot_gb=995)]
-    assert volumes.disk(None, LIMITS, images, 14 * GIB).gb == LIMITS.max_volume_gb
+    assert volumes.choose_disk(None, LIMITS, images, 14 * GIB).gb == LIMITS.max_volume_gb
 
 
 def test_a_size_that_was_asked_for_is_never_changed() -> None:
-    assert volumes.disk(76, LIMITS, [IMAGE], 14 * GIB).gb == 76
+    assert volumes.choose_disk(76, LIMITS, [IMAGE], 14 * GIB).gb == 76
 
 
 def test_a_size_that_the_code_alone_fills_is_rejected_with_the_number() -> None:
-    (line,) = volumes.size_problems(14, LIMITS, volumes.brought(CODE, Listing(size=10 * GIB)))
+    (line,) = volumes.check_size(14, LIMITS, volumes.count_code_bytes(CODE, Listing(size=10 * GIB)))
     assert line == (
         "volume_gb: 14 is too small for the code, which takes 15.0 GiB, packed and unpacked; "
         "allowed: more than 15, and room for the image and the checkpoints"
@@ -71,12 +71,12 @@ def test_a_size_that_the_code_alone_fills_is_rejected_with_the_number() -> None:
     [(None, 999 * GIB), (15, 15 * GIB), (1, 0), (1, 1)],
 )
 def test_a_size_that_may_be_enough_is_not_rejected(asked: int | None, bytes_brought: int) -> None:
-    assert volumes.size_problems(asked, LIMITS, bytes_brought) == []
+    assert volumes.check_size(asked, LIMITS, bytes_brought) == []
 
 
 def test_code_that_nobody_could_look_at_brings_nothing_that_is_known() -> None:
-    assert volumes.brought(None, None) == 0
-    assert volumes.brought(CODE, None) == 5 * GIB
+    assert volumes.count_code_bytes(None, None) == 0
+    assert volumes.count_code_bytes(CODE, None) == 5 * GIB
 
 
 def test_a_request_learns_of_the_image_and_of_the_limit_by_the_name_of_the_field(there: Account) -> None:

@@ -30,7 +30,7 @@ def shape(kind: InstanceType) -> list[tuple[int, int, str]]:
 
 
 def names(asked: Mode, nodes: int, *kinds: InstanceType) -> list[str]:
-    return list(efa.chosen(asked, nodes, kinds))
+    return list(efa.choose_interfaces(asked, nodes, kinds))
 
 
 # Who gets it
@@ -56,7 +56,7 @@ def test_true_gives_it_to_a_single_node_as_well() -> None:
 
 
 def rate(kind: InstanceType, asked: Mode = Mode.AUTO, nodes: int = 2) -> float | None:
-    return efa.rates(efa.chosen(asked, nodes, [kind]), [kind]).get(kind.name)
+    return efa.list_rates(efa.choose_interfaces(asked, nodes, [kind]), [kind]).get(kind.name)
 
 
 def test_with_efa_every_card_counts_and_without_it_the_first_alone() -> None:
@@ -125,20 +125,19 @@ def test_the_model_of_ec2_takes_the_interfaces_of_every_type_that_has_efa(kind: 
 
 
 def test_true_is_refused_for_each_type_without_efa_and_names_those_that_have_it() -> None:
-    (line,) = efa.problems(Mode.TRUE, ["g5.xlarge", "p5.48xlarge"], {"g5.xlarge": PLAIN, "p5.48xlarge": P5})
+    (line,) = efa.check_efa(Mode.TRUE, ["g5.xlarge", "p5.48xlarge"], {"g5.xlarge": PLAIN, "p5.48xlarge": P5})
     assert line == (
-        "efa: true is asked for, and g5.xlarge has no EFA; allowed: auto, false, or types that have it "
-        "(of this request p5.48xlarge)"
+        "efa: g5.xlarge has no EFA; allowed: auto, false, or types that have it (of this request p5.48xlarge)"
     )
 
 
 @pytest.mark.parametrize("asked", [Mode.AUTO, Mode.FALSE])
 def test_only_true_is_ever_refused(asked: Mode) -> None:
-    assert efa.problems(asked, ["g5.xlarge"], {"g5.xlarge": PLAIN}) == []
+    assert efa.check_efa(asked, ["g5.xlarge"], {"g5.xlarge": PLAIN}) == []
 
 
 def test_a_type_that_the_region_lacks_is_not_refused_for_its_network() -> None:
-    assert efa.problems(Mode.TRUE, ["g9.huge"], {}) == []
+    assert efa.check_efa(Mode.TRUE, ["g9.huge"], {}) == []
 
 
 # What the job says
@@ -146,8 +145,8 @@ def test_a_type_that_the_region_lacks_is_not_refused_for_its_network() -> None:
 
 def test_each_type_of_the_ladder_is_told_once() -> None:
     ladder = (rung("a", "p5.48xlarge"), rung("b", "p5.48xlarge"), rung("a", "g5.xlarge"), rung("a", "p6-b300.48xlarge"))
-    job = replace(JOB, ladder=ladder, interfaces=efa.chosen(Mode.AUTO, 2, [P5, B300]))
-    assert efa.told(job) == [
+    job = replace(JOB, ladder=ladder, interfaces=efa.choose_interfaces(Mode.AUTO, 2, [P5, B300]))
+    assert efa.describe_network(job) == [
         "p5.48xlarge: EFA, 32 devices a node on 32 network interfaces",
         "g5.xlarge: one network interface without EFA; nodes talk over TCP",
         "p6-b300.48xlarge: EFA, 16 devices a node on 17 network interfaces",
@@ -155,7 +154,9 @@ def test_each_type_of_the_ladder_is_told_once() -> None:
 
 
 def test_a_single_node_is_not_told_about_nodes_that_talk() -> None:
-    assert efa.told(replace(JOB, nodes=1, ladder=(rung(),))) == ["g5.xlarge: one network interface without EFA"]
+    assert efa.describe_network(replace(JOB, nodes=1, ladder=(rung(),))) == [
+        "g5.xlarge: one network interface without EFA"
+    ]
 
 
 def test_a_job_of_a_version_before_has_one_plain_interface() -> None:
@@ -166,5 +167,5 @@ def test_a_job_of_a_version_before_has_one_plain_interface() -> None:
 
 
 def test_a_jobs_interfaces_are_read_as_they_were_written() -> None:
-    job = replace(JOB, interfaces=efa.chosen(Mode.AUTO, 2, [P4D]))
+    job = replace(JOB, interfaces=efa.choose_interfaces(Mode.AUTO, 2, [P4D]))
     assert decode(Job, compact(job)) == job

@@ -16,7 +16,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from admission import fetch_child, fetching
-from admission.git import MIB, MOST_BYTES, FetchTrouble, GitCommit, NotFetched, fetch_problems, read_git
+from admission.git import MIB, MOST_BYTES, FetchTrouble, GitCommit, NotFetched, list_fetch_problems, read_git
 from admission.tree import EARLIEST, TooMuch, files, write
 from aws.s3 import HomeBucket
 from contract.archives import Refused
@@ -82,7 +82,7 @@ def test_a_commit_is_fetched_once_into_the_jobs_prefix_and_the_job_says_which(th
     assert job.code == Code(key=KEY, source=GOOD["git"], source_version=GOOD["ref"], size=len(stored(there)))
     assert fetches(hosts) == 1
     assert there.changes == ["s3:PutObject", "s3:PutObject", "dynamodb:PutItem"]
-    assert [one["Key"] for one in there.asked("s3:PutObject")] == [KEY, "jobs/job-1/job.json"]
+    assert [one["Key"] for one in there.find_params("s3:PutObject")] == [KEY, "jobs/job-1/job.json"]
 
 
 def test_a_node_unpacks_what_the_commit_has_with_links_and_executable_bits(there: Account, tmp_path: Path) -> None:
@@ -205,13 +205,13 @@ def test_a_host_that_the_settings_do_not_list_is_asked_nothing(hosts: GitHosts, 
     finally:
         hosts.names = hosts.names[:-1]
     assert hosts.asked == []
-    assert there.asked("secretsmanager:GetSecretValue") == []
+    assert there.find_params("secretsmanager:GetSecretValue") == []
 
 
 @pytest.mark.parametrize("to", [f"https://{PRIVATE}/owner/good.git/info/refs", f"https://{HOST}/other.git/info/refs"])
 def test_no_redirect_is_followed_to_whichever_host(hosts: GitHosts, there: Account, to: str) -> None:
     answering(hosts, Instead(301, location=to))
-    assert f"is at another address ({to}), and Admit follows none" in refused()
+    assert f"redirects to another address ({to}), and Admit follows no redirect" in refused()
     assert [one for one in hosts.asked if not one.startswith(f"{HOST}/owner/good.git")] == []
     assert there.changes == []
 
@@ -226,7 +226,7 @@ def test_a_certificate_that_nobody_signed_ends_the_fetch(monkeypatch: pytest.Mon
 
 
 def test_a_host_that_is_away_is_told_as_such() -> None:
-    found = fetching.run(replace(COMMIT, url="https://gone.example.com/owner/good.git"), "", Path("/nowhere"))
+    found = fetching.run_child(replace(COMMIT, url="https://gone.example.com/owner/good.git"), "", Path("/nowhere"))
     assert found is not None
     assert found.trouble is FetchTrouble.AWAY
     assert "502" in found.said
@@ -236,12 +236,12 @@ def test_a_host_that_is_away_is_told_as_such() -> None:
     ("instead", "said"),
     [
         (Instead(403, b"You are rate limited"), "answers 403: You are rate limited"),
-        (Instead(404, b"<html>", kind="text/html"), "answers 404)"),
+        (Instead(404, b"<html>", kind="text/html"), "answers 404 to a request"),
         (Instead(500, b"oops"), "cannot be reached (it answers 500: oops)"),
-        (Instead(200, b"<html>", kind="text/html"), "is not readable as a git repository"),
+        (Instead(200, b"<html>", kind="text/html"), "cannot be read as a git repository"),
         (
             Instead(200, b"zzzz", kind="application/x-git-upload-pack-advertisement"),
-            "is not readable as a git repository",
+            "cannot be read as a git repository",
         ),
     ],
 )
@@ -263,7 +263,7 @@ def test_a_host_that_is_busy_for_a_moment_is_asked_again(hosts: GitHosts, there:
 def test_a_host_that_does_not_end_ends_at_the_limit(hosts: GitHosts, tmp_path: Path) -> None:
     hosts.instead = lambda _: time.sleep(5)  # type: ignore[func-returns-value]
     began = time.monotonic()
-    assert fetching.run(COMMIT, "", tmp_path / "a.tar.gz", limit_s=1.0) == NotFetched(FetchTrouble.LATE)
+    assert fetching.run_child(COMMIT, "", tmp_path / "a.tar.gz", limit_s=1.0) == NotFetched(FetchTrouble.LATE)
     assert time.monotonic() - began < 4
 
 
@@ -382,7 +382,9 @@ def test_a_commit_has_one_name(ref: str) -> None:
 
 @pytest.mark.parametrize("trouble", FetchTrouble)
 def test_every_trouble_has_words_that_name_the_repository_and_what_is_allowed(trouble: FetchTrouble) -> None:
-    (line,) = fetch_problems(COMMIT, NotFetched(trouble, "said \u202eby the host" + "!" * 1000), {HOST: "a-secret"})
+    (line,) = list_fetch_problems(
+        COMMIT, NotFetched(trouble, "said \u202eby the host" + "!" * 1000), {HOST: "a-secret"}
+    )
     assert line.startswith(f"code: {GOOD['git']}")
     assert "; allowed: " in line
     assert line.isprintable()

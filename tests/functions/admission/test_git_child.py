@@ -31,14 +31,14 @@ def test_the_child_has_no_variable_with_a_key_and_needs_none(monkeypatch: pytest
         return honest(command, **options)
 
     monkeypatch.setattr(subprocess, "run", run)
-    assert fetching.run(COMMIT, TOKEN, tmp_path / "a.tar.gz") is None
+    assert fetching.run_child(COMMIT, TOKEN, tmp_path / "a.tar.gz") is None
     assert {*kept["env"]} <= {*fetching.PASSED, "PYTHONPATH"}
     assert not [one for one in (*kept["command"], *kept["env"].values()) if "a-key" in one or TOKEN in one]
 
 
 def test_a_child_that_dies_is_a_refusal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(fetching, "PROGRAM", "import os; os.kill(os.getpid(), 9)")
-    found = fetching.run(COMMIT, "", tmp_path / "a.tar.gz")
+    found = fetching.run_child(COMMIT, "", tmp_path / "a.tar.gz")
     assert found == NotFetched(FetchTrouble.LARGE, "the fetch ended with -9")
 
 

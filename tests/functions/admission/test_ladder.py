@@ -9,13 +9,17 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from admission.ladder import MOST_RUNGS, RegionFacts, ladder
+from admission.facts import Execution, RegionFacts, RequestFacts
+from admission.ladder import MOST_RUNGS, Ladder, build_ladder
 from admission.reading import read
+from admission.request import JobRequest
+from admission.resolve import resolve
 from aws.facts import InstanceType
+from contract.environments import AdmissionEnvironment
 from contract.errors import InvalidRequest
 from contract.jobs import Market, Rung
 from contract.places import Place, Zone
-from tests.builders import ADMISSION, IMAGE, PLACE
+from tests.builders import ADMISSION, IMAGE, NOW, PLACE
 from tests.fakes.faults import Kind
 from tests.fakes.functions import TIMEOUTS
 from tests.fakes.yard import ABROAD, home
@@ -36,14 +40,21 @@ def region(place: Place = PLACE, **changes: Any) -> RegionFacts:
 
 
 FACTS = {HOME: region(), AWAY: region(ABROAD)}
+EXECUTION = Execution(
+    arn="arn:aws:states:eu-central-1:123456789012:execution:yard-train:job-1", name="job-1", started_at=NOW
+)
+
+
+def ladder(request: JobRequest, facts: dict[str, RegionFacts], env: AdmissionEnvironment) -> Ladder:
+    return build_ladder(resolve(request, EXECUTION, RequestFacts(regions=facts), env)).ladder
 
 
 def tried(facts: dict[str, RegionFacts] = FACTS, **fields: Any) -> list[Rung]:
     request, problems = read({**LEAST, "instance_types": list(NAMES), **fields}, EVERYWHERE.limits)
     assert problems == []
-    made = ladder(request, facts, EVERYWHERE)
-    assert made.problems == ()
-    return list(made.rungs)
+    found = ladder(request, facts, EVERYWHERE)
+    assert found.problems == ()
+    return list(found.rungs)
 
 
 def problems(facts: dict[str, RegionFacts] = FACTS, **fields: Any) -> tuple[str, ...]:
@@ -132,7 +143,10 @@ def test_a_region_of_the_request_in_which_nothing_can_run_is_refused_and_auto_le
         ({"place": Place(region=AWAY, bucket="b")}, "has no zones"),
         ({"place": replace(ABROAD, security_groups=(), security_group="")}, "names no security group"),
         ({"volume_key": "arn:aws:kms:eu-west-1:1:key/own"}, "encrypts volumes under a key of its own"),
-        ({"place": None, "silent": "EndpointConnectionError"}, "could not be asked (EndpointConnectionError)"),
+        (
+            {"place": None, "silent": "EndpointConnectionError"},
+            f"could not ask AWS about {AWAY} (EndpointConnectionError)",
+        ),
     ],
 )
 def test_a_region_that_cannot_train_is_refused_by_name_and_auto_leaves_it_out(
@@ -161,7 +175,7 @@ def test_auto_is_refused_with_every_reason_where_no_region_can_train() -> None:
     facts = {HOME: RegionFacts(place=None), AWAY: RegionFacts(place=None, silent="ReadTimeoutError")}
     found = problems(facts, regions="auto")
     assert any(f"{HOME} has no Region stack" in line for line in found)
-    assert any(f"{AWAY} could not be asked" in line for line in found)
+    assert any(f"Admit could not ask AWS about {AWAY}" in line for line in found)
 
 
 def test_a_disk_that_is_too_small_for_one_image_is_refused_although_another_region_would_do() -> None:
@@ -188,7 +202,7 @@ def two_regions(there: Account, monkeypatch: pytest.MonkeyPatch) -> Account:
 
 
 def test_region_and_regions_together_are_refused(two_regions: Account) -> None:
-    with pytest.raises(InvalidRequest, match="regions: region is there too; allowed: one of the two"):
+    with pytest.raises(InvalidRequest, match="regions: the request has region too; allowed: one of the two"):
         start({**LEAST, "region": HOME, "regions": [AWAY]})
     assert two_regions.changes == []
 
@@ -232,14 +246,14 @@ def test_a_region_that_does_not_answer_keeps_auto_from_nothing_and_a_named_one_i
     two_regions.faults.add(Kind.DENIED, "ec2:DescribeInstanceTypes", times=100, region=AWAY)
     admitted = start({**LEAST, "regions": "auto"})
     (told,) = admitted["left_out"]
-    assert f"{AWAY} could not be asked" in told
+    assert f"Admit could not ask AWS about {AWAY}" in told
     with pytest.raises(Exception, match="UnauthorizedOperation"):
         start({**LEAST, "regions": [HOME, AWAY]}, "job-2")
 
 
 @pytest.mark.parametrize("silent", ["*", HOME], ids=["every region", "the only one that has it"])
 @pytest.mark.parametrize(
-    "wish",
+    "wanted",
     [
         {"instance_types": ["g6.xlarge"]},
         {"instance_types": ["g5.xlarge"], "reservation": OURS},
@@ -248,7 +262,7 @@ def test_a_region_that_does_not_answer_keeps_auto_from_nothing_and_a_named_one_i
     ids=["types", "reservation", "accelerators"],
 )
 def test_what_only_a_silent_region_may_have_is_asked_for_again_and_not_refused(
-    two_regions: Account, silent: str, wish: dict[str, object]
+    two_regions: Account, silent: str, wanted: dict[str, object]
 ) -> None:
     """The machine tries Admit again for some minutes; a refusal would be for good, and say what nobody knows."""
     nowhere = {(name, zone.name) for name in ("g6.xlarge", "g6.8xlarge") for zone in ABROAD.zones}
@@ -256,9 +270,9 @@ def test_what_only_a_silent_region_may_have_is_asked_for_again_and_not_refused(
     two_regions.faults.add(Kind.THROTTLED, "ec2:*", times=10_000, region="" if silent == "*" else silent)
     request = {name: value for name, value in LEAST.items() if name != "instance_types"}
     with pytest.raises(ClientError, match="RequestLimitExceeded"):
-        start({**request, **wish, "regions": "auto"})
+        start({**request, **wanted, "regions": "auto"})
 
 
 def test_spot_prices_are_not_asked_for_where_they_decide_nothing(there: Account) -> None:
     start(LEAST)
-    assert there.asked("ec2:DescribeSpotPriceHistory") == []
+    assert there.find_params("ec2:DescribeSpotPriceHistory") == []

@@ -18,8 +18,8 @@ DIGITS = {**LEAST, "machine_image": "digits"}
 
 @pytest.fixture
 def there() -> Iterator[Account]:
-    with account() as made:
-        yield made
+    with account() as opened:
+        yield opened
 
 
 def admitted(there: Account) -> Job:
@@ -59,11 +59,11 @@ def test_an_image_of_an_owner_who_is_not_trusted_is_refused(there: Account) -> N
 
 def test_an_image_is_asked_for_once_however_many_types_there_are(there: Account) -> None:
     start({**DIGITS, "instance_types": ["g5.xlarge", "g4dn.xlarge"]})
-    assert len(there.asked("ec2:DescribeImages")) == 1
+    assert len(there.find_params("ec2:DescribeImages")) == 1
 
 
 def test_an_unknown_name_is_told_once(there: Account) -> None:
     with pytest.raises(InvalidRequest) as problem:
         start({**LEAST, "machine_image": "nothing"})
     assert str(problem.value).count("machine_image: ") == 1
-    assert there.asked("ssm:GetParameter")
+    assert there.find_params("ssm:GetParameter")

@@ -86,7 +86,7 @@ def test_a_name_that_could_lead_elsewhere_is_no_job(there: Account, name: str) -
     with pytest.raises(InvalidRequest, match="name: the execution is called"):
         start(LEAST, name)
     assert there.changes == []
-    assert there.asked("s3:CopyObject") == []
+    assert there.find_params("s3:CopyObject") == []
 
 
 def test_a_redriven_execution_is_taken_because_it_keeps_its_start(there: Account) -> None:
@@ -160,5 +160,5 @@ def test_nobody_learns_by_a_request_what_lies_where_jobs_may_not_read(there: Acc
     for fields in ({"code": place}, {"data": [place]}):
         with pytest.raises(InvalidRequest):
             start({**LEAST, "code": LEAST["code"], **fields})
-    assert len(there.asked("s3:HeadObject")) == 1  # the good address beside the foreign one
-    assert there.asked("s3:ListObjectsV2") == []
+    assert len(there.find_params("s3:HeadObject")) == 1  # the good address beside the foreign one
+    assert there.find_params("s3:ListObjectsV2") == []

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from admission.ladder import MOST_RUNGS
-from admission.reservations import MOST_TOLD
+from admission.reservations import MOST_REASONS
 from contract.errors import InvalidRequest
 from contract.jobs import Market, Rung
 from tests.builders import NOW, PLACE
@@ -23,8 +23,8 @@ HOUR = 3600.0
 
 @pytest.fixture
 def there() -> Iterator[Account]:
-    with account() as made:
-        yield made
+    with account() as opened:
+        yield opened
 
 
 def ladder(there: Account, **fields: object) -> tuple[Rung, ...]:
@@ -60,7 +60,7 @@ def test_a_block_that_begins_later_is_taken_where_the_job_may_wait_for_it(there:
 
 @pytest.mark.usefixtures("there")
 def test_of_a_block_that_begins_later_the_hours_count_from_its_beginning() -> None:
-    with pytest.raises(InvalidRequest, match=r"lets 47\.5 hours fit"):
+    with pytest.raises(InvalidRequest, match=r"leaves 47\.5 hours"):
         start({**LEAST, "reservation": LATER, "max_wait_hours": 10, "max_hours": 48})
 
 
@@ -119,8 +119,8 @@ def test_what_stands_against_the_reservations_of_a_large_group_is_told_in_part(t
     home(there).reservations |= {one: replace(ours, id=one, tags={}) for one in bad}
     there.directory.groups[f"{GROUP}large"] = (*bad, OURS)
     told = start({**LEAST, "reservation": f"{GROUP}large"})["left_out"]
-    assert len(told) == MOST_TOLD + 1
-    assert told[-1] == f"{300 - MOST_TOLD} more reservations"
+    assert len(told) == MOST_REASONS + 1
+    assert told[-1] == f"{300 - MOST_REASONS} more reservations"
 
 
 def test_a_reservation_is_looked_for_in_every_region_of_the_request(there: Account) -> None:
@@ -131,18 +131,18 @@ def test_a_reservation_is_looked_for_in_every_region_of_the_request(there: Accou
 
 def test_nobody_asks_for_prices_of_what_is_paid_for(there: Account) -> None:
     start({**LEAST, "reservation": OURS, "regions": "auto"})
-    assert there.asked("ec2:DescribeSpotPriceHistory") == []
+    assert there.find_params("ec2:DescribeSpotPriceHistory") == []
     assert there.regions("pricing") == set()
 
 
 def test_nobody_asks_for_reservations_where_none_is_named(there: Account) -> None:
     start(LEAST)
-    assert there.asked("ec2:DescribeCapacityReservations") == []
+    assert there.find_params("ec2:DescribeCapacityReservations") == []
 
 
 def test_a_type_that_the_deployment_does_not_allow_is_refused_in_a_reservation_too(there: Account) -> None:
     home(there).reservations[OURS].instance_type = "m5.large"
-    with pytest.raises(InvalidRequest, match=r"m5\.large is not for this deployment"):
+    with pytest.raises(InvalidRequest, match=r"m5\.large is not allowed in this deployment"):
         start({**LEAST, "instance_types": ["m5.large"], "reservation": OURS})
 
 

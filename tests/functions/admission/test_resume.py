@@ -27,8 +27,8 @@ NEWEST = SourceCheckpoint(job=TRAINED, region=PLACE.region, bucket=PLACE.bucket,
 
 @pytest.fixture
 def there() -> Iterator[Account]:
-    with account() as made:
-        yield made
+    with account() as opened:
+        yield opened
 
 
 def resumes(there: Account) -> SourceCheckpoint | None:
@@ -46,7 +46,7 @@ def test_a_job_begins_with_the_newest_checkpoint_of_the_job_that_it_names(there:
 def test_a_job_that_names_none_begins_with_nothing_and_asks_nobody(there: Account) -> None:
     told = start(LEAST)
     assert (resumes(there), told["resumes"], told["step"]) == (None, None, -1)
-    assert there.asked("stepfunctions:DescribeExecution") == []
+    assert there.find_params("stepfunctions:DescribeExecution") == []
 
 
 def test_a_checkpoint_in_a_region_in_which_this_job_does_not_run_is_found(there: Account) -> None:
@@ -112,14 +112,14 @@ def test_a_region_of_whose_launch_the_table_does_not_know_is_read_all_the_same(t
 
 @pytest.mark.parametrize("known", [True, False], ids=["it ran there", "no walk is known"])
 def test_a_region_in_which_the_job_may_have_run_has_to_answer(*, known: bool) -> None:
-    made = Account()
-    functions = Functions(made)
+    there = Account()
+    functions = Functions(there)
     execution = {"arn": f"{ARN}job-1", "name": "job-1", "started_at": "2027-01-15T08:00:00.000Z"}
     job = replace(JOB, id=TRAINED, execution=f"{ARN}{TRAINED}", places={p.region: p for p in (PLACE, ABROAD)})
-    made.put(keys.JobPrefix(TRAINED).description, encode(job))
+    there.put(keys.JobPrefix(TRAINED).description, encode(job))
     if known:
-        launched_in(made, PLACE.region, ABROAD.region)
-    made.faults.add(Kind.UNREACHABLE, "s3:ListObjectsV2", times=50, region=ABROAD.region)
+        launched_in(there, PLACE.region, ABROAD.region)
+    there.faults.add(Kind.UNREACHABLE, "s3:ListObjectsV2", times=50, region=ABROAD.region)
     with functions.installed():
         outcome = functions.invoke("admission", {"request": FROM, "execution": execution})
     assert outcome.error not in {"", "InvalidRequest"}
@@ -182,7 +182,7 @@ def test_a_dry_run_says_what_it_would_begin_with_and_writes_nothing(there: Accou
 def test_other_mistakes_are_told_beside_it(there: Account) -> None:
     with pytest.raises(InvalidRequest) as refused:
         start({**LEAST, "resume_from": "nobody", "nodes": 10_000})
-    assert "resume_from: nobody is no job" in str(refused.value)
+    assert "resume_from: nobody is not a job" in str(refused.value)
     assert "nodes: 10000 is too large" in str(refused.value)
     assert there.changes == []
 
@@ -190,11 +190,11 @@ def test_other_mistakes_are_told_beside_it(there: Account) -> None:
 @pytest.mark.parametrize("call", ["s3:ListObjectsV2", "stepfunctions:DescribeExecution"])
 def test_an_answer_that_does_not_come_refuses_nobody(call: str) -> None:
     """What is not known is asked again by the machine, and is no mistake of the person."""
-    made = Account()
-    functions = Functions(made)
+    there = Account()
+    functions = Functions(there)
     execution = {"arn": f"{ARN}job-1", "name": "job-1", "started_at": "2027-01-15T08:00:00.000Z"}
     event: dict[str, Any] = {"request": FROM, "execution": execution}
     with functions.installed():
         outcome = functions.invoke("admission", event, [Mishap(call, times=50, fault=Kind.THROTTLED)])
     assert outcome.error not in ("", "InvalidRequest")
-    assert made.job("job-1") is None
+    assert there.job("job-1") is None

@@ -34,8 +34,8 @@ ALONE = {"image": "images:v1", "instance_types": ["g5.xlarge"]}
 
 @pytest.fixture
 def there() -> Iterator[Account]:
-    with account(replace(ADMITTING, regions=(HOME, AWAY))) as made:
-        yield made
+    with account(replace(ADMITTING, regions=(HOME, AWAY))) as opened:
+        yield opened
 
 
 def container(there: Account) -> Container:
@@ -82,7 +82,7 @@ def test_regions_without_a_common_image_are_refused_with_the_digests_of_both(the
     here = there.ecr[HOME].push(CONTAINERS, name, "2.9.0-gpu-ec2", command=["/bin/bash"])
     away = there.ecr[AWAY].push(CONTAINERS, name, "2.9.1-gpu-ec2", command=["/bin/bash"])
     said = refused({**LEAST, "image": f"{name}:2.9-gpu", "regions": [HOME, AWAY]})
-    assert f"is another image in {AWAY} ({away}), whose registry lacks the job's, {here}" in said
+    assert f"is another image in {AWAY} ({away}), and the registry there lacks {here}" in said
 
 
 def test_a_list_that_aws_denies_is_told_as_such(there: Account, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +95,7 @@ def test_a_list_that_aws_denies_is_told_as_such(there: Account, monkeypatch: pyt
 
     monkeypatch.setattr(there.ecr[HOME], "answer", denied)
     said = refused({**LEAST, "image": f"{CONTAINER[0]}:2.9-gpu"})
-    assert "cannot be looked at in 763104351884.dkr.ecr" in said
+    assert "cannot be read in 763104351884.dkr.ecr" in said
     assert "AccessDeniedException" in said
 
 

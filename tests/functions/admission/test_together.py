@@ -40,8 +40,8 @@ ALL: dict[str, Any] = {
 @pytest.fixture
 def there(git_hosts: GitHosts) -> Iterator[Account]:
     git_hosts.asked.clear()
-    with account(replace(ADMITTING, regions=(HOME, AWAY))) as made:
-        yield made
+    with account(replace(ADMITTING, regions=(HOME, AWAY))) as opened:
+        yield opened
 
 
 def test_a_job_has_all_of_it_where_one_region_has_all_of_it(there: Account) -> None:

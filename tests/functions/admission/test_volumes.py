@@ -41,7 +41,7 @@ def test_a_region_in_which_the_deployment_does_not_train_is_not_asked(there: Acc
     with pytest.raises(InvalidRequest) as problem:
         start({**LEAST, "region": "us-west-2"})
     assert OWN not in str(problem.value)
-    assert there.asked("ec2:GetEbsDefaultKmsKeyId") == []
+    assert there.find_params("ec2:GetEbsDefaultKmsKeyId") == []
 
 
 def test_a_deployment_with_a_key_of_its_own_in_the_region_does_not_mind_the_accounts(there: Account) -> None:

@@ -89,7 +89,7 @@ def test_every_interface_ends_with_its_instance() -> None:
 def test_ec2_takes_the_interfaces_that_were_chosen_by_its_own_description_of_the_type(name: str) -> None:
     with connected() as aws:
         types = Ec2("eu-central-1").types([name])
-        job = replace(JOB, interfaces=efa.chosen(Mode.AUTO, JOB.nodes, types.values()))
+        job = replace(JOB, interfaces=efa.choose_interfaces(Mode.AUTO, JOB.nodes, types.values()))
         wanted = request(job, 1, rung(instance_type=name), group="group-a-0", security_group="sg-1", profile=PROFILE)
         assert len(Ec2("eu-central-1").run(wanted, user_data="", token="one")) == JOB.nodes
         machines = home(aws).machines.values()

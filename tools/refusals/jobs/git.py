@@ -51,7 +51,7 @@ ROWS: tuple[Row | tuple[Any, ...], ...] = (
     (
         "a commit and a folder",
         {"git": url("good"), "ref": HEADS["good"], "path": "src"},
-        f"has path, which it does not know; allowed: {COMMIT}",
+        f"has the unknown field path; allowed: {COMMIT}",
     ),
     ("a commit at a number", {"git": 7, "ref": HEADS["good"]}, f"git: 7 is not a string; allowed: {ADDRESS}"),
     ("a number for a commit", {"git": url("good"), "ref": 7}, f"ref: 7 is not a string; allowed: {REF}"),
@@ -79,12 +79,12 @@ ROWS: tuple[Row | tuple[Any, ...], ...] = (
     (
         "a repository of a host that the settings do not list",
         {"git": "https://internal.example.com/owner/good.git", "ref": HEADS["good"]},
-        f"internal.example.com is no host that code may be fetched from; allowed: {HOST}, {PRIVATE} (git_hosts in cdk.json)",
+        f"internal.example.com is not a host that code may be fetched from; allowed: {HOST}, {PRIVATE} (git_hosts in cdk.json)",
     ),
     _of(
         "a repository that does not exist, or is private",
         "none",
-        f" does not exist, or may not be read (asked without a token, {HOST} answers 404); allowed: {READABLE}",
+        f" does not exist, or may not be read ({HOST} answers 404 to a request without a token); allowed: {READABLE}",
         ref=HEADS["good"],
     ),
     _of(

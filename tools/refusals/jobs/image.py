@@ -10,7 +10,7 @@ REGISTRY = "123456789012.dkr.ecr.eu-central-1.amazonaws.com"
 CONTAINERS = "763104351884.dkr.ecr.eu-central-1.amazonaws.com"
 PARTNER = "777788889999.dkr.ecr.eu-central-1.amazonaws.com"
 MAY_BE = "repository and tag of an image, as in images:digits-1, or its whole address in a private ECR registry"
-THERE = "repository and tag of an image that stands there"
+THERE = "repository and tag of an image that exists there"
 TAGS = "tags of AWS's containers begin with version and device, as in 2.9-gpu; public images are copied in (docs/images.md)"
 ABSENT = f"sha256:{'0' * 64}"
 IN_IMAGE = ("code", "command")
@@ -85,26 +85,26 @@ IMAGE = Section(
             "registries of 123456789012, 763104351884, 777788889999 (copy_accounts in cdk.json)",
         ),
         (
-            "one of a registry that lets nobody look",
+            "one of a registry that denies access",
             f"{PARTNER}/models:v1",
-            f"{PARTNER}/models:v1 cannot be looked at in {PARTNER} (AccessDeniedException); allowed: an image that can be read there",
+            f"{PARTNER}/models:v1 cannot be read in {PARTNER} (AccessDeniedException); allowed: an image that can be read there",
         ),
         (
             "one that says nothing of itself",
             "images:bare",
-            f"images:bare cannot be looked at in {REGISTRY} (its manifest names no configuration and no layers); allowed: an image "
+            f"images:bare cannot be read in {REGISTRY} (its manifest names no configuration and no layers); allowed: an image "
             "that can be read there",
         ),
         (
             "one whose index has none for Linux",
             "images:windows",
-            f"images:windows cannot be looked at in {REGISTRY} (its index names no image for Linux that the registry has); allowed: an "
+            f"images:windows cannot be read in {REGISTRY} (its index names no image for Linux that the registry has); allowed: an "
             "image that can be read there",
         ),
         (
             "one for another system",
             "images:pane",
-            f"images:pane cannot be looked at in {REGISTRY} (it is an image for windows, and nodes run linux); allowed: an image that can "
+            f"images:pane cannot be read in {REGISTRY} (it is an image for windows, and nodes run linux); allowed: an image that can "
             "be read there",
         ),
         (
@@ -132,7 +132,7 @@ IMAGE = Section(
         Row(
             "one beside a deep health check",
             {"image": "images:v1", "health": "deep"},
-            "health: deep measures with the PyTorch of the machine, and the training has that of its image; allowed: quick, or off",
+            "health: deep measures with the machine's PyTorch, and a training in an image uses the image's; allowed: quick, or off",
         ),
         Row(
             "one beside a wrong code",
@@ -147,7 +147,11 @@ ARGUMENTS = Section(
     "a list of 1 to 1,000 texts",
     entry="texts of up to 128,000 bytes",
     rows=(
-        ("without an image", ["--epochs", "3"], "there is no image; allowed: with image, or as words of command"),
+        (
+            "without an image",
+            ["--epochs", "3"],
+            "the request has no image; allowed: arguments beside an image, or words of command",
+        ),
         ("an empty list", [], "is empty"),
         ("a text", "--epochs 3", '"--epochs 3" is not a list'),
         ("a number among them", ["--epochs", 3], ".1: 3 is not a string"),

@@ -167,29 +167,29 @@ LOOKED_UP = (
             (
                 "a type that the settings do not allow",
                 ["p5.48xlarge"],
-                "p5.48xlarge is not for this deployment; allowed: g*, t4g.*, p3.*, trn1.2xlarge (limits.instance_types in cdk.json)",
+                "p5.48xlarge is not allowed in this deployment; allowed: g*, t4g.*, p3.*, trn1.2xlarge (limits.instance_types in cdk.json)",
             ),
             (
                 "a type that is offered in none of the deployment's zones",
                 ["g4ad.xlarge"],
-                "g4ad.xlarge is offered in no zone of ours; allowed: types that eu-central-1a, eu-central-1b, eu-central-1c offer",
+                "no zone of the deployment offers g4ad.xlarge; allowed: types that eu-central-1a, eu-central-1b, eu-central-1c offer",
             ),
             (
                 "a family without an image in the settings",
                 ["p3.2xlarge"],
-                "p3.2xlarge needs an image of family p3, and in eu-central-1 none is set"
+                "p3.2xlarge needs an image of family p3, and the settings name none in eu-central-1"
                 "; allowed: types whose images.<family> in cdk.json names an image (arm64, x86_64 are set)",
             ),
             (
                 "a family whose image is gone",
                 ["t4g.large"],
-                "t4g.large needs an image of family arm64, and in eu-central-1 /aws/service/a names none"
+                "t4g.large needs an image of family arm64, and /aws/service/a names none in eu-central-1"
                 "; allowed: types whose images.<family> in cdk.json names an image (arm64, x86_64 are set)",
             ),
             (
                 "a type with Neuron devices, without an image for them in the settings",
                 ["trn1.2xlarge"],
-                "trn1.2xlarge needs an image of family neuron, and in eu-central-1 none is set"
+                "trn1.2xlarge needs an image of family neuron, and the settings name none in eu-central-1"
                 "; allowed: types whose images.<family> in cdk.json names an image (arm64, x86_64 are set)",
             ),
         ),
@@ -205,36 +205,36 @@ LOOKED_UP = (
             ("a fraction", "L4:0.5", '"L4:0.5" does not have the right form'),
             ("an instance type", "p5.48xlarge", '"p5.48xlarge" does not have the right form'),
             ("a list", ["H100:8"], "a list is not a string"),
-            ("beside instance_types", "A10G:1", "instance_types is there too; allowed: one of the two"),
+            ("beside instance_types", "A10G:1", "the request has instance_types too; allowed: one of the two"),
             Row(
                 "a name that no type has",
                 {**WITHOUT_TYPES, "accelerators": "V300:8"},
-                f"accelerators: V300:8 is in no type of eu-central-1 that the deployment allows; allowed: {THERE}",
+                f"accelerators: no allowed type in eu-central-1 has V300:8; allowed: {THERE}",
                 whole=True,
             ),
             Row(
                 "a number that no type has",
                 {**WITHOUT_TYPES, "accelerators": "A10G:3"},
-                f"accelerators: A10G:3 is in no type of eu-central-1 that the deployment allows; allowed: {THERE}",
+                f"accelerators: no allowed type in eu-central-1 has A10G:3; allowed: {THERE}",
                 whole=True,
             ),
             Row(
                 "those of a type that the settings do not allow",
                 {**WITHOUT_TYPES, "accelerators": "H100:8"},
-                f"accelerators: H100:8 is in no type of eu-central-1 that the deployment allows; allowed: {THERE}",
+                f"accelerators: no allowed type in eu-central-1 has H100:8; allowed: {THERE}",
                 whole=True,
             ),
             Row(
                 "those of a type that is offered in none of the deployment's zones",
                 {**WITHOUT_TYPES, "accelerators": "Radeon Pro V520:1"},
-                "accelerators: g4ad.xlarge is offered in no zone of ours; allowed: types that eu-central-1a, eu-central-1b, "
+                "accelerators: no zone of the deployment offers g4ad.xlarge; allowed: types that eu-central-1a, eu-central-1b, "
                 "eu-central-1c offer",
                 whole=True,
             ),
             Row(
                 "those of a family without an image in the settings",
                 {**WITHOUT_TYPES, "accelerators": "Trainium:1"},
-                "accelerators: trn1.2xlarge needs an image of family neuron, and in eu-central-1 none is set"
+                "accelerators: trn1.2xlarge needs an image of family neuron, and the settings name none in eu-central-1"
                 "; allowed: types whose images.<family> in cdk.json names an image (arm64, x86_64 are set)",
                 whole=True,
             ),
@@ -247,7 +247,7 @@ LOOKED_UP = (
             Row(
                 "true for EFA, with none that has it",
                 {**WITHOUT_TYPES, "accelerators": "A10G:1", "efa": True},
-                "efa: true is asked for, and g5.xlarge has no EFA; allowed: auto, false, or types that have it, as in p5.48xlarge",
+                "efa: g5.xlarge has no EFA; allowed: auto, false, or types that have it, as in p5.48xlarge",
                 whole=True,
             ),
         ),
@@ -292,15 +292,15 @@ LOOKED_UP = (
                 f".TOKEN: {SECRET}dying does not exist or is being deleted; allowed: a secret that can be read",
             ),
             (
-                "more than the keys of a job may name",
+                "more than the credentials of a job may name",
                 {f"TOKEN{number}": f"{SECRET}a-long-path-of-a-secret/{number:02d}" for number in range(20)},
-                "their ARNs are together 325 characters too long for a job's keys; allowed: about fifteen secrets, eight beside an "
-                "image and mounts, of which one may hold several values as JSON",
+                "their ARNs make the policy of the job's credentials 325 characters too long; allowed: about fifteen secrets, or eight "
+                "beside an image and mounts (one secret may hold several values as JSON)",
             ),
             Row(
                 "a variable that environment sets too",
                 {"environment": {"TOKEN": "x"}, "secrets": {"TOKEN": SECRET + "token"}},
-                "secrets.TOKEN: is in environment too; allowed: one value a variable",
+                "secrets.TOKEN: environment has it too; allowed: one value for each variable",
             ),
         ),
     ),

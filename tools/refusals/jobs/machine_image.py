@@ -23,7 +23,7 @@ MACHINE_IMAGE = Section(
         (
             "one that the region does not have",
             "gone",
-            "gone (/aws/service/gone) is no image in eu-central-1; allowed: an image that the region has",
+            "gone (/aws/service/gone) names no image in eu-central-1; allowed: an image that the region has",
         ),
         (
             "one for other processors",

@@ -28,16 +28,16 @@ MONEY = (
                 "max_cost_usd: $2 pays for 23.8 min of 4 nodes of g5.xlarge ($5.04 an hour); allowed: $5.05 or more, which pays for 1 h",
             ),
             Row(
-                "a type whose price nobody tells",
+                "a type whose price is not known",
                 {"max_cost_usd": 500, "instance_types": ["g5.12xlarge"]},
                 "max_cost_usd: the price of g5.12xlarge in eu-central-1 is not known"
-                "; allowed: types whose price the Price List tells",
+                "; allowed: types that have a price in the Price List",
             ),
             Row(
                 "beside a reservation",
                 {"max_cost_usd": 500, "reservation": OURS},
-                "max_cost_usd: a reservation is billed whether or not the job runs, so no cap can be kept"
-                "; allowed: no cap with a reservation",
+                "max_cost_usd: AWS bills a reservation whether or not the job runs, so that a cap saves nothing"
+                "; allowed: no cap beside a reservation",
             ),
         ),
     ),

@@ -35,12 +35,12 @@ MOUNTS = Section(
         (
             "a name that the settings do not have",
             _at("/data", "fsx:corpse"),
-            f".0.from: fsx:corpse is no file system in eu-central-1; allowed: {OURS}",
+            f".0.from: fsx:corpse names no file system in eu-central-1; allowed: {OURS}",
         ),
         (
             "a name under another kind",
             _at("/data", "efs:corpus"),
-            f".0.from: efs:corpus is no file system in eu-central-1; allowed: {OURS}",
+            f".0.from: efs:corpus names no file system in eu-central-1; allowed: {OURS}",
         ),
         ("a relative folder", _at("data"), '.0.at: "data" does not have the right form'),
         ("a slash at the end", _at("/data/"), '.0.at: "/data/" does not have the right form'),
@@ -49,7 +49,7 @@ MOUNTS = Section(
         (
             "a way back",
             _at("/data/../etc"),
-            ".0.at: /data/../etc has . or .. in it; allowed: an absolute path without them, as in /data",
+            ".0.at: /data/../etc contains . or ..; allowed: an absolute path without them, as in /data",
         ),
         ("201 characters", _at(f"/{'a' * 200}"), ".0.at: has 201 characters"),
         (
@@ -72,12 +72,12 @@ MOUNTS = Section(
         (
             "twice the same folder",
             [{"from": "fsx:corpus", "at": "/data"}, {"from": "efs:home", "at": "/data"}],
-            ".1.at: /data is the folder of another mount; allowed: folders apart from each other",
+            ".1.at: /data is the folder of another mount; allowed: separate folders",
         ),
         (
             "one below another",
             [{"from": "fsx:corpus", "at": "/data/corpus"}, {"from": "efs:home", "at": "/data"}],
-            ".1.at: /data is above or below /data/corpus of another mount; allowed: folders apart from each other",
+            ".1.at: /data is above or below /data/corpus of another mount; allowed: separate folders",
         ),
         (
             "text for read_only",
@@ -93,7 +93,7 @@ MOUNTS = Section(
             "one beside a wrong field",
             {**LEAST, "mounts": _at("/data", "fsx:corpse"), "nodes": 0},
             "nodes: 0 is too small; allowed: a whole number from 1 to 16 (limits.max_nodes in cdk.json)",
-            f"mounts.0.from: fsx:corpse is no file system in eu-central-1; allowed: {OURS}",
+            f"mounts.0.from: fsx:corpse names no file system in eu-central-1; allowed: {OURS}",
         ),
     ),
 )

@@ -40,13 +40,13 @@ RESERVATION = Section(
         Row(
             "beside spot",
             {"reservation": OURS, "market": "spot"},
-            "reservation: market spot is there too, and nodes of a reservation are not bought as spot"
+            "reservation: the request has market spot too, and nodes of a reservation are never spot"
             "; allowed: a reservation without a market",
         ),
         Row(
             "beside spot, then on demand",
             {"reservation": OURS, "market": "spot-then-on-demand"},
-            "reservation: market spot-then-on-demand is there too, and nodes of a reservation are not bought as spot"
+            "reservation: the request has market spot-then-on-demand too, and nodes of a reservation are never spot"
             "; allowed: a reservation without a market",
         ),
         (
@@ -76,12 +76,12 @@ RESERVATION = Section(
         Row(
             "with fewer instances than nodes",
             {"reservation": OURS, "nodes": 5},
-            f"reservation: {OURS} has 4 instances, fewer than nodes; allowed: one with 5 at least",
+            f"reservation: {OURS} has 4 instances, and the job has 5 nodes; allowed: one with 5 at least",
         ),
         Row(
             "a block that is too short",
             {"reservation": BLOCK, **HOURS},
-            f"reservation: {BLOCK} lets 12 hours fit before 2027-01-15 20:00:00 UTC, when AWS begins to end its nodes, half an hour before "
+            f"reservation: {BLOCK} leaves 12 hours until 2027-01-15 20:00:00 UTC, when AWS begins to end its nodes, half an hour before "
             "the block ends; allowed: max_hours of 12 at most, or a block that ends later",
         ),
         Row(

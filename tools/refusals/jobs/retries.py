@@ -6,7 +6,7 @@ from tools.refusals.jobs.table import Row, Section
 
 RETRIES = Section(
     "retries",
-    "an object of times (a whole number from 1 to 100) and, unless all are meant, exit_codes (a list of different whole numbers from 1 to "
+    "an object of times (a whole number from 1 to 100) and, optionally, exit_codes (a list of different whole numbers from 1 to "
     "255)",
     taken={"times": 2, "exit_codes": [75, 137]},
     left_out={"times": 0, "exit_codes": []},
@@ -16,14 +16,14 @@ RETRIES = Section(
         ("a list", [75], "a list is not an object"),
         ("nothing in it", {}, "times is missing"),
         ("exit codes alone", {"exit_codes": [75]}, "times is missing"),
-        ("another field", {"times": 1, "errors": ["NodeLost"]}, "has errors, which it does not know"),
+        ("another field", {"times": 1, "errors": ["NodeLost"]}, "has the unknown field errors"),
         ("no retry", {"times": 0}, "times: 0 is too small"),
         ("negative", {"times": -1}, "times: -1 is too small"),
         ("more than a hundred", {"times": 101}, "times: 101 is too large"),
         ("a half", {"times": 1.5}, "times: 1.5 is not a whole number"),
         ("true", {"times": True}, "times: true is not a whole number"),
         ("a number as text", {"times": "2"}, 'times: "2" is not a whole number (numbers stand without quotes)'),
-        ("no exit code", {"times": 1, "exit_codes": []}, "exit_codes is empty (without it all are meant)"),
+        ("no exit code", {"times": 1, "exit_codes": []}, "exit_codes is empty (without it every exit code counts)"),
         ("null in place of exit codes", {"times": 1, "exit_codes": None}, "exit_codes: null is not a list"),
         ("one exit code, not in a list", {"times": 1, "exit_codes": 75}, "exit_codes: 75 is not a list"),
         ("success", {"times": 1, "exit_codes": [0]}, "exit_codes: 0 is too small"),

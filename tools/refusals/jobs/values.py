@@ -129,12 +129,12 @@ VALUES = (
             Row(
                 "true for a type without EFA",
                 {"efa": True, "nodes": 2},
-                "efa: true is asked for, and g5.xlarge has no EFA; allowed: auto, false, or types that have it, as in p5.48xlarge",
+                "efa: g5.xlarge has no EFA; allowed: auto, false, or types that have it, as in p5.48xlarge",
             ),
             Row(
                 "true for several types, of which one has EFA",
                 {"efa": True, "nodes": 2, "instance_types": ["g5.12xlarge", "g4dn.xlarge"]},
-                "efa: true is asked for, and g4dn.xlarge has no EFA; allowed: auto, false, or types that have it (of this request "
+                "efa: g4dn.xlarge has no EFA; allowed: auto, false, or types that have it (of this request "
                 "g5.12xlarge)",
             ),
         ),
@@ -194,8 +194,8 @@ VALUES = (
             Row(
                 "so long that a spot job of a day could lose half of it",
                 {"market": "spot", "nodes": 2, "checkpoint_minutes": 720},
-                "checkpoint_minutes: a job of 24 h on spot that commits each 720 min loses up to 24.0 node-hours of 48.0 whenever AWS takes"
-                " a node back; allowed: 360 or less on spot, a quarter of max_hours",
+                "checkpoint_minutes: a job of 24 h on spot that commits every 720 min loses up to 24.0 node-hours of 48.0 whenever AWS "
+                "takes a node back; allowed: 360 or less on spot, a quarter of max_hours",
             ),
             ("NaN", float("nan"), "NaN is not a finite number"),
             ("a number as text", "10", '"10" is not a number (numbers stand without quotes)'),
@@ -301,16 +301,16 @@ VALUES = (
                 "dataset is not a role of this deployment; allowed: corpus, datasets (job_roles in cdk.json)",
             ),
             Row(
-                "variables that lead the training to other keys",
+                "variables that replace the credentials of the role",
                 {
                     "job_role": "corpus",
                     "environment": {"AWS_PROFILE": "mine", "AWS_REGION": "eu-west-1"},
                     "secrets": {"AWS_ACCESS_KEY_ID": f"{SECRET}token"},
                 },
-                "environment.AWS_PROFILE: leads the training to other keys than those of its job_role"
-                "; allowed: either of the two",
-                "secrets.AWS_ACCESS_KEY_ID: leads the training to other keys than those of its job_role"
-                "; allowed: either of the two",
+                "environment.AWS_PROFILE: replaces the credentials of job_role"
+                "; allowed: the variable or job_role, not both",
+                "secrets.AWS_ACCESS_KEY_ID: replaces the credentials of job_role"
+                "; allowed: the variable or job_role, not both",
             ),
         ),
     ),

@@ -7,7 +7,7 @@ from enum import Enum
 from contract import agents
 
 
-class Care(Enum):
+class CopyAction(Enum):
     """What the home bucket's copy of the node agent needs before a job may name it."""
 
     NOTHING = "nothing"
@@ -15,8 +15,8 @@ class Care(Enum):
     COPY = "copy"
 
 
-def care(age_s: float | None) -> Care:
+def choose_copy_action(age_s: float | None) -> CopyAction:
     """Decides by the copy's age on S3's clock; None means that there is no copy."""
     if age_s is None:
-        return Care.COPY
-    return Care.RENEW if age_s > agents.FRESH_DAYS * 86400 else Care.NOTHING
+        return CopyAction.COPY
+    return CopyAction.RENEW if age_s > agents.FRESH_DAYS * 86400 else CopyAction.NOTHING

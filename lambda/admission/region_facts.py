@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from botocore.exceptions import BotoCoreError, ClientError
 
 from admission import accelerators
-from admission.images import family, setting
-from admission.ladder import RegionFacts
-from admission.policy import RequestQuestions
+from admission.facts import RegionFacts
+from admission.machines import family, find_setting
+from admission.questions import RequestQuestions
 from admission.request import JobRequest
 from aws import prices, reservations
 from aws.clients import BRISK, PATIENT
@@ -28,30 +28,32 @@ from contract.places import Place
 AT_ONCE = 8
 
 
-def regions_asked(request: JobRequest, asked: RequestQuestions, env: AdmissionEnvironment) -> dict[str, RegionFacts]:
-    """What AWS says of each region. One that does not answer is a fact where regions were chosen by "auto"; elsewhere the error is raised,
-    and the machine tries again. So it does where only a region can run the job that does not answer for now."""
+def fetch_regions(
+    request: JobRequest, questions: RequestQuestions, env: AdmissionEnvironment
+) -> dict[str, RegionFacts]:
+    """Fetches what AWS says of each region. One that does not answer is a fact where regions were chosen by "auto"; elsewhere the error is
+    raised, and the machine tries again. So it does where only a region can run the job that does not answer for now."""
     passing = list[ClientError | BotoCoreError]()
 
-    def ask(region: str) -> RegionFacts:
+    def fetch(region: str) -> RegionFacts:
         try:
-            return _region(region, request, asked, env)
+            return _fetch_region(region, request, questions, env)
         except (ClientError, BotoCoreError) as problem:
-            if not asked.auto:
+            if not questions.auto:
                 raise
-            if not isinstance(problem, ClientError) or passes(problem):
+            if not isinstance(problem, ClientError) or is_passing(problem):
                 passing.append(problem)
-            told = code_of(problem) if isinstance(problem, ClientError) else type(problem).__name__
-            return RegionFacts(place=None, silent=told)
+            code = code_of(problem) if isinstance(problem, ClientError) else type(problem).__name__
+            return RegionFacts(place=None, silent=code)
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        answers = dict(zip(asked.regions, pool.map(ask, asked.regions), strict=True))
-    if passing and not any(_may_run(one, asked) for one in answers.values()):
+        answers = dict(zip(questions.regions, pool.map(fetch, questions.regions), strict=True))
+    if passing and not any(_may_run(one, questions) for one in answers.values()):
         raise passing[0]
     return answers
 
 
-def passes(problem: ClientError) -> bool:
+def is_passing(problem: ClientError) -> bool:
     """Whether the problem is AWS's own: one about rights stays."""
     return (
         code_of(problem) in BUSY | {"ThrottlingException"}
@@ -59,56 +61,58 @@ def passes(problem: ClientError) -> bool:
     )
 
 
-def _may_run(facts: RegionFacts, asked: RequestQuestions) -> bool:
+def _may_run(facts: RegionFacts, questions: RequestQuestions) -> bool:
     """Whether the region has what the request names, in a zone of ours; true where it names nothing, which is refused as such."""
-    if not (asked.reservation or asked.instance_types or asked.accelerators):
+    if not (questions.reservation or questions.instance_types or questions.accelerators):
         return True
-    if asked.reservation:
+    if questions.reservation:
         return bool(facts.reservations)
-    ours = {zone.name for zone in facts.place.zones} if facts.place else set[str]()
-    return any(zones & ours for zones in facts.zones.values())
+    return any(zones & set(facts.our_zones) for zones in facts.zones.values())
 
 
-def _region(region: str, request: JobRequest, asked: RequestQuestions, env: AdmissionEnvironment) -> RegionFacts:
-    config = BRISK if asked.auto else PATIENT
+def _fetch_region(
+    region: str, request: JobRequest, questions: RequestQuestions, env: AdmissionEnvironment
+) -> RegionFacts:
+    config = BRISK if questions.auto else PATIENT
     ec2 = Ec2(region, config)
     described = parameter(names.region_parameter(env.deployment, region), region)
     offered = parameter(names.file_systems_parameter(env.deployment, region), region) if request.mounts else None
-    accelerated = ec2.accelerated() if asked.accelerators else []
-    types = ec2.types(asked.instance_types) if asked.instance_types else {}
-    types |= {kind.name: kind for kind in accelerators.matching(request, accelerated, env.limits)}
+    accelerated = ec2.accelerated() if questions.accelerators else []
+    types = ec2.types(questions.instance_types) if questions.instance_types else {}
+    types |= {kind.name: kind for kind in accelerators.list_matching(request, accelerated, env.limits)}
     return RegionFacts(
         place=decode(Place, described) if described else None,
         types=types,
         accelerated=tuple(accelerated),
         zones=ec2.zones_offering(types) if types else {},
-        images=_images(request, types.values(), ec2, env),
-        reservations=tuple(reservations.found(region, asked.reservation, config)) if asked.reservation else (),
+        images=_fetch_images(request, types.values(), ec2, env),
+        reservations=tuple(reservations.found(region, questions.reservation, config)) if questions.reservation else (),
         volume_key=ec2.default_volume_key(),
         file_systems=decode(FileSystems, offered).file_systems if offered else (),
-        on_demand=_on_demand(region, types) if asked.markets else {},
-        volumes=prices.volume_prices(region) if asked.markets else None,
-        spot=(ec2.spot_prices(types) or {}) if types and Market.SPOT in asked.markets else {},
+        on_demand=_fetch_prices(region, types) if questions.markets else {},
+        volumes=prices.volume_prices(region) if questions.markets else None,
+        spot=(ec2.spot_prices(types) or {}) if types and Market.SPOT in questions.markets else {},
     )
 
 
-def _images(
+def _fetch_images(
     request: JobRequest, types: Iterable[InstanceType], ec2: Ec2, env: AdmissionEnvironment
 ) -> dict[str, Ami | None]:
     """By family; every setting is looked up once."""
-    settings = {family(kind): setting(request, kind, env) for kind in types}
-    found = {one: _image(one, ec2) for one in set(settings.values())}
+    settings = {family(kind): find_setting(request, kind, env) for kind in types}
+    found = {one: _fetch_image(one, ec2) for one in set(settings.values())}
     return {name: found[one] for name, one in settings.items()}
 
 
-def _on_demand(region: str, types: dict[str, InstanceType]) -> dict[str, float]:
-    """The same in every zone, so that it decides between regions alone. Side by side: a Price List that is down costs the time of one."""
+def _fetch_prices(region: str, types: dict[str, InstanceType]) -> dict[str, float]:
+    """Fetches prices, which are the same in every zone and so decide between regions alone. Side by side: a Price List that
+    is down costs the time of one."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         found = dict(zip(types, pool.map(lambda name: prices.on_demand_usd(region, name), types), strict=True))
     return {name: usd for name, usd in found.items() if usd is not None}
 
 
-def _image(setting: str, ec2: Ec2) -> Ami | None:
+def _fetch_image(setting: str, ec2: Ec2) -> Ami | None:
     """Returns the image that a setting names: an AMI id itself, or the value of an SSM parameter."""
     if not setting:
         return None

@@ -1,0 +1,112 @@
+"""Decides whether a job may use what its request names elsewhere: places in S3, secrets, images and roles of the settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from admission.facts import Execution, RequestFacts
+from admission.request import JobRequest
+from contract import keys, names, sessions, training
+from contract.environments import AdmissionEnvironment
+from contract.mounts import JobMount
+from refusals.addresses import Address
+from refusals.places import is_offered
+from refusals.wording import denial, plain
+
+
+def is_foreign_place(location: str, env: AdmissionEnvironment) -> bool:
+    """Whether jobs may not read at this S3 address."""
+    return not is_offered(Address.parse(location), env.bucket, env.data_buckets)
+
+
+def check_place(field: str, location: str, denied: Mapping[str, str], env: AdmissionEnvironment) -> list[str]:
+    """Rejects an S3 address that jobs may not read, or that S3 denies; `denied`: S3's error code by address."""
+    if is_foreign_place(location, env):
+        ours = [f"s3://{env.bucket}/{keys.UPLOADS}...", *(f"s3://{bucket}/..." for bucket in env.data_buckets)]
+        return [
+            f"{field}: {plain(location)} is in no bucket that jobs may read; allowed: {', '.join(ours)} (data_buckets in cdk.json)"
+        ]
+    if code := denied.get(location):
+        return [f"{field}: {plain(location)} cannot be read: {denial(code)}; allowed: what the deployment may read"]
+    return []
+
+
+def check_data(request: JobRequest, facts: RequestFacts, env: AdmissionEnvironment) -> list[str]:
+    """Rejects data that jobs may not read, and locations that hold nothing."""
+    problems = []
+    for number, location in enumerate(request.data):
+        where = f"data.{number}"
+        problems += check_place(where, location, facts.denied, env)
+        if location in facts.nothing_at:
+            problems.append(f"{where}: there is nothing at {plain(location)}; allowed: objects and folders that exist")
+    return problems
+
+
+def is_foreign_secret(arn: str, execution: Execution, env: AdmissionEnvironment) -> bool:
+    """Whether nodes may not read the secret."""
+    return not arn.startswith(tuple(_secret_paths(execution, env)))
+
+
+def _secret_paths(execution: Execution, env: AdmissionEnvironment) -> list[str]:
+    """Prefixes of the ARNs that nodes may read, by region."""
+    prefix = names.secret_prefix(env.deployment)
+    return [
+        f"arn:{execution.partition}:secretsmanager:{region}:{execution.account}:secret:{prefix}"
+        for region in dict.fromkeys((env.home_region, *env.regions))
+    ]
+
+
+def check_secrets(
+    request: JobRequest,
+    execution: Execution,
+    facts: RequestFacts,
+    env: AdmissionEnvironment,
+    *,
+    repositories: Iterable[str],
+    mounted: Iterable[JobMount],
+) -> list[str]:
+    """Rejects secrets of other paths, secrets that do not exist, and more than a session's policy can name beside `repositories` (ARNs)
+    and `mounted`."""
+    paths = " or ".join(f"{path}..." for path in _secret_paths(execution, env))
+    length = len(
+        sessions.policy(
+            request.secrets.values(), repositories, mounted, partition=execution.partition, account=execution.account
+        )
+    )
+    too_long = [
+        f"secrets: their ARNs make the policy of the job's credentials {length - sessions.MOST_POLICY} characters too long; "
+        "allowed: about fifteen secrets, or eight beside an image and mounts (one secret may hold several values as JSON)"
+    ]
+    foreign = [
+        f"secrets.{name}: {plain(arn)} is not a secret that jobs may read; allowed: {paths}"
+        for name, arn in request.secrets.items()
+        if is_foreign_secret(arn, execution, env)
+    ]
+    missing = [
+        f"secrets.{name}: {plain(request.secrets[name])} does not exist or is being deleted; allowed: a secret that can be read"
+        for name in facts.secrets_missing
+    ]
+    return [*(too_long if length > sessions.MOST_POLICY else []), *foreign, *missing]
+
+
+def check_settings(request: JobRequest, env: AdmissionEnvironment) -> list[str]:
+    """Rejects a machine image and a role that the settings do not have, and variables that would replace the role's credentials. Whether
+    the role can be assumed only the attendant learns, which the role trusts."""
+    problems, image, role = list[str](), request.machine_image, request.job_role
+    if image is not None and image not in env.machine_images:
+        may_be = ", ".join(sorted(env.machine_images)) or "none, because there are no machine_images"
+        problems.append(
+            f"machine_image: {plain(image)} is not an image of this deployment; allowed: {may_be} (machine_images in cdk.json)"
+        )
+    if role is not None and role not in env.job_roles:
+        may_be = ", ".join(sorted(env.job_roles)) or "none, because there are no job_roles"
+        problems.append(
+            f"job_role: {plain(role)} is not a role of this deployment; allowed: {may_be} (job_roles in cdk.json)"
+        )
+    elif role is not None:
+        problems += [
+            f"{where}.{variable}: replaces the credentials of job_role; allowed: the variable or job_role, not both"
+            for where, given in (("environment", request.environment), ("secrets", request.secrets))
+            for variable in sorted(given.keys() & training.OTHER_KEYS)
+        ]
+    return problems

@@ -1,0 +1,35 @@
+"""Says in the output of Admit what the job is, for people and for the states that follow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from admission.efa import describe_network
+from admission.ladder import describe_rung
+from admission.money import estimate_cost
+from admission.mounts import describe_mounts
+from admission.resume import describe_source
+from contract import links
+from contract.jobs import Job
+
+
+def describe_job(job: Job, *, dry_run: bool = False) -> dict[str, Any]:
+    """Returns the output. The job of a dry run has no links, because nothing of it is written."""
+    return {
+        "job": job.id,
+        "deadline": job.deadline,
+        "recoveries": job.recoveries,
+        "retries": job.retries.times,
+        "wait_left_s": round(job.max_wait_hours * 3600),
+        "nodes": job.nodes,
+        "links": {} if dry_run else links.of_job(job),
+        "network": describe_network(job),
+        "image": job.container.address(next(iter(job.places))) if job.container else None,
+        "mounts": describe_mounts(job.mounted),
+        "ladder": [describe_rung(rung) for rung in job.ladder],
+        "left_out": list(job.left_out),
+        "resumes": describe_source(job),
+        "step": job.resume.step if job.resume else -1,
+        "estimate": estimate_cost(job),
+        "dry_run": dry_run,
+    }

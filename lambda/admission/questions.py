@@ -1,0 +1,79 @@
+"""Lists what to ask AWS about a request: well-formed names, and only places that the deployment may read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from admission.access import is_foreign_place, is_foreign_secret
+from admission.facts import Execution
+from admission.git import GitCommit, list_host_problems
+from admission.image_names import read_image
+from admission.machines import is_allowed
+from admission.request import JobRequest
+from contract import names
+from contract.environments import AdmissionEnvironment
+from contract.images import ContainerImage
+from contract.jobs import Market
+from refusals.script import wanted_files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestQuestions:
+    """What to ask AWS about one request."""
+
+    regions: tuple[str, ...]
+    """Those in which the deployment trains."""
+    auto: bool
+    """Whether a region that does not answer is left out."""
+    markets: tuple[Market, ...]
+    instance_types: tuple[str, ...]
+    reservation: str
+    """Id or ARN; empty for none."""
+    accelerators: bool
+    """Whether the request names accelerators, of a region where the deployment trains."""
+    code: str
+    """The address of the code; empty where there is nothing to look up."""
+    commit: GitCommit | None
+    """The commit that is the code; None where there is none to fetch."""
+    files: tuple[str, ...]
+    """Files of the code of which more than the name is needed."""
+    data: tuple[str, ...]
+    secrets: dict[str, str]
+    source: str
+    """The job from which this one begins; empty for none."""
+    images: dict[str, ContainerImage]
+    """Region to the image of the container, as nodes there would pull it; empty for none."""
+
+
+def list_questions(request: JobRequest, execution: Execution, env: AdmissionEnvironment) -> RequestQuestions:
+    """Returns what to ask AWS. Never asks about buckets and secrets that the deployment may not use."""
+    regions = tuple(region for region in request.list_regions(env.home_region, env.regions) if region in env.regions)
+    code = request.code if isinstance(request.code, str) else ""
+    return RequestQuestions(
+        regions=regions,
+        auto=request.anywhere,
+        markets=request.market.markets if request.reservation is None else (),
+        reservation=_choose_reservation(request, execution),
+        instance_types=tuple(name for name in request.instance_types if is_allowed(name, env.limits)),
+        accelerators=request.accelerators is not None,
+        code=code if code and not is_foreign_place(code, env) else "",
+        commit=_choose_commit(request.code, execution.name, env),
+        files=tuple(wanted_files(request.program_words)),
+        data=tuple(location for location in request.data if not is_foreign_place(location, env)),
+        secrets={name: arn for name, arn in request.secrets.items() if not is_foreign_secret(arn, execution, env)},
+        source=request.resume_from if request.resume_from and request.resume_from != execution.name else "",
+        images=read_image(request.image, env).in_regions(regions),
+    )
+
+
+def _choose_reservation(request: JobRequest, execution: Execution) -> str:
+    """Empty where the request names none, and for a group of another account, about which AWS does not answer this one."""
+    named = request.reservation or ""
+    return named if not named.startswith("arn:") or named.split(":")[4] == execution.account else ""
+
+
+def _choose_commit(code: str | GitCommit, job: str, env: AdmissionEnvironment) -> GitCommit | None:
+    """None where there is no commit, or its host is not to be asked, or the job cannot be called so."""
+    if not isinstance(code, GitCommit) or list_host_problems(code, env.git_hosts):
+        return None
+    return code if names.JOB_PATTERN.fullmatch(job) else None

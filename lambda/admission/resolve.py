@@ -1,0 +1,80 @@
+"""Resolves what a request names into what there is: code, image, machines, file systems, the job to resume from, rights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from admission.accelerators import check_accelerators, choose_types
+from admission.access import check_data, check_secrets, check_settings
+from admission.code import ResolvedCode, resolve_code
+from admission.containers import ResolvedImage, resolve_image
+from admission.efa import ResolvedNetwork, resolve_network
+from admission.facts import Execution, RequestFacts
+from admission.image_names import read_image
+from admission.machines import list_forbidden
+from admission.mounts import resolve_mounts
+from admission.regions import ResolvedRegion, resolve_regions
+from admission.request import DEFAULT_HOURS, JobRequest
+from admission.resume import resolve_source
+from contract.environments import AdmissionEnvironment
+from contract.jobs import SourceCheckpoint
+from contract.mounts import JobMount
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedRequest:
+    """A request whose names stand for something: what every later step builds on."""
+
+    request: JobRequest
+    """With instance types in place of its accelerators."""
+    execution: Execution
+    facts: RequestFacts
+    env: AdmissionEnvironment
+    hours: float
+    """For how long the job may run."""
+    code: ResolvedCode
+    image: ResolvedImage
+    network: ResolvedNetwork
+    forbidden: dict[str, str]
+    """Instance type to why the deployment does not allow it, for each that it does not allow."""
+    regions: tuple[ResolvedRegion, ...]
+    """Those of the request, in its order."""
+    mounted: tuple[JobMount, ...]
+    checkpoint: SourceCheckpoint | None
+    """What the job begins with; None for nothing."""
+    accelerator_problems: list[str]
+    name_problems: list[str]
+    """Of other names in the request: data, secrets, the job to resume from, a machine image, a role, mounts."""
+
+
+def resolve(
+    request: JobRequest, execution: Execution, facts: RequestFacts, env: AdmissionEnvironment
+) -> ResolvedRequest:
+    """Finds everything that the request names among the facts, and notes what stands against it."""
+    regions = request.list_regions(env.home_region, env.regions)
+    trained = [region for region in regions if region in env.regions]
+    accelerator_problems = check_accelerators(request, facts.accelerated, trained, env)
+    request = choose_types(request, facts.accelerated, facts.offered, env.limits)
+    named = read_image(request.image, env)
+    image = resolve_image(request, named, regions, facts.answers)
+    mounts = resolve_mounts(request.mounts, facts.file_systems)
+    settings = check_settings(request, env)
+    secrets = check_secrets(request, execution, facts, env, repositories=named.repositories, mounted=mounts.mounted)
+    data = check_data(request, facts, env)
+    source = resolve_source(request, execution.name, facts.source)
+    return ResolvedRequest(
+        request=request,
+        execution=execution,
+        facts=facts,
+        env=env,
+        hours=request.max_hours if request.max_hours is not None else min(DEFAULT_HOURS, env.limits.max_hours),
+        code=resolve_code(request, execution.name, facts, env),
+        image=image,
+        network=resolve_network(request.efa, request.nodes, request.instance_types, facts.types),
+        regions=resolve_regions(request, regions, facts.regions, env, image, mounts.against),
+        forbidden=list_forbidden(request.instance_types, env.limits),
+        mounted=mounts.mounted,
+        checkpoint=source.checkpoint,
+        accelerator_problems=accelerator_problems,
+        name_problems=[*data, *secrets, *source.problems, *settings, *mounts.problems],
+    )

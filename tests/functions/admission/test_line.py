@@ -1,0 +1,51 @@
+"""Admit decides in a line of steps: none knows one that comes after it, and none asks AWS."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.architecture.sources import ROOT, below, import_graph, imports, python_files
+
+STEPS = ("reading", "resolve", "ladder", "reservations", "volumes", "money", "job", "policy")
+RESOLVED = (
+    "accelerators",
+    "access",
+    "code",
+    "containers",
+    "efa",
+    "image_names",
+    "machines",
+    "mounts",
+    "regions",
+    "resume",
+)
+"""What `resolve` brings together; none of them knows another step."""
+ASKING = frozenset({"fetching", "lookups", "region_facts", "registries", "sources"})
+GRAPH = import_graph(python_files("lambda/admission"))
+
+
+def known_by(module: str) -> set[str]:
+    """Modules of admission that a module imports, directly or by way of others."""
+    return {one.removeprefix("admission.") for one in below(GRAPH, f"admission.{module}")}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_step_knows_no_later_one(step: str) -> None:
+    assert known_by(step) & {*STEPS[STEPS.index(step) + 1 :]} == set()
+
+
+@pytest.mark.parametrize("part", RESOLVED)
+def test_a_part_that_is_resolved_knows_no_later_step(part: str) -> None:
+    assert known_by(part) & {*STEPS[1:]} == set()
+
+
+@pytest.mark.parametrize("module", [*STEPS, *RESOLVED])
+def test_what_decides_neither_asks_aws_nor_reads_a_clock(module: str) -> None:
+    assert known_by(module) & ASKING == set()
+    file = ROOT / "lambda" / "admission" / f"{module}.py"
+    assert imports(file) & {"boto3", "botocore", "os", "time", "datetime", "subprocess"} <= {"datetime"}
+
+
+def test_only_the_policy_calls_the_steps() -> None:
+    callers = {module.removeprefix("admission.") for module, known in GRAPH.items() if "admission.resolve" in known}
+    assert callers <= {*STEPS}
