@@ -48,7 +48,7 @@ def tell_once(
     """Publishes the message that `key` stands for, unless somebody has or does. False where a later look has to try again: that keeps
     nobody waiting. The message is sent twice only where its sender dies, or loses the table, before it has noted that it was sent."""
     try:
-        before = state.told(key)
+        before = state.read_notice(key)
         if before is not None and not _is_due(before, now, is_news):
             return before.whole
         message = word()
