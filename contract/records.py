@@ -100,7 +100,7 @@ def reason_of(line: Line, answer: Mapping[str, Any]) -> str:
 
 def _stop(line: Line, answer: Mapping[str, Any]) -> str:
     condition = line.request.get("StoppingCondition", {})
-    words = _STOPS.get(answer.get("SecondaryStatus", ""), "was stopped before it was done")
+    words = _STOPS.get(answer.get("SecondaryStatus", ""), "was stopped before it completed")
     return words.format(
         runtime=condition.get("MaxRuntimeInSeconds", "of SageMaker's default"),
         wait=condition.get("MaxWaitTimeInSeconds", "of SageMaker's default"),

@@ -178,5 +178,5 @@ def waiting(timing: Timing) -> Waiting:
         right="InvokeOwnImages",
         description="The machine of the platform's own images: invokes its function",
         done=("The image stands", "The image stands in every region; CloudFormation goes on."),
-        failed="The image does not stand in every region; the cause ends with the build's log.",
+        failed="The image does not exist in every region; the cause ends with the build's log.",
     )

@@ -133,7 +133,9 @@ class Run:
             raise ValueError("several processes of a node save one checkpoint: give all of them the same barrier")
         with self._lock:
             if self._saving:
-                raise RuntimeError(f"checkpoint {step} begins before the one before is named; wait for that one first")
+                raise RuntimeError(
+                    f"checkpoint {step} begins before the previous one is named; wait for that one first"
+                )
             newest = self.newest()
             if newest is not None and step <= newest.step:
                 raise ValueError(

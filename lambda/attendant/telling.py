@@ -59,7 +59,7 @@ def tell_once(
     except Raced:
         logger.info("people are told by another look", item=key.partition, of=key.sort)
     except Exception:  # nobody waits for a message, whatever is wrong with it
-        logger.exception("people could not be told; a later look tells them", item=key.partition, of=key.sort)
+        logger.exception("the message could not be sent; a later look tells them", item=key.partition, of=key.sort)
     else:
         logger.info("people were told", job=message.job, event=message.event)
         return True

@@ -170,9 +170,9 @@ def _manifest(ecr: Any, image: ContainerImage, digest: str, tag: str) -> tuple[s
         content = json.loads(one["imageManifest"])
         kind = str(one.get("imageManifestMediaType") or content.get("mediaType") or "")
     except (ValueError, AttributeError):
-        raise Unreadable("its manifest is no JSON") from None
+        raise Unreadable("its manifest is not JSON") from None
     if not (digest := one["imageId"].get("imageDigest")):
-        raise Unreadable("the registry tells no digest for it")
+        raise Unreadable("the registry gives no digest for it")
     return str(digest), kind, content
 
 

@@ -190,7 +190,7 @@ class State(Table):
         try:
             return str(json.loads(found.document)["reason"])
         except (ValueError, KeyError, TypeError):
-            return "the item that closes admission is there, and gives no reason"
+            return "the item that closes admission gives no reason"
 
     def note_region(self, region: str) -> None:
         """Notes, before the first launch there, that the reaper has to look at the region."""

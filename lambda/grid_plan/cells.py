@@ -61,7 +61,7 @@ def _words(cell: str) -> list[str]:
 
 
 def _json(kind: type) -> Callable[[str], Any]:
-    what = "object" if kind is dict else "list"
+    what = "an object" if kind is dict else "a list"
 
     def read(cell: str) -> Any:
         try:
@@ -69,7 +69,7 @@ def _json(kind: type) -> Callable[[str], Any]:
         except ValueError as problem:
             raise Wrong(f"{plain(cell)} is not JSON ({plain(str(problem))})") from None
         if not isinstance(found, kind):
-            raise Wrong(f"{plain(cell)} is JSON, and no {what}")
+            raise Wrong(f"{plain(cell)} is JSON, but not {what}")
         return found
 
     return read
@@ -135,7 +135,7 @@ def columns(row: list[str]) -> tuple[list[str], list[str]]:
     names = [_name(cell) for cell in row]
     if "" in names:
         return [], [
-            "a column without a name, as the index is that pandas writes; allowed: a name for each column (df.to_csv(index=False))"
+            "a column without a name, such as the index that pandas writes; allowed: a name for each column (df.to_csv(index=False))"
         ]
     if unknown := [name for name in names if not _is_known(name)]:
         return [], [_unknown(unknown)]
@@ -201,9 +201,7 @@ def fields(names: list[str], row: list[str]) -> tuple[dict[str, Any], list[str]]
             continue
         if isinstance(value, dict):
             entries = found.setdefault(field, {})
-            problems += [
-                f"{field}.{plain(one)}: is there twice; allowed: once" for one in value.keys() & entries.keys()
-            ]
+            problems += [f"{field}.{plain(one)}: appears twice; allowed: once" for one in value.keys() & entries.keys()]
             entries.update(value)
         else:
             found[field] = value

@@ -27,7 +27,7 @@ def message(deployment: str, report: Mapping[str, Any]) -> str:
 
 
 def _ended(problem: Mapping[str, Any] | None) -> str:
-    return f"It did not come to its end by itself: {problem['error']}: {problem['cause']}" if problem else ""
+    return f"It did not end by itself: {problem['error']}: {problem['cause']}" if problem else ""
 
 
 def _counted(report: Mapping[str, Any]) -> str:

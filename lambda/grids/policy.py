@@ -168,11 +168,13 @@ def left_running(
     )
     if left:
         cause += (
-            f" When {patience_s / 60:.0f} minutes were over, these had not ended yet: {short(left)}. "
-            "They were told to; the reaper tells them again."
+            f" When {patience_s / 60:.0f} minutes were over, these had not ended: {short(left)}. "
+            "Trainyard has stopped them, and the reaper stops them again."
         )
     if kept:
-        cause += f" These are protected by a person's tag, and run on until that is taken off, or their own time is over: {short(kept)}."
+        cause += (
+            f" A person's tag protects these, which run until it is removed or their own time is over: {short(kept)}."
+        )
     return {"error": error, "cause": cause}
 
 

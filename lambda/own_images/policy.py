@@ -119,7 +119,7 @@ def _base_digest(image: WantedImage, facts: Facts) -> str:
     if facts.base is None:
         return image.base.partition("@")[2]
     if facts.base.address != image.base:
-        raise BuildFailed(f"The record of the base image {image.base} is of another one, {facts.base.address}.")
+        raise BuildFailed(f"The record of the base image {image.base} names another one, {facts.base.address}.")
     return facts.base.digest
 
 

@@ -327,7 +327,7 @@ class Checkpoints:
             result = sets.agreed(read)
         if result.state is not Result.CLOSED:
             if result.reason:
-                self._note(f"checkpoints: set {number} is none: {result.reason}")
+                self._note(f"checkpoints: set {number} is not complete: {result.reason}")
             return known, result.reason
         attempt, step = self._place.attempt, max((one.step for one in read), default=plan.step)
         keys = tuple(self._keys.part(attempt, number, rank) if rank in own else "" for rank in range(self._place.ranks))

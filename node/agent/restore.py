@@ -225,7 +225,7 @@ def _fetch(
     note: Callable[[str], None],
 ) -> None:  # fmt: skip
     """Fetches all files or none: they move into `folder` once every one of them has been checked. Those whose objects were `copied` come
-    from the bucket `near`; where one of these is not what was committed, all come from `store`."""
+    from the bucket `near`; where one of these differs from what was committed, all come from `store`."""
     files = [file for each in contents for file in each.files]
     links = [link for each in contents for link in each.links]
     folders = [one for each in contents for one in each.folders]
@@ -240,7 +240,7 @@ def _fetch(
         Engine(store).fetch([file for file in files if file.key not in copied], staging)
     except OSError as problem:
         if is_full(problem):
-            raise CannotStart("the disk is full of the restored checkpoint: ask for a larger volume_gb") from problem
+            raise CannotStart("the restored checkpoint fills the disk: ask for a larger volume_gb") from problem
         raise
     for file in sorted(files, key=lambda each: each.mtime_us):  # so that their change times have the same order
         target = folder / file.path

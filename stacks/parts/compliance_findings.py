@@ -57,7 +57,7 @@ FINDINGS = (
         rule="IAMNoInlinePolicy",
         on="every role's policy",
         is_on=lambda one: isinstance(one, iam.CfnPolicy),
-        reason="A role's policies are its own, written for it alone, and go with it; nobody can attach one to another role.",
+        reason="A role's policies are its own, written for it alone, and go with it; and none can be attached to another role.",
     ),
     Finding(
         rule="LambdaConcurrency",

@@ -170,7 +170,7 @@ class GridRights:
         """For what ends trainings whose grid is over: trainings outlive the settings of their region."""
         reason = "Trainings outlive the settings of their region; their names begin with the deployment's."
         ours = {"StringEquals": {f"aws:ResourceTag/{tags.DEPLOYMENT}": self.rights.deployment}}
-        listing = "Listing knows no resources, and a training outlives the settings of its region."
+        listing = "Listing supports no resource-level permissions, and a training outlives the settings of its region."
         look = ["sagemaker:DescribeTrainingJob", "sagemaker:ListTags"]
         return [
             Right("ListTrainings", ["sagemaker:ListTrainingJobs"], ["*"], listing),

@@ -102,12 +102,12 @@ class Rights:
 
     def look_at(self, name: str, *actions: str) -> Right:
         """Allows Describe calls, which IAM cannot limit to resources, in our regions only."""
-        reason = "Describe calls know no resources; the condition keeps them to our regions."
+        reason = "Describe calls support no resource-level permissions; the condition keeps them to our regions."
         return Right(name, actions, ["*"], reason, self._here())
 
     def look_everywhere(self, *actions: str) -> Right:
         """Allows Describe calls in every region: instances may run in a region that the settings no longer name."""
-        reason = "Describe calls know no resources, and what was launched in a region outlives the region's settings."
+        reason = "Describe calls support no resource-level permissions, and what was launched in a region outlives the region's settings."
         return Right("DescribeInEveryRegion", actions, ["*"], reason)
 
     def pass_to_ec2(self, role_arn: str) -> Right:

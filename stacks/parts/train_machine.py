@@ -253,8 +253,8 @@ class TrainMachine(Construct):
         train = self._task(
             "Train",
             function,
-            "Waits while the nodes train. The attendant looks at them every minute and answers this step's token; a heartbeat "
-            "that stays out means that the attendant is dead, and leads to a new look.",
+            "Waits while the nodes train. The attendant looks at them every minute and answers this step's token; a missing "
+            "heartbeat means that the attendant is dead, and leads to a new look.",
             payload={
                 "action": "token",
                 "job": "{% $job %}",
@@ -319,7 +319,7 @@ class TrainMachine(Construct):
         return sfn.Choice.jsonata(
             self,
             "Decide",
-            comment="Done, a new attempt, or failed: what interrupted nodes can be mended while recoveries and time are left.",
+            comment="Ends the job, or begins a new attempt while recoveries and time are left.",
         )
 
     def _plan_only(self) -> sfn.Choice:
@@ -331,7 +331,7 @@ class TrainMachine(Construct):
         return sfn.Choice.jsonata(
             self,
             "Lost heartbeat",
-            comment="Nobody has looked at the nodes for a while, which says nothing about them: looks again as long as they may run.",
+            comment="The attendant sent no heartbeat, which says nothing about the nodes: looks again as long as they may run.",
         )
 
     def _done(self) -> sfn.Succeed:

@@ -112,12 +112,12 @@ ROWS = (
     Row(
         "an image that stands nowhere",
         line(image="images:v2"),
-        "line 1: image: images:v2 does not stand in eu-central-1; allowed: an image that was built or copied there (docs/images.md)",
+        "line 1: image: images:v2 does not exist in eu-central-1; allowed: an image that was built or copied there (docs/images.md)",
     ),
     Row(
         "an image that stands in home alone",
         "us-east-1,s3://data-us/train/\n",
-        "line 1: image: images:v1 does not stand in us-east-1; allowed: an image that was built or copied there (docs/images.md)",
+        "line 1: image: images:v1 does not exist in us-east-1; allowed: an image that was built or copied there (docs/images.md)",
     ),
     Row(
         "a repository that there is not",
@@ -147,7 +147,7 @@ ROWS = (
     Row(
         "an image of a registry that keeps us out",
         line(image=STRANGE),
-        "line 1: image: 999988887777.dkr.ecr.eu-central-1.amazonaws.com/lab/x:1 cannot be looked at "
+        "line 1: image: 999988887777.dkr.ecr.eu-central-1.amazonaws.com/lab/x:1 cannot be checked "
         "(ECR answers AccessDeniedException); allowed: the deployment's own images, and AWS's Deep "
         "Learning Containers of the region",
     ),
@@ -183,7 +183,7 @@ ROWS = (
     Row(
         "a type that is not allowed",
         line(instance_type="ml.p4d.24xlarge"),
-        "line 1: instance_type: ml.p4d.24xlarge is not for this deployment; allowed: ml.g5.*, ml.m5.* "
+        "line 1: instance_type: ml.p4d.24xlarge is not allowed in this deployment; allowed: ml.g5.*, ml.m5.* "
         "(grid.limits.instance_types in cdk.json)",
     ),
 )

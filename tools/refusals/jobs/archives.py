@@ -83,7 +83,7 @@ COMMAND_ROWS = (
         "a script that does not say what runs it",
         "bare.tar.gz",
         ["./run.sh"],
-        "does not begin with #! and what runs it; allowed: a first line as #!/bin/bash, or the program that runs it ahead of it",
+        "does not begin with #! and what runs it; allowed: a first line such as #!/bin/bash, or its interpreter in front of it",
     ),
     _run(
         "a folder for a program",

@@ -51,9 +51,9 @@ VALUES = (
             Row(
                 "anything at all, while admission is closed",
                 {},
-                "request: nothing is admitted at present: deployment yard is being destroyed, or a destroy of it failed"
-                "; allowed: any request, once a person has deleted the item admission/closed of the table "
-                "yard-state, or once a destroy has come to its end and a deploy has made its stacks anew",
+                "request: admission is closed: deployment yard is being destroyed, or a destroy of it failed"
+                "; allowed: any request, after a person has deleted the item admission/closed of the table "
+                "yard-state, or after a destroy has ended and a deploy has created the stacks again",
                 closed="deployment yard is being destroyed, or a destroy of it failed",
             ),
         ),
@@ -353,7 +353,7 @@ VALUES = (
                     "environment": {"1A": "x"},
                     "data": ["s3://datasets/cifar/"],
                 },
-                "name: the execution is called .job; allowed: 1 to 80 letters (a to z), digits, _, - and ., no . at the beginning",
+                "name: the execution is called .job; allowed: 1 to 80 letters (a to z), digits, _, - and ., not beginning with .",
                 (
                     'nodes: "2" is not a whole number (numbers stand without quotes)'
                     "; allowed: a whole number from 1 to 16 (limits.max_nodes in cdk.json)"
