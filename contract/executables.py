@@ -16,7 +16,9 @@ FOREIGN = {
     b"\xca\xfe\xba\xbe": "macOS",
     b"MZ": "Windows",
 }
-EXECUTABLE = "a file on which `chmod +x` was run before it was packed on Linux or macOS, or its interpreter in front of it"
+EXECUTABLE = (
+    "a file on which `chmod +x` was run before it was packed on Linux or macOS, or its interpreter in front of it"
+)
 MACHINES = {3: "i686", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64"}
 """What an ELF file calls the processors that it is for, by their names of `uname -m`."""
 STRICT = re.compile(rb"(.*/)?(env (?!-S).*|((ba|da|k|z)?sh|python[0-9.]*) .*)", re.DOTALL)

@@ -26,7 +26,7 @@ _STOPS = {
     "MaxWaitTimeExceeded": "reached the longest wait for spot machines (MaxWaitTimeInSeconds {wait}) and was stopped",
     "Interrupted": "lost its spot machines and was not started again",
 }
-"""Reason by the last secondary status of a Stopped training; with any other status, somebody stopped it."""
+"""Reason by the last secondary status of a Stopped training; any other status means that a call stopped it."""
 
 
 def ended(answer: Mapping[str, Any]) -> bool:

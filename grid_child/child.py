@@ -81,7 +81,7 @@ class Child:
                     return verdict.exit
 
     def end(self, reason: str, until: float) -> ExitCode:
-        """Stops the training because somebody ended this child's job on purpose, and records it if it ends before `until`."""
+        """Stops the training because a call ended this child's job, and records it if it ends before `until`."""
         self.facts = replace(self.facts, unwanted=reason, stopping=False, troubles=0)
         pause = self.timing.stop_grace_s / 15
         while True:

@@ -55,7 +55,7 @@ def _serve(me: ChildIdentity, waits: Waits, chance: random.Random) -> ExitCode:
 
 
 def _terminated(me: ChildIdentity, waits: Waits, child: Child | None) -> ExitCode:
-    """SIGTERM: the training is left alone, and the next attempt adopts it, unless somebody ended the job on purpose."""
+    """SIGTERM: the training is left alone, and the next attempt adopts it, unless a call ended the job."""
     until = waits.hear() + LEAVES_S * me.environment.timing.stop_grace_s
     reason = _why(me, waits, until)
     print(reason or "SIGTERM, and no call has ended the job: the training keeps running", flush=True)
@@ -63,7 +63,7 @@ def _terminated(me: ChildIdentity, waits: Waits, child: Child | None) -> ExitCod
 
 
 def _why(me: ChildIdentity, waits: Waits, until: float) -> str:
-    """Who ended the job; empty where nobody did, or nobody can say."""
+    """Says who ended the job; empty where no call did, or where that is unknown."""
     pause = me.environment.timing.stop_grace_s / 30
     while me.job and waits.time() + pause < until:
         try:

@@ -182,7 +182,7 @@ PASSING = frozenset(
 
 
 def answered(code: str, status: int) -> SubmitAnswer:
-    """What an error of CreateTrainingJob means; status 0 where nobody answered."""
+    """What an error of CreateTrainingJob means; status 0 where there was no answer."""
     if code in THROTTLES or status == 429:
         return SubmitAnswer.THROTTLED
     if code == "ResourceLimitExceeded":

@@ -88,7 +88,7 @@ class FoundationStack(cdk.Stack):
         table.node.add_dependency(home, log, topic, role, profile, account, people)
         self._alarm(deployment, table, topic)
         self.key = self._key(home, common, keep=keep_data) if compliance else None
-        """Encrypts what the stacks of the home region store; None where nobody asked for customer keys."""
+        """Encrypts what the stacks of the home region store; None without the setting `compliance`."""
         self.exports = FoundationExports(
             home=home,
             table=table,

@@ -74,7 +74,7 @@ def same_everywhere(repository: str, tag: str, regions: Sequence[str]) -> str:
 
 
 def holds(account: str, repository: str, tag: str, digest: str, region: str) -> bool:
-    """Whether a registry that may be somebody else's has an image, asked the way a pull asks; raises ClientError
+    """Whether a registry, which may be another account's, has an image, asked the way a pull asks; raises ClientError
     where we may not look."""
     ecr: Any = client("ecr", region, PATIENT)
     wanted = {"imageDigest": digest} if digest else {"imageTag": tag}

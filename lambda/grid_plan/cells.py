@@ -45,7 +45,7 @@ def _whole(cell: str) -> int:
 
 def _number(cell: str, what: str = "a number") -> float:
     if not NUMBER.fullmatch(cell):
-        hint = " (decimals stand behind a point, and nothing between thousands)" if GROUPED.fullmatch(cell) else ""
+        hint = " (decimals follow a point, and nothing separates thousands)" if GROUPED.fullmatch(cell) else ""
         raise Wrong(f"{plain(cell)} is not {what}{hint}")
     return float(cell)
 
@@ -224,7 +224,7 @@ def _entry(name: str, cell: str) -> tuple[str, Any]:
     """Reads the cell of a column that holds one entry of a field; None for an empty one. Raises Wrong.
 
     The text travels unchanged, whatever it is: `nan` is what XGBoost takes for `missing`, and `None` is a depth. A warning says what it
-    looks like. Only the error of a formula is refused, which nobody means; JSON Lines has such a text as well.
+    looks like. Only the error of a formula is refused, which is never meant; JSON Lines has such a text as well.
     """
     folder = _folder(name)
     field, entry = FOLDERS[folder], name.removeprefix(folder)

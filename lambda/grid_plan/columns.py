@@ -235,7 +235,7 @@ class TrainingSpec(Closed):
     image: Annotated[Text, AfterValidator(_image)] | None = Field(
         default=None,
         description="Training image: repository:tag or repository@digest of the deployment's, or name and tag of a Deep Learning "
-        "Container of AWS; each region uses its own registry. Or a whole address; one of AWS's stands for that of the region.",
+        "Container of AWS; each region uses its own registry. Or a whole address; one of AWS's means that of the region.",
         examples=["images:v1", "pytorch-training:2.8.0-gpu-py312-cu129-ubuntu22.04-sagemaker"],
     )
     code: Annotated[str, Field(max_length=MOST_ADDRESS), AfterValidator(_code)] | None = Field(

@@ -64,7 +64,7 @@ def fate(line: Line, grid: Grid, answer: Mapping[str, Any] | None, marks: Mappin
 
 
 def is_ours(line: Line, grid: Grid, marks: Mapping[str, str]) -> bool:
-    """Whether the tags are those of this very line: names can be taken by anybody."""
+    """Whether the tags are those of this very line: anyone can take a name."""
     wanted = {
         tags.DEPLOYMENT: grid.deployment,
         tags.GRID: grid.id,

@@ -214,7 +214,7 @@ def _base_problems(request: ImageRequest, facts: ImageFacts, env: ImageBuildEnvi
     base = base_image(request, env)
     if base is None:
         return [
-            f"base: AWS's registry of Deep Learning Containers in {env.home_region} is not known; "
+            f"base: AWS's registry of Deep Learning Containers in {env.home_region} is unknown; "
             "allowed: leave it out, and name the whole image in the Dockerfile"
         ]
     if base in facts.absent:

@@ -111,7 +111,7 @@ def listing(file: IO[bytes], name: str, enough: Callable[[], bool], kept: Collec
 
 
 def object_problems(where: str, *, size: int, archived: bool) -> list[str]:
-    """Rejects an archive of code that nobody can copy, by its head; `where` names the field and the address."""
+    """Rejects an archive of code that cannot be copied, by its head; `where` names the field and the address."""
     if archived:
         return [f"{where} is in an archive class of S3 and not restored; allowed: an object that can be read at once"]
     if not 0 < size <= MOST_CODE:

@@ -83,7 +83,7 @@ def _problem(error: Mapping[str, Any]) -> str:
         return f"has {len(given):,} characters"
     if kind == "value_error":
         return str(error["ctx"]["error"])
-    hint = " (numbers stand without quotes)" if kind in ("int_type", "float_type") and isinstance(given, str) else ""
+    hint = " (numbers have no quotes)" if kind in ("int_type", "float_type") and isinstance(given, str) else ""
     return f"{what(given)} {_WRONG.get(kind, error['msg'])}{hint}"
 
 

@@ -119,7 +119,7 @@ class Checkpoints:
         return True
 
     def _step(self) -> int:
-        """The step of what lies in the folder; -1 where nobody says it."""
+        """The step of what lies in the folder; -1 where that is unknown."""
         told = self._progress.checkpoint_step()
         return self._restored if told < 0 else told
 

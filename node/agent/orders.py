@@ -51,7 +51,7 @@ def spot_order(notice: str, rank: int, now: float) -> Order:
 
 
 def rebalance_order(job: Job, rank: int, now: float) -> Order:
-    """The order for the whole attempt that follows from a rebalance recommendation. Nobody is in a hurry: the last commit has its time."""
+    """The order for the whole attempt that follows from a rebalance recommendation. There is no hurry: the last commit has its time."""
     return Order(
         kind=OrderKind.CHECKPOINT_AND_STOP,
         error=Interrupted.__name__,

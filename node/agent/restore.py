@@ -139,7 +139,7 @@ def _reassigned(contents: dict[int, Contents], ranks: int) -> dict[int, Contents
 
 def choose_regions(own: str, places: Collection[str], ran_in: Collection[str]) -> list[str]:
     """The regions whose buckets are asked for checkpoints, the node's own first: those in which earlier attempts ran, or every region of
-    the job where nobody knows (`ran_in` is empty). A region in which the job never ran may be away without holding up a recovery."""
+    the job where they are unknown (`ran_in` is empty). A region in which the job never ran may be away without holding up a recovery."""
     there = set(places) & set(ran_in) or set(places)
     return [own, *sorted(there - {own})]
 
@@ -188,7 +188,7 @@ def _documents(store: Store, keys: Sequence[str]) -> list[Commit]:
 
 
 def _condemn(store: Store, place: Position, chosen: RestoreSet, reason: str) -> None:
-    """Writes down that this rank cannot use a set: nobody restores it any more."""
+    """Writes down that this rank cannot use a set, so that no rank restores it any more."""
     key = BytesPrefix(place.job.id).unusable(chosen.attempt, chosen.order)
     store.put(key, encode(Missed(rank=place.rank, reason=reason)))
 

@@ -98,7 +98,7 @@ def read_admission(rights: Rights) -> Right:
 
 
 def note_regions(rights: Rights) -> Right:
-    """Allows to note that something is launched in a region; nobody may take that back."""
+    """Allows to note that something is launched in a region, and not to take that back."""
     return item_right(rights, "NoteLaunchedRegions", ["PutItem"], items.REGIONS)
 
 

@@ -65,7 +65,9 @@ PROBLEM = _expression(
 is the code's own error, and its request wants another attempt."""
 
 
-WAITED_CAUSE = "The job waited for capacity as long as it may, and the launcher did not answer; waiting.json has the last answers."
+WAITED_CAUSE = (
+    "The job waited for capacity as long as it may, and the launcher did not answer; waiting.json has the last answers."
+)
 WAITED = _expression(
     f"""{_OUTPUT} $late := $error = 'States.Timeout';
     {{'error': $late ? '{errors.CapacityUnavailable.__name__}' : $error, 'cause': $late ? '{WAITED_CAUSE}' : $cause}}"""

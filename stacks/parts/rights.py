@@ -186,7 +186,7 @@ class Rights:
 
     def prices(self) -> Right:
         """Allows to read the Price List, for all regions and services."""
-        reason = "The public price list knows no resources; it answers in one region."
+        reason = "The public price list supports no resource-level permissions; it answers in one region."
         return Right("ReadPrices", ["pricing:GetProducts"], ["*"], reason, within(PRICE_LIST))
 
     # Everything else
@@ -208,7 +208,7 @@ class Rights:
     def own_stack(self, stack: str) -> Right:
         """Allows to read the status of a stack of the home region, by its name."""
         arn = arn_of("cloudformation", self.home_region, cdk.Aws.ACCOUNT_ID, f"stack/{stack}/*")
-        reason = "A stack's id changes whenever it is made anew; its name is the deployment's."
+        reason = "A stack's id changes whenever it is created again; its name is the deployment's."
         return Right("DescribeTheStack", ["cloudformation:DescribeStacks"], [arn], reason)
 
     @property

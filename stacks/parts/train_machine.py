@@ -41,7 +41,7 @@ from stacks.parts.right import Right
 CALLS = 5
 """How often the attendant is called during the time of one heartbeat when calls fail."""
 FAILED_CALLS = 100
-"""How often in a row. At 300 s a heartbeat, Lambda may answer nobody for well over an hour."""
+"""How often in a row. At 300 s a heartbeat, Lambda may be away for well over an hour."""
 VERDICTS = sorted(errors.BY_NAME)
 """The attendant's answers about an attempt. Any other error of Train is the attendant's own, and says nothing about the nodes."""
 
@@ -271,7 +271,7 @@ class TrainMachine(Construct):
         )
         train.add_retry(errors=VERDICTS, max_attempts=0)
         train.add_retry(errors=[LOST_HEARTBEAT], max_attempts=0)
-        # Training nodes are not given up because nobody looks at them for a while.
+        # Training nodes are not given up because the attendant is away for a while.
         train.add_retry(
             errors=[*SERVICE_ERRORS, "States.TaskFailed"],
             interval=cdk.Duration.seconds(whole(heartbeat / CALLS)),

@@ -10,12 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.sources import PRODUCT, ROOT, name, python_files
+from tests.architecture.sources import ROOT, UNREAD, name, named_files, python_files
 
-FILES = python_files(*PRODUCT, "rehearsal", "tools", "trainer")
-UNREAD = ("admission", "attendant", "cleanup", "drain", "ending", "launcher", "reaper", "terminator")
-"""Folders of lambda/ whose names are still to be mended."""
-READ = [file for file in FILES if file.parent.name not in UNREAD]
+READ = named_files()
 VAGUE = frozenset({"asked", "brought", "care", "empties", "look", "made", "told", "wish"})
 """Words that named texts, lists, dicts, bytes, verdicts and rounds alike; none names a function, class, module, parameter or field."""
 PARTICIPLES = frozenset({"asked", "brought", "made", "told"})

@@ -16,13 +16,13 @@ ROWS = (
         "beside it",
     ),
     Row(
-        "code with a wrong program, which alone is told",
+        "code with a wrong program, the only reason shown",
         line(code=CODE, program="./train.py"),
         "line 1: program: ./train.py is not a plain path; allowed: a file's path from the archive's root, as in src/train.py, of letters, "
         "digits and _./-",
     ),
     Row(
-        "code with a command as a text, which alone is told",
+        "code with a command as a text, the only reason shown",
         line(code=CODE, command="python train.py"),
         'line 1: entrypoint: "python train.py" is not a list; allowed: a list of 1 to 100 texts of up to 256 characters',
     ),
@@ -63,7 +63,7 @@ ROWS = (
         f"line 1: code: {CODE} has 6.0 GB; allowed: up to 5 GB (large data belongs in a data bucket)",
     ),
     Row(
-        "code that is no archive",
+        "code that is not an archive",
         line(code=CODE, program="train.py"),
         f"line 1: code: {CODE} is not packed with gzip; allowed: a whole .tar.gz or .tgz",
     ),

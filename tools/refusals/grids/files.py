@@ -95,7 +95,7 @@ ROWS = (
     ),
     Row("a cell too few", "region,data,hp.lr\n" + GOOD, "line 2: has 2 cells; allowed: 3, as many as columns"),
     Row(
-        "a number that is none",
+        "a cell that is not a number",
         "region,data,volume_gb,max_hours,network_isolation\neu-central-1,s3://data-eu/train/,many,1h,ja\n",
         "line 2: volume_gb: many is not a whole number",
         "line 2: max_hours: 1h is not a number",
@@ -107,10 +107,10 @@ ROWS = (
         "eu-central-1;s3://data-eu/train/;2,0;1\u202f000;1,000.5\n",
         "line 2: instance_count: 2.5 is not a whole number",
         "line 2: volume_gb: 1.000 is 1 in English and 1000 in German",
-        "line 2: max_hours: 0,5 is not a number (decimals stand behind a point, and nothing between thousands)",
-        "line 3: instance_count: 2,0 is not a whole number (decimals stand behind a point, and nothing between thousands)",
-        "line 3: volume_gb: 1\\u202f000 is not a whole number (decimals stand behind a point, and nothing between thousands)",
-        "line 3: max_hours: 1,000.5 is not a number (decimals stand behind a point, and nothing between thousands)",
+        "line 2: max_hours: 0,5 is not a number (decimals follow a point, and nothing separates thousands)",
+        "line 3: instance_count: 2,0 is not a whole number (decimals follow a point, and nothing separates thousands)",
+        "line 3: volume_gb: 1\\u202f000 is not a whole number (decimals follow a point, and nothing separates thousands)",
+        "line 3: max_hours: 1,000.5 is not a number (decimals follow a point, and nothing separates thousands)",
     ),
     Row(
         "missing values that are text",
@@ -155,7 +155,7 @@ ROWS = (
         f"line 2: is not JSON (a typographic quote in the place of a straight one at place 2); allowed: {JSON_FORM}",
     ),
     Row(
-        "JSON in a cell that is none",
+        "a cell that is not JSON",
         "region,data,tags\neu-central-1,s3://data-eu/train/,{a}\n",
         "line 2: tags: {a} is not JSON (Expecting property name enclosed in double quotes at place 2)",
     ),

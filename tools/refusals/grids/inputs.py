@@ -30,7 +30,7 @@ ROWS = (
         given={"defaults": {"image": "imags:", "instance_type": "ml.g5.xlarge", "sweep": {"a": [1]}}},
     ),
     Row(
-        "defaults that are none, a sweep that is none",
+        "invalid defaults and an invalid sweep",
         GOOD,
         "defaults: a list is not an object",
         "sweep.lr: 1 is not a list",
@@ -103,12 +103,12 @@ ROWS = (
     Row(
         "a deployment that admits nothing",
         GOOD,
-        "request: admission is closed: a destroy; allowed: any request, once a person has deleted "
-        "the item admission/closed of the table yard-state, or once a destroy has come to its end and a deploy has made its "
-        "stacks anew",
+        "request: admission is closed: a destroy; allowed: any request, after a person has deleted "
+        "the item admission/closed of the table yard-state, or after a destroy has ended and a deploy has created "
+        "the stacks again",
     ),
     Row(
-        "a child whose image does not stand",
+        "a missing image of the children",
         GOOD,
         f"deployment: yard/platform:{CHILD} does not exist in eu-central-1, so no line could start; "
         "allowed: deploy again, which builds it (docs/images.md)",

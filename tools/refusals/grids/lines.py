@@ -14,8 +14,8 @@ ROWS = (
     Row(
         "numbers as text",
         line(instance_count="2", max_hours="1"),
-        'line 1: instance_count: "2" is not a whole number (numbers stand without quotes)',
-        'line 1: max_hours: "1" is not a number (numbers stand without quotes)',
+        'line 1: instance_count: "2" is not a whole number (numbers have no quotes)',
+        'line 1: max_hours: "1" is not a number (numbers have no quotes)',
     ),
     Row(
         "wrong types",
@@ -51,7 +51,7 @@ ROWS = (
         'line 2: is the same as line 1; allowed: each training once, or "allow_duplicates": true in the input',
     ),
     Row(
-        "a region that is none",
+        "an invalid region",
         "mars,s3://data-eu/train/\n",
         "line 1: region: mars is not a region name",
         given={"defaults": DEFAULTS | {"volume_gb": 5}},
@@ -90,7 +90,7 @@ ROWS = (
         "read",
     ),
     Row(
-        "a bucket that is no more",
+        "a deleted bucket",
         "us-east-1,s3://retired/x/\n",
         "line 1: data: s3://retired/x/ cannot be read: there is no such bucket; allowed: what the deployment may read",
     ),
@@ -110,12 +110,12 @@ ROWS = (
         "line 1: data.0: s3://data-eu/../train has a part '..'; allowed: the plain key",
     ),
     Row(
-        "an image that stands nowhere",
+        "an image that no region has",
         line(image="images:v2"),
         "line 1: image: images:v2 does not exist in eu-central-1; allowed: an image that was built or copied there (docs/images.md)",
     ),
     Row(
-        "an image that stands in home alone",
+        "an image that only home has",
         "us-east-1,s3://data-us/train/\n",
         "line 1: image: images:v1 does not exist in us-east-1; allowed: an image that was built or copied there (docs/images.md)",
     ),

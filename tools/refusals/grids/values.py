@@ -72,7 +72,7 @@ ROWS = (
         shown="an object of 101 names",
     ),
     Row(
-        "variables that are none",
+        "invalid variables",
         line(environment={"A-B": "", "C": "x" * 513}),
         "line 1: environment.A-B: A-B is not a variable name; allowed: letters, digits and _",
         "line 1: environment.C: has 513 characters; allowed: up to 512",
@@ -105,7 +105,7 @@ ROWS = (
         shown="data, and 20 channels",
     ),
     Row(
-        "a channel that is none",
+        "an invalid channel",
         line(channels={"a b": "s3://data-eu/train/", "c": {"data": [], "mod": 1}}, mode="Fast"),
         "line 1: mode: Fast is not one of them",
         "line 1: channels.a b: a b is not a channel name",
@@ -229,7 +229,7 @@ ROWS = (
         line(image="imags:v1", instance_type="ml.x", volume_gb="1", data="s3://data-eu/none/")
         + '{"region"\n'
         + line(max_hours=100, region="us-east-1"),
-        'line 1: volume_gb: "1" is not a whole number (numbers stand without quotes)',
+        'line 1: volume_gb: "1" is not a whole number (numbers have no quotes)',
         "line 1: instance_type: ml.x is not an instance type of SageMaker training; allowed: types as in ml.g5.xlarge",
         "line 1: data: there is nothing at s3://data-eu/none/; allowed: objects and folders that exist",
         "line 1: image: imags:v1 is in no repository of yard, and AWS's containers of eu-central-1 lack it; allowed: images, grid, "

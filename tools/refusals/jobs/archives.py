@@ -76,8 +76,8 @@ COMMAND_ROWS = (
         "a script of a zip of Windows, which keeps no executable bits",
         "bits.zip",
         ["./run.sh"],
-        "is not executable; allowed: a file on which `chmod +x` was run before it was packed on Linux or macOS, or the program that runs "
-        "it ahead of it",
+        "is not executable; allowed: a file on which `chmod +x` was run before it was packed on Linux or macOS, or its interpreter in "
+        "front of it",
     ),
     _run(
         "a script that does not say what runs it",

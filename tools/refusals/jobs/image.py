@@ -79,13 +79,13 @@ IMAGE = Section(
             f"{REGISTRY}/other/images:v1 is not in a repository of yard; allowed: images",
         ),
         (
-            "one of an account that nobody named",
+            "one of an account that is not in the settings",
             f"{REGISTRY.replace('123456789012', '999999999999')}/images:v1",
             f"{REGISTRY.replace('123456789012', '999999999999')}/images:v1 is in a registry of account 999999999999; allowed: "
             "registries of 123456789012, 763104351884, 777788889999 (copy_accounts in cdk.json)",
         ),
         (
-            "one of a registry that lets nobody look",
+            "one of a registry that denies the look",
             f"{PARTNER}/models:v1",
             f"{PARTNER}/models:v1 cannot be checked in {PARTNER} (AccessDeniedException); allowed: an image that can be read there",
         ),
@@ -170,7 +170,7 @@ ARGUMENTS = Section(
             "archive, by its path from the archive's root",
         ),
         _alone(
-            "beside a wrong image, which alone is told",
+            "beside a wrong image, the only reason shown",
             "images",
             f"image: images has neither a tag nor a digest; allowed: {MAY_BE}",
             arguments=["--epochs", "3"],
