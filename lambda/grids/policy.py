@@ -135,7 +135,7 @@ class Totals:
         self.examples.setdefault(reason, record.line)
 
     def to_report(self) -> dict[str, Any]:
-        """For the machine's variables and the report: a few KB, however many lines there are."""
+        """Returns them for the machine's variables and the report: a few KB, however many lines there are."""
         return {
             "lines": self.lines,
             "completed": self.outcomes[LineOutcome.COMPLETED.value],
