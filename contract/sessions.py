@@ -39,8 +39,8 @@ class SessionCredentials(Credentials):
     """Credentials of a session of the job role, as nodes read them from their own partition of the table of state."""
 
     training: Credentials | None = None
-    """Credentials for the training itself, of the role that the request names. None where it names none, and where there are no new ones: the
-    training then goes on with those that it has."""
+    """Credentials for the training itself, of the role that the request names. None where it names none, or where there are no new ones:
+    the training then goes on with those that it has."""
     refusal: str = ""
     """Why there are no new credentials for the training, in words for a person."""
     ran_in: tuple[str, ...] = ()
