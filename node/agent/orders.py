@@ -101,8 +101,8 @@ class OrderWatch:
         self._done.set()
 
     def read_order(self, *, stopped: bool = False) -> Order | None:
-        """Reads the orders now. The attempt's order wins over the node's own. `stopped` says that the node's command ended with an error: a peer
-        may have obeyed an order that came this second, and the node's own need not wait any longer."""
+        """Reads the orders now. The attempt's order wins over the node's own. `stopped` says that the node's command ended with an error: a
+        peer may have obeyed an order that came this second, and the node's own need not wait any longer."""
         with self._looking:
             if self.order is None:
                 own = self._own_order()  # first, so that peers hear of it although DynamoDB may not answer
