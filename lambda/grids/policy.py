@@ -173,7 +173,7 @@ def left_running(
         )
     if kept:
         cause += (
-            f" A person's tag protects these, which run until it is removed or their own time is over: {short(kept)}."
+            f" These are protected by a person's tag, and run until it is removed or their own time is over: {short(kept)}."
         )
     return {"error": error, "cause": cause}
 
