@@ -172,9 +172,7 @@ def left_running(
             "Trainyard has stopped them, and the reaper stops them again."
         )
     if kept:
-        cause += (
-            f" These are protected by a person's tag, and run until it is removed or their own time is over: {short(kept)}."
-        )
+        cause += f" These are protected by a person's tag, and run until it is removed or their own time is over: {short(kept)}."
     return {"error": error, "cause": cause}
 
 
