@@ -88,7 +88,7 @@ class DeployedAccount:
         sagemaker = self._aws.client("sagemaker", region)
         try:
             return _plain(sagemaker.list_tags(ResourceArn=arn)["Tags"])
-        except sagemaker.exceptions.ClientError:  # somebody asked for a name that no training has
+        except sagemaker.exceptions.ClientError:  # the name that was asked for belongs to no training
             return {}
 
     def _role(self, profile: str) -> str:
@@ -155,7 +155,7 @@ def _plain(tags: Any) -> dict[str, str]:
 
 
 def guard(aws: LocalAws, account: DeployedAccount, settings: Mapping[str, Any]) -> Guard:
-    """Denies nodes, from now on, what IAM would deny them: as instances, with the keys of their job and of the role that it names.
+    """Denies nodes, from now on, what IAM would deny them: as instances, with credentials of their job and of the role that it names.
     `settings` is cdk.json's block."""
     deployment = settings["deployment"]
     of_jobs = {names.job_role(deployment, account.region)}

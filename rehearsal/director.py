@@ -111,7 +111,7 @@ class Director:
 
     def _direct(self) -> None:
         while not self._over.wait(LOOK_S):
-            seen, happened, now = self._look(), self.happened, time.monotonic()
+            seen, happened, now = self._read_sight(), self.happened, time.monotonic()
             for entry in self._entries:
                 if entry.name not in self._begun:
                     if self._has_come((entry.name, "begins"), entry.begin, seen, happened, now):
@@ -140,8 +140,8 @@ class Director:
         self._ended.add(entry.name)
         self._yard.lift([self._begun[entry.name][1].fault])
 
-    def _look(self) -> Sight:
-        """What there is of the job now."""
+    def _read_sight(self) -> Sight:
+        """Reads the attempt, phase and step that the job has reached."""
         mine = [one.tags for one in ec2.machines().all() if one.tags.get(tags.JOB) == self._job]
         attempt = max((int(one.get(tags.ATTEMPT, "0")) for one in mine), default=0)
         first = next((one for one in reports() if (one.job, one.attempt, one.rank) == (self._job, attempt, 0)), None)
@@ -152,7 +152,7 @@ class Director:
 
 
 def _bound(entry: Entry, job: str) -> Entry:
-    """The entry for this job alone, where its fault can be for one and names none; calls of functions are nobody's."""
+    """The entry for this job alone, where its fault can be for one and names none; calls of functions belong to no job."""
     fault = entry.fault
     if "job" not in FAULTS[fault.name].keys or fault.given.get("who", "nodes") != "nodes" or "job" in fault.given:
         return entry

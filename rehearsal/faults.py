@@ -44,7 +44,7 @@ class UnknownFault(ValueError):
 
 FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
     "abort-in-state": FaultKind(
-        "somebody stops the execution (StopExecution), once, when it is in a state; no Catch runs, nor any later state",
+        "a person stops the execution (StopExecution), once, when it is in a state; no Catch runs, nor any later state",
         "The end of the execution wakes the cleanup, which closes the job's attempts, ends its instances and writes its report.",
         {
             "state": choice("Train", "which", *STATES),
@@ -60,7 +60,7 @@ FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
     ),
     "attendant-dead": FaultKind(
         "no invocation of the attendant does anything: by clock, event or token",
-        "A lost heartbeat, and then an invocation that fails, only lead to another look; nobody touches the nodes. The job goes "
+        "A lost heartbeat, and then an invocation that fails, only lead to another look; the nodes are left alone. The job goes "
         "on, or ends, as soon as the attendant lives again.",
         {"seconds": seconds("600", "how long"), "after": AFTER, "how": HOW_DEAD},
         handlers="attendant.",
@@ -148,8 +148,8 @@ FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
         {"seconds": seconds("120", "how much later")},
     ),
     "keys-short": FaultKind(
-        "keys of a job expire so long after they were given, where AWS gives an hour",
-        "The attendant renews them at every look. A node whose keys have expired says so, trains on, and saves later.",
+        "credentials of a job expire so long after they were given, where AWS gives an hour",
+        "The attendant renews them at every look. A node whose credentials have expired says so, trains on, and saves later.",
         {"seconds": seconds("200", "how long they are valid"), "job": JOB},
     ),
     "late-tags": FaultKind(
@@ -169,7 +169,7 @@ FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
     ),
     "no-network": FaultKind(
         "the node reaches nothing: neither AWS nor its metadata answers; the way between nodes stays",
-        "No report: beyond the boot allowance, or the allowed silence, NodeLost and a new attempt. With nobody to terminate "
+        "No report: beyond the boot allowance, or the allowed silence, NodeLost and a new attempt. With nothing to terminate "
         "it, the node's own timer powers it off.",
         {"at": moment("boot", "when"), **LATER_ON_NODE},
     ),
@@ -201,7 +201,7 @@ FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
         handlers="reaper.",
     ),
     "reservation-full": FaultKind(
-        "somebody else has taken what was left of the reservation that the launch names (ReservationCapacityExceeded)",
+        "another account has taken what was left of the reservation that the launch names (ReservationCapacityExceeded)",
         "The job waits as long as it may, and launches nothing elsewhere.",
         {**LASTING, "job": JOB},
     ),
@@ -216,9 +216,9 @@ FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
         {"seconds": seconds("60", "how long"), "after": AFTER},
     ),
     "session-service-away": FaultKind(
-        "STS begins no session: no node gets keys for its job, or new ones",
+        "STS begins no session: no node gets credentials for its job, or new ones",
         "Train's heartbeats go on, and running nodes have keys for half an hour at least. Beyond that they train on, keep what they "
-        "would save on disk, and save it once they have new keys.",
+        "would save on disk, and save it once they have new credentials.",
         {"seconds": seconds("600", "how long"), "after": AFTER, "how": HOW_AWAY, "job": JOB},
     ),
     "slow-boot": FaultKind(
@@ -237,7 +237,7 @@ FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
         },
     ),
     "task-retired": FaultKind(
-        "Fargate retires the task of a child, once: SIGTERM, 30 s, SIGKILL, and nobody asked Batch for it",
+        "Fargate retires the task of a child, once: SIGTERM, 30 s, SIGKILL, without a call to Batch",
         "The child asks Batch, leaves its training running, and the next attempt adopts it.",
         {"line": LINE, "after": seconds("30", "from its start"), "job": GRID},
     ),
@@ -353,7 +353,7 @@ def _nearest(word: str, among: Mapping[str, object]) -> str:
     return f"{f' (did you mean {near[0]}?)' if near else ''}; there are {', '.join(sorted(among))}"
 
 
-def asked(faults: Mapping[str, Mapping[str, str]] | Iterable[Fault]) -> tuple[Fault, ...]:
+def to_faults(faults: Mapping[str, Mapping[str, str]] | Iterable[Fault]) -> tuple[Fault, ...]:
     """Returns faults from faults, or from keys by fault name. Raises UnknownFault."""
     if isinstance(faults, Mapping):
         return tuple(Fault(str(name), given) for name, given in faults.items())

@@ -30,7 +30,7 @@ from localaws.server import LocalAws
 from localaws.services import ec2
 from rehearsal.account import DeployedAccount, guard
 from rehearsal.deployment import ACCOUNT, Cdk, Deployed, DeploymentFailed, bring_up, context
-from rehearsal.faults import Fault, asked
+from rehearsal.faults import Fault, to_faults
 from rehearsal.node_faults import NodeFaults
 from rehearsal.parts import Parts
 from rehearsal.state import reports
@@ -192,7 +192,7 @@ class Yard:
     @contextmanager
     def faults(self, faults: Mapping[str, Mapping[str, str]] | Sequence[Fault]) -> Iterator[None]:
         """Applies these faults, beside those that the yard was made with, for as long as the block lasts."""
-        mine, before = asked(faults), self.aws.conditions.faults_since
+        mine, before = to_faults(faults), self.aws.conditions.faults_since
         self.begin(mine, since=time.monotonic())
         ec2.machines().begin_faults()
         try:

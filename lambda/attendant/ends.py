@@ -78,7 +78,7 @@ class Ends:
     def _told(self, one: OwedEnd, status: Status) -> bool:
         now = time.time()
         return tell_once(
-            self.state, self.topic, items.told_end(one.job), lambda: self._worded(one, status, now), now=now
+            self.state, self.topic, items.end_notice(one.job), lambda: self._worded(one, status, now), now=now
         )
 
     def _worded(self, one: OwedEnd, status: Status, now: float) -> Message:

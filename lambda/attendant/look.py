@@ -86,12 +86,12 @@ class Looker:
         job, attempt, stall = facts.job, facts.attempt, verdict.stall
         if reason := notices.stall_reason(facts, verdict):
             tell_once(
-                self.state, self.topic, items.told(job.id, attempt), now=now,
+                self.state, self.topic, items.stall_notice(job.id, attempt), now=now,
                 word=lambda: notices.stalled(job, attempt, reason, goes_on=stall is not None, cost=self._cost(job, now)),
                 **({} if stall is None else {"is_news": stall.is_news}),
             )  # fmt: skip
         if notices.trains_again(facts, verdict):
-            key = items.told_recovery(job.id, attempt)
+            key = items.recovery_notice(job.id, attempt)
             tell_once(self.state, self.topic, key, lambda: self._recovered(facts, region, now), now=now)
 
     def _recovered(self, facts: AttemptFacts, region: str, now: float) -> Message:
@@ -200,7 +200,7 @@ def _consoles(facts: AttemptFacts, ranks: Sequence[int], region: str) -> dict[in
     for rank in ranks:
         instance, output = facts.ids[rank], ""
         try:
-            output = breaker.asked(region, lambda one=instance: Ec2(region).console(one))  # type: ignore[misc]
+            output = breaker.ask_region(region, lambda one=instance: Ec2(region).console(one))  # type: ignore[misc]
         except (ClientError, BotoCoreError, breaker.Silent) as problem:
             logger.warning("no console", job=facts.job.id, instance=instance, problem=str(problem))
         found[rank] = console.told(instance, region, output)
@@ -210,7 +210,7 @@ def _consoles(facts: AttemptFacts, ranks: Sequence[int], region: str) -> dict[in
 def _instances(job: Job, region: str, answer: LaunchAnswer) -> dict[str, Instance] | None:
     """What EC2 shows of the nodes; None where it does not answer, which proves nothing."""
     try:
-        found = breaker.asked(region, lambda: Ec2(region, IN_PASSING).by_id(answer.instances))
+        found = breaker.ask_region(region, lambda: Ec2(region, IN_PASSING).by_id(answer.instances))
     except (ClientError, BotoCoreError, breaker.Silent) as problem:
         logger.warning("EC2 could not be asked; nothing is concluded", job=job.id, problem=str(problem))
         return None

@@ -13,7 +13,7 @@ from aws.state import State
 from aws.sts import RoleDenied, job_session, training_session
 from contract.intents import of_every_attempt, ran_in
 from contract.jobs import Job
-from contract.sessions import LASTS_S, AttemptSessions, Keys, SessionKeys
+from contract.sessions import LASTS_S, AttemptSessions, Credentials, SessionCredentials
 
 logger = Logger(service="attendant")
 RENEWED_S = LASTS_S / 2
@@ -55,14 +55,14 @@ def renew(
         if seen != known:
             state.note_sessions(job, attempt, seen)
         return False
-    own = breaker.asked(STS, lambda: job_session(job_role, job, attempt))
-    keys = SessionKeys(
+    own = breaker.ask_region(STS, lambda: job_session(job_role, job, attempt))
+    keys = SessionCredentials(
         **asdict(own),
         training=training,
         refusal=seen.refusal,
         ran_in=_ran_in(state, job, attempt) if attempt > 1 else (),
     )
-    state.give_keys(node_role, instances, keys)
+    state.give_credentials(node_role, instances, keys)
     # Last: whoever finds it finds every copy there.
     state.note_sessions(job, attempt, replace(seen, since=known.since or now, until=own.expires))
     return True
@@ -77,13 +77,13 @@ def _ran_in(state: State, job: Job, attempt: int) -> tuple[str, ...]:
 
 def _for_training(
     job: Job, attempt: int, known: AttemptSessions, training_roles: Mapping[str, str], now: float
-) -> tuple[Keys | None, AttemptSessions]:
+) -> tuple[Credentials | None, AttemptSessions]:
     """The keys, None where there are none, and what is known afterwards. No trouble with somebody else's role is one of the look."""
     role = training_roles.get(job.job_role, "")
     try:
         if not role:
             raise RoleDenied(NO_NAME)
-        keys = breaker.asked(STS, lambda: training_session(role, job, attempt))
+        keys = breaker.ask_region(STS, lambda: training_session(role, job, attempt))
     except RoleDenied as problem:
         logger.warning(
             "the session for the training is denied", job=job.id, role=role or job.job_role, problem=str(problem)

@@ -48,7 +48,7 @@ def tell_once(
     """Publishes the message that `key` stands for, unless somebody has or does. False where a later look has to try again: that keeps
     nobody waiting. The message is sent twice only where its sender dies, or loses the table, before it has noted that it was sent."""
     try:
-        before = state.told(key)
+        before = state.read_notice(key)
         if before is not None and not _is_due(before, now, is_news):
             return before.whole
         message = word()
@@ -59,7 +59,7 @@ def tell_once(
     except Raced:
         logger.info("people are told by another look", item=key.partition, of=key.sort)
     except Exception:  # nobody waits for a message, whatever is wrong with it
-        logger.exception("people could not be told; a later look tells them", item=key.partition, of=key.sort)
+        logger.exception("the message could not be sent; a later look tells them", item=key.partition, of=key.sort)
     else:
         logger.info("people were told", job=message.job, event=message.event)
         return True

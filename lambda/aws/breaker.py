@@ -36,10 +36,10 @@ class Region:
     def why_not(self, now: float) -> str:
         """Why it is not asked now; empty where it is. After a silence one caller asks, and the others get Silent until it has an answer."""
         if self.silent_at is not None and 0 <= now - self.silent_at < OPEN_S:
-            return f"gave no answer {now - self.silent_at:.0f} s ago, and is left alone for {OPEN_S:.0f} s"
+            return f"gave no answer {now - self.silent_at:.0f} s ago, and is not asked for {OPEN_S:.0f} s"
         waited_s = now - min(self.waiting.values(), default=now)
         if self.waiting and (self.silent_at is not None or waited_s >= LATE_S):
-            return f"has kept another waiting for {waited_s:.0f} s"
+            return f"has kept another call waiting for {waited_s:.0f} s"
         return ""
 
 
@@ -48,8 +48,8 @@ regions = defaultdict[str, Region](Region)
 _lock = threading.Lock()
 
 
-def asked(name: str, ask: Callable[[], T]) -> T:
-    """The region's answer. Raises Silent without asking where it gave none lately; errors that the region answers pass through."""
+def ask_region(name: str, ask: Callable[[], T]) -> T:
+    """Asks the region. Raises Silent without asking where it gave no answer lately; errors that the region answers pass through."""
     with _lock:
         region, me = regions[name], object()
         if why := region.why_not(time.time()):

@@ -22,13 +22,13 @@ from contract.environments import GridEnvironment
 from contract.grid import SHARD, GridPrefix, Line
 from grid_plan import choice, code, lookups, policy
 from grid_plan.answers import Answers
-from grid_plan.asked import GridRequest
 from grid_plan.choice import Decision, Undecided, decide
 from grid_plan.columns import source
 from grid_plan.drafts import Draft, Drafts, batches, digest
 from grid_plan.manifest import UnreadableManifest
 from grid_plan.problems import Report
-from grid_plan.request import GridRun, code_folder, request
+from grid_plan.request import GridRequest
+from grid_plan.training_arguments import GridRun, build_arguments, code_folder
 from grid_plan.wanted import Wanted, with_settings
 from refusals.addresses import Address
 
@@ -69,9 +69,11 @@ class Judged:
 class Planner:
     """Reads one version of a manifest on behalf of one execution."""
 
-    def __init__(self, asked: GridRequest, run: GridRun, env: GridEnvironment, wrong_defaults: frozenset[str]) -> None:
-        self._asked, self._run, self._env = asked, run, env
-        self._drafts = Drafts(asked, env.limits, wrong_defaults)
+    def __init__(
+        self, request: GridRequest, run: GridRun, env: GridEnvironment, wrong_defaults: frozenset[str]
+    ) -> None:
+        self._asked, self._run, self._env = request, run, env
+        self._drafts = Drafts(request, env.limits, wrong_defaults)
         self._types = training_model.instance_types()
         self._seen: dict[bytes, int] = {}
         self._checkpoints: dict[str, int] = {}
@@ -107,7 +109,7 @@ class Planner:
                 region=decision.region,
                 why=decision.why,
                 slot=slots[decision.region],
-                request=request(training, decision, index, self._run),
+                request=build_arguments(training, decision, index, self._run),
                 source=source(with_settings(draft.training, self._env)),
                 hourly_usd=decision.hourly_usd,
             )
@@ -135,7 +137,7 @@ class Planner:
         for number, draft in enumerate(drafts):
             if number >= most:
                 checked.report.add(
-                    f"manifest: makes more than {most:,} trainings, of sweeps too; "
+                    f"manifest: makes more than {most:,} trainings, sweeps included; "
                     f"allowed: up to {most:,} (grid.limits.max_lines in cdk.json)"
                 )
                 return
@@ -186,8 +188,8 @@ class Planner:
         if not judged.right:
             return None
         index = sum(checked.regions.values())
-        for problem in training_model.problems(request(training, decision, index, self._run)):
-            checked.report.add(f"request: SageMaker would not take it: {problem}", draft.line)
+        for problem in training_model.problems(build_arguments(training, decision, index, self._run)):
+            checked.report.add(f"request: SageMaker would reject it: {problem}", draft.line)
         checked.regions[decision.region] += 1
         for warning in (*policy.warnings(training), *choice.warnings(training, decision, checked.answers)):
             checked.warnings.add(warning, draft.line)
@@ -199,11 +201,11 @@ class Planner:
             checked.unpriced += 1
             unknown = f"no price of {training.spec.instance_type} in {decision.region} is known"
             if self._asked.max_cost_usd is None:
-                checked.warnings.add(f"{unknown}: whether the type is offered there too is not", draft.line)
+                checked.warnings.add(f"{unknown}, nor whether SageMaker offers the type there", draft.line)
             else:
                 may_be = "other types, or no max_cost_usd"
                 checked.report.add(
-                    f"instance_type: {unknown}, so nobody can keep to max_cost_usd; allowed: {may_be}", draft.line
+                    f"instance_type: {unknown}, so the plan cannot keep to max_cost_usd; allowed: {may_be}", draft.line
                 )
         return cost
 
@@ -212,7 +214,7 @@ class Planner:
         if most is not None and cost > most:
             checked.report.add(
                 f"max_cost_usd: {most:,.2f} is less than {cost:,.2f}, which the trainings could cost until their time-outs "
-                "at on-demand prices; allowed: more, or less of lines, instances and max_hours"
+                "at on-demand prices; allowed: a larger max_cost_usd, or fewer lines, instances or hours"
             )
 
 

@@ -50,8 +50,8 @@ class GridLook:
     _found: GridState = field(default_factory=GridState)
     _failures: Counter[str] = field(default_factory=Counter)
 
-    def look(self) -> GridState:
-        """Looks at every line, even where one fails. Raises ClientError or BotoCoreError where the plan or the list of records
+    def read_state(self) -> GridState:
+        """Reads every line, even where one fails. Raises ClientError or BotoCoreError where the plan or the list of records
         cannot be read."""
         recorded = self.store.recorded(self.grid)
         lines = self.store.lines(self.grid.id, (index for index, there in enumerate(recorded) if not there))
@@ -61,15 +61,15 @@ class GridLook:
                     self._note(line, told, problem)
         return self._found
 
-    def _note(self, line: Line, told: Fate, problem: str) -> None:
+    def _note(self, line: Line, fate: Fate, problem: str) -> None:
         where = f"{line.training} in {line.region}"
         if problem:
             self._found.unknown.append(f"{where} ({problem})")
-        elif told is Fate.KEPT and self.end:
+        elif fate is Fate.KEPT and self.end:
             self._found.kept.append(where)
-        elif told in {Fate.RUNS, Fate.KEPT}:
+        elif fate in {Fate.RUNS, Fate.KEPT}:
             self._found.running.append(where)
-        elif told is Fate.ABSENT and not self.fenced:
+        elif fate is Fate.ABSENT and not self.fenced:
             self._found.absent.append(line.index)
         else:
             self._found.written += 1
@@ -84,7 +84,7 @@ class GridLook:
             return told, ""
         except (ClientError, BotoCoreError) as problem:
             self._failures[line.region] += 1
-            logger.warning("a line could not be looked at", line=line.index, region=line.region, problem=str(problem))
+            logger.warning("a line could not be read", line=line.index, region=line.region, problem=str(problem))
             return Fate.RUNS, str(problem)
 
     def _settle(self, line: Line) -> Fate:

@@ -68,7 +68,7 @@ class Checkpoints:
 
     def restored(self, step: int, *, named: bool = False) -> None:
         """Takes what lies in the folder for the checkpoint of this step, which is in S3 already. `named`: by this rank's own trainer."""
-        own = self._folder.look()
+        own = self._folder.list_own()
         self._answered, self._restored = f"step {step}" if named and own else _files_of(own), step
         if named and own:
             self._progress.restored(step, max(self._changes(own).values()))
@@ -119,7 +119,7 @@ class Checkpoints:
         return True
 
     def _step(self) -> int:
-        """The step of what lies in the folder; -1 where nobody says it."""
+        """The step of what lies in the folder; -1 where that is unknown."""
         told = self._progress.checkpoint_step()
         return self._restored if told < 0 else told
 
@@ -327,7 +327,7 @@ class Checkpoints:
             result = sets.agreed(read)
         if result.state is not Result.CLOSED:
             if result.reason:
-                self._note(f"checkpoints: set {number} is none: {result.reason}")
+                self._note(f"checkpoints: set {number} is not complete: {result.reason}")
             return known, result.reason
         attempt, step = self._place.attempt, max((one.step for one in read), default=plan.step)
         keys = tuple(self._keys.part(attempt, number, rank) if rank in own else "" for rank in range(self._place.ranks))
@@ -361,10 +361,10 @@ class Checkpoints:
         if now >= self._observe_at:
             self._observe_at = now + min(OBSERVE_S, self._place.every_s / 4)
             with suppress(Changed):
-                self._growth.observe(self._folder.look())
+                self._growth.observe(self._folder.list_own())
 
     def _list_own(self) -> Sequence[FileState]:
-        return self._mark(self._folder.look())
+        return self._mark(self._folder.list_own())
 
     def _mark(self, own: Sequence[FileState]) -> Sequence[FileState]:
         """Marks the logs that have only grown since before the checkpoint that was named before the newest one. They belong to no

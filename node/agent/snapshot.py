@@ -38,7 +38,7 @@ class FileState(NamedTuple):
     size: int
     mtime_ns: int
     ctime_ns: int
-    """When the kernel last saw its bytes, its name or its links change: nobody can set this time."""
+    """When the kernel last saw its bytes, its name or its links change: no program can set this time."""
     inode: int
     mode: int
     moved_ns: int = 0
@@ -118,7 +118,7 @@ class _Open(NamedTuple):
     """Where the links on the way to it led; empty where it lies in the folder itself."""
 
 
-def look(folder: Path, note: Callable[[str], None]) -> dict[str, FileState]:
+def list_files(folder: Path, note: Callable[[str], None]) -> dict[str, FileState]:
     """Returns every regular file under `folder` that can be committed, and tells `note` of what cannot be. Links cannot."""
     return observe(folder, note).files
 

@@ -15,7 +15,7 @@ from stacks.parts.right import Right
 from stacks.parts.rights import Rights, arn_of, within
 
 READ_IMAGES = ("ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
-"""What a pull needs beside the login. Of a layer that the machine lacks nobody asks whether the registry has it."""
+"""What a pull needs beside the login. For a layer that the machine lacks, docker does not ask whether the registry has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +29,8 @@ class ContainerRights:
     """As in `AdmissionEnvironment`."""
     copy_accounts: tuple[str, ...]
 
-    def look(self) -> list[Right]:
-        """Reads which image a tag names, its size, its processors and its entry point. The deployment's repositories by its name alone: a
+    def find_images(self) -> list[Right]:
+        """Allows to read which image a tag names, its size, processors and entry point: of the deployment's repositories by name; a
         list of them, and one of regions, would be too long for a role that has so many other rights."""
         ours = arn_of("ecr", "*", cdk.Aws.ACCOUNT_ID, f"repository/{names.repository(self.rights.deployment, '*')}")
         others = [

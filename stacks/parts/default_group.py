@@ -7,7 +7,7 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from contract.environments import DefaultGroupEnvironment
-from stacks.parts.asked import asked
+from stacks.parts.custom_resource import add_custom_resource
 from stacks.parts.function import Function, Layer
 from stacks.parts.right import Right
 from stacks.parts.rights import arn_of
@@ -41,7 +41,7 @@ class ClosedDefaultGroup(Construct):
             log_retention_days=log_retention_days,
             rights=close_group(vpc.vpc_default_security_group, region),
         )
-        asked(
+        add_custom_resource(
             self,
             "Closed",
             kind="ClosedDefaultGroup",
@@ -54,7 +54,9 @@ class ClosedDefaultGroup(Construct):
 
 def close_group(group: str, region: str) -> list[Right]:
     """Allows to read the rules of security groups in a region, and to take those of this one away."""
-    reason = "A Describe call, which knows no resources; the condition keeps it to the stack's region."
+    reason = (
+        "A Describe call, which supports no resource-level permissions; the condition keeps it to the stack's region."
+    )
     here = {"StringEquals": {"aws:RequestedRegion": region}}
     revoking = ["ec2:RevokeSecurityGroupIngress", "ec2:RevokeSecurityGroupEgress"]
     return [

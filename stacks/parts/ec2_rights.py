@@ -16,8 +16,8 @@ NOT_BORN_PROTECTED = {f"aws:RequestTag/{tags.PROTECTED}": "true"}
 """For the operator Null: the request lacks this tag. Only a person protects something, and only something that exists."""
 SPOT = "spot.amazonaws.com"
 SPOT_ROLE = f"aws-service-role/{SPOT}/AWSServiceRoleForEC2Spot"
-NEW = "What a launch makes has no id yet; the condition wants the deployment's tag on it."
-KNOWN = "Their ids are known in their region alone; the condition wants the deployment's tag on each."
+NEW = "What a launch makes has no id yet; the condition requires the deployment's tag on it."
+KNOWN = "Their ids are known in their region alone; the condition requires the deployment's tag on each."
 
 
 def launch(rights: Rights, *, instance_profile: str, image_owners: Sequence[str]) -> list[Right]:
@@ -67,7 +67,10 @@ def launch(rights: Rights, *, instance_profile: str, image_owners: Sequence[str]
             ["ec2:CreateTags"],
             _arns("instance", "volume", "network-interface", "spot-instances-request"),
             NEW,
-            {"StringEquals": {"ec2:CreateAction": "RunInstances"} | _asked(rights), "Null": NOT_BORN_PROTECTED},
+            {
+                "StringEquals": {"ec2:CreateAction": "RunInstances"} | _tag_in_request(rights),
+                "Null": NOT_BORN_PROTECTED,
+            },
         ),
         Right(
             "TagTheMaster",
@@ -110,7 +113,7 @@ def terminate(rights: Rights, instance_profile: str) -> Right:
         "TerminateOurInstances",
         ["ec2:TerminateInstances"],
         _arns("instance"),
-        "Instances come and go; the condition wants the deployment's tag and profile on each.",
+        "Instances come and go; the condition requires the deployment's tag and profile on each.",
         {**_here(rights, _ours(rights)), "ArnEquals": {PROFILE: instance_profile}, "Null": UNPROTECTED},
     )
 
@@ -122,7 +125,7 @@ def terminate_everywhere(rights: Rights, instance_profile: str) -> Right:
         right.name,
         right.actions,
         right.resources,
-        "Instances come and go, in regions that may have left the settings; the condition wants our tag and profile on each.",
+        "Instances come and go, in regions that may have left the settings; the condition requires our tag and profile on each.",
         {**right.conditions, "ArnEquals": {PROFILE: instance_profile}},
     )
 
@@ -133,7 +136,7 @@ def terminate_under(instance_profile: str) -> Right:
         "TerminateUntaggedUnderOurProfile",
         ["ec2:TerminateInstances"],
         _arns("instance"),
-        "Instances come and go, in regions that may have left the settings; the condition wants our profile and no tag.",
+        "Instances come and go, in regions that may have left the settings; the condition requires our profile and no tag.",
         {"ArnEquals": {PROFILE: instance_profile}, "Null": UNTAGGED | UNPROTECTED},
     )
 
@@ -154,14 +157,16 @@ def cancel_spot_requests(rights: Rights) -> Right:
 
 def _new(rights: Rights, name: str, kind: str, wanted: Mapping[str, Mapping[str, object]]) -> Right:
     """Allows RunInstances to make resources of one kind, with our tag and as `wanted` says (conditions by operator)."""
-    equal = _asked(rights) | dict(wanted.get("StringEquals", {}))
+    equal = _tag_in_request(rights) | dict(wanted.get("StringEquals", {}))
     return Right(
         name, ["ec2:RunInstances"], _arns(kind), NEW, {**wanted, "StringEquals": equal, "Null": NOT_BORN_PROTECTED}
     )
 
 
 def _end(rights: Rights, name: str, action: str, kind: str) -> Right:
-    reason = "Such things come and go, in regions that may have left the settings; the condition wants our tag on each."
+    reason = (
+        "Such things come and go, in regions that may have left the settings; the condition requires our tag on each."
+    )
     return Right(name, [action], _arns(kind), reason, {"StringEquals": _ours(rights), "Null": UNPROTECTED})
 
 
@@ -169,7 +174,7 @@ def _ours(rights: Rights) -> dict[str, object]:
     return {f"aws:ResourceTag/{tags.DEPLOYMENT}": rights.deployment}
 
 
-def _asked(rights: Rights) -> dict[str, object]:
+def _tag_in_request(rights: Rights) -> dict[str, object]:
     return {f"aws:RequestTag/{tags.DEPLOYMENT}": rights.deployment}
 
 

@@ -34,7 +34,7 @@ def item_right(rights: Rights, name: str, actions: Sequence[str], *leading: str)
 
 
 def own_items(rights: Rights) -> Right:
-    """For the role of nodes: each writes its own report, and reads its own order and its own keys."""
+    """For the role of nodes: each writes its own report, and reads its own order and its own credentials."""
     return item_right(rights, "WriteAndReadOwnItems", ["GetItem", "PutItem"], OWN_ITEMS)
 
 
@@ -98,7 +98,7 @@ def read_admission(rights: Rights) -> Right:
 
 
 def note_regions(rights: Rights) -> Right:
-    """Allows to note that something is launched in a region; nobody may take that back."""
+    """Allows to note that something is launched in a region, and not to take that back."""
     return item_right(rights, "NoteLaunchedRegions", ["PutItem"], items.REGIONS)
 
 
@@ -108,7 +108,7 @@ def query_regions(rights: Rights) -> Right:
 
 
 def attend(rights: Rights, node_role: str) -> list[Right]:
-    """For the attendant: reads attempts and reports, gives orders and keys, keeps task tokens and the time of its last pass, and tells
+    """For the attendant: reads attempts and reports, gives orders and credentials, keeps task tokens and the time of its last pass, tells
     people of ends. Few statements, because its policy nearly fills what IAM takes. `node_role` is the id of the nodes' role."""
     nodes = items.userid(node_role, "*")
     return [
@@ -138,7 +138,7 @@ def read_reports(rights: Rights, node_role: str) -> Right:
 
 def follow(rights: Rights, stream_arn: str) -> list[Right]:
     """Lambda's own calls, with the function's role, to read a stream for it."""
-    reason = "Listing knows no resources and answers ARNs of streams alone; the condition keeps to the home region."
+    reason = "Listing supports no resource-level permissions and answers ARNs of streams alone; the condition keeps to the home region."
     home = {"StringEquals": {"aws:RequestedRegion": rights.home_region}}
     reading = ["dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"]
     return [

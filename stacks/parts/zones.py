@@ -7,7 +7,7 @@ from constructs import Construct
 
 from contract import names
 from contract.environments import ZoneLookupEnvironment
-from stacks.parts.asked import asked
+from stacks.parts.custom_resource import add_custom_resource
 from stacks.parts.function import Function, Layer
 from stacks.parts.network import zones_of
 from stacks.parts.right import Right
@@ -47,7 +47,7 @@ class ZoneLookup(Construct):
             log_retention_days=log_retention_days,
             rights=[look_for_zones(region)],
         )
-        zones = asked(
+        zones = add_custom_resource(
             self,
             "Names",
             kind="Zones",
@@ -60,6 +60,8 @@ class ZoneLookup(Construct):
 
 
 def look_for_zones(region: str) -> Right:
-    reason = "A Describe call, which knows no resources; the condition keeps it to the stack's region."
+    reason = (
+        "A Describe call, which supports no resource-level permissions; the condition keeps it to the stack's region."
+    )
     here = {"StringEquals": {"aws:RequestedRegion": region}}
     return Right("DescribeZones", ["ec2:DescribeAvailabilityZones"], ["*"], reason, here)

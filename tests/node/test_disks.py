@@ -324,23 +324,23 @@ def test_a_look_that_fails_after_the_mount_takes_it_away_again(
     machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine.disk("nvme1n1")
-    shown = devices.look
+    shown = devices.read_disks
 
     def once(root: Path, work: str, **ways: Any) -> Disks:
-        monkeypatch.setattr(devices, "look", broken)
+        monkeypatch.setattr(devices, "read_disks", broken)
         return shown(root, work, **ways)
 
     def broken(*_: object, **__: object) -> Disks:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(devices, "look", once)
+    monkeypatch.setattr(devices, "read_disks", once)
     falls_back(machine, "what was mounted cannot be used: [Errno 5]")
 
 
 def test_a_mount_of_something_else_is_taken_away_again(machine: FakeMachine) -> None:
     of_deep_learning_image(machine)
     machine.bound_from = "nvme0n1p1"
-    falls_back(machine, "the mount is on nvme0n1, which is no instance store")
+    falls_back(machine, "the mount is on nvme0n1, which is not an instance store")
     assert machine.changes[-1] == ("umount", "-l", MOUNTED)
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from agent import requirements
+from agent.credentials import CredentialsExpired
 from agent.environments import Installed, describe_hardware, name_of
-from agent.keys import KeysExpired
 from agent.store import Store
 from contract.keys import ENVIRONMENTS
 from tests.node.fakes import FakeS3, refusal
@@ -123,7 +123,7 @@ def test_a_damaged_one_is_not_used_and_leaves_nothing(tmp_path: Path, s3: FakeS3
     node = Node(tmp_path, s3)
     before = node.files()
     assert not node.restore()
-    assert "is installed anew" in node.notes[0]
+    assert "is installed again" in node.notes[0]
     assert node.files() == before
     assert not (tmp_path / "staging/environment").exists()
 
@@ -139,8 +139,8 @@ def test_where_s3_does_not_answer_pip_installs_it(tmp_path: Path, s3: FakeS3, ca
 
 @pytest.mark.usefixtures("first")
 def test_keys_that_expired_are_waited_for(tmp_path: Path, s3: FakeS3) -> None:
-    s3.fault = lambda _call, _key: KeysExpired("expired")
-    with pytest.raises(KeysExpired):
+    s3.fault = lambda _call, _key: CredentialsExpired("expired")
+    with pytest.raises(CredentialsExpired):
         Node(tmp_path, s3).restore()
 
 
@@ -153,7 +153,7 @@ def test_a_document_that_names_a_path_elsewhere_is_not_used(tmp_path: Path, s3: 
     before = node.files()
     assert not node.restore()
     assert (node.files(), list(tmp_path.rglob("out"))) == (before, [])
-    assert "is installed anew" in node.notes[0]
+    assert "is installed again" in node.notes[0]
     assert first.has("../out") is None
 
 
@@ -181,7 +181,7 @@ def test_what_was_built_beside_the_code_is_used_on_the_same_hardware_alone(tmp_p
     again = Node(tmp_path, s3)
     again.hardware = "EPYC, L4"
     assert not again.restore()
-    assert again.notes[0].endswith("is installed anew: it was built for EPYC, A10G, and this node has EPYC, L4")
+    assert again.notes[0].endswith("is installed again: it was built for EPYC, A10G, and this node has EPYC, L4")
     assert again.has("../code/kernels/fast.so") is None
 
 

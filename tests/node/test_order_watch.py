@@ -48,7 +48,7 @@ class Node:
 
     def look(self, after: float = 0.0) -> Order | None:
         self.passed += after
-        return self.watch.look()
+        return self.watch.read_order()
 
     def give(self, order: Order) -> None:
         self.table.give(items.node_order(ROLE, instance(self.rank)), encode(order))
@@ -82,7 +82,7 @@ def test_an_order_that_cannot_be_understood_is_left_aside(document: bytes) -> No
         "PutItem", {"TableName": NAME, "Item": {"pk": {"S": key.partition}, "sk": {"S": key.sort}, **value}}
     )
     assert node.look() is None
-    assert "cannot be understood" in node.notes[0]
+    assert "it cannot read" in node.notes[0]
     node.give(ORDER)
     assert node.look() == ORDER
 
@@ -94,7 +94,7 @@ def test_dynamodb_that_is_away_is_no_order(problem: Exception) -> None:
     node = Node()
     node.table.fault = lambda _call, _sort: problem
     assert node.look() is None
-    assert "no look at the orders" in node.notes[0]
+    assert "the agent cannot read its orders" in node.notes[0]
 
 
 # A spot notice
@@ -175,19 +175,19 @@ def test_a_node_whose_trainer_broke_sees_the_order_that_a_peer_obeyed_in_the_las
     node.table.knobs.lag_s = 1.0
     node.give(ORDER)
     assert node.look() is None
-    assert node.watch.look(stopped=True) == ORDER
+    assert node.watch.read_order(stopped=True) == ORDER
 
 
 def test_a_node_with_a_notice_whose_trainer_broke_waits_for_nobody() -> None:
     node = Node(NOTICE)
-    order = node.watch.look(stopped=True)
+    order = node.watch.read_order(stopped=True)
     assert order is not None
     assert (order.error, node.told) == ("Interrupted", [order])
 
 
 def test_a_node_without_notice_or_order_whose_trainer_broke_was_not_ordered() -> None:
     node = Node()
-    assert node.watch.look(stopped=True) is None
+    assert node.watch.read_order(stopped=True) is None
     assert node.told == []
 
 

@@ -32,7 +32,7 @@ LEAVES_S = 1.0
 
 def main(address: str, port: str, node: str, nodes: str, most_s: str, place: str = "") -> int:
     """`address` is that of the group's first node, `node` this one's place in the group, `place` the number of a GPU."""
-    sys.path[:] = [one for one in sys.path if Path(one).resolve() != HERE.parent]  # nobody's modules are here
+    sys.path[:] = [one for one in sys.path if Path(one).resolve() != HERE.parent]  # no module is imported from here
     told = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what libraries print is no line of ours
     try:
@@ -72,8 +72,8 @@ def main(address: str, port: str, node: str, nodes: str, most_s: str, place: str
     return 0
 
 
-def tell(told: Any, **facts: object) -> None:
-    told.write(json.dumps(facts) + "\n")
+def tell(out: Any, **facts: object) -> None:
+    out.write(json.dumps(facts) + "\n")
 
 
 def listen(address: str, port: int) -> int:
@@ -118,10 +118,10 @@ def once(torch: Any, distributed: Any, values: Any) -> float:
     return time.monotonic() - began
 
 
-def several(told: Any, processes: int, words: list[str]) -> int:
+def several(out: Any, processes: int, words: list[str]) -> int:
     """A process for each GPU. The first that fails ends all, because the others would wait for it."""
     command = [sys.executable, str(HERE), *words]
-    left = [subprocess.Popen([*command, str(place)], stdout=told.fileno()) for place in range(processes)]
+    left = [subprocess.Popen([*command, str(place)], stdout=out.fileno()) for place in range(processes)]
     while left:
         for one in left:
             if (code := one.poll()) is not None:
