@@ -107,6 +107,6 @@ def check_settings(request: JobRequest, env: AdmissionEnvironment) -> list[str]:
         problems += [
             f"{where}.{variable}: replaces the credentials of job_role; allowed: the variable or job_role, not both"
             for where, given in (("environment", request.environment), ("secrets", request.secrets))
-            for variable in sorted(given.keys() & training.OTHER_KEYS)
+            for variable in sorted(given.keys() & training.OTHER_CREDENTIALS)
         ]
     return problems
