@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import tomllib
 
@@ -40,5 +42,9 @@ class Mutant:
 
 def read_mutants(folder: Path = HERE) -> list[Mutant]:
     """Returns all mutants, file by file. Raises TypeError for a field that is missing or unknown."""
-    tables = (tomllib.loads(file.read_text()) for file in sorted(folder.glob("*.toml")))
-    return [Mutant(**{**one, "tests": tuple(one["tests"])}) for table in tables for one in table["mutant"]]
+    tables = (tomllib.loads(file.read_text("utf-8")) for file in sorted(folder.glob("*.toml")))
+    return [_mutant(row) for table in tables for row in table["mutant"]]
+
+
+def _mutant(row: Mapping[str, Any]) -> Mutant:
+    return Mutant(tests=tuple(row["tests"]), **{name: value for name, value in row.items() if name != "tests"})
