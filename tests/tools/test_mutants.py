@@ -86,7 +86,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, MutantRun]:
         (
             "red before",
             MutantFate.BROKEN,
-            "without the change: pytest ended with 1, 0 passed; tests/test_red.py::test_red",
+            "without a change tests/test_red.py::test_red fails",
         ),
     ],
 )

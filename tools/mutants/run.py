@@ -21,6 +21,8 @@ LEFT_OUT = (".git", "__pycache__", "cdk.out", "out")
 LINKED = (".venv", "node_modules")
 SET_UP = "build"
 """A folder of what set-up made: its entries are linked, so that a test may add to it."""
+LONG_AGO = 1_000_000_000
+"""Epoch seconds of 2001: no file of a checkout is as old, and archives can hold it."""
 LONGEST_TEST_S = 120
 """A mutant may make a test wait for ever; a test that is ended for its time has failed."""
 
@@ -61,13 +63,24 @@ class MutantCopy:
         (folder / SET_UP).mkdir()
         for one in (root / SET_UP).glob("*"):
             (folder / SET_UP / one.name).symlink_to(one.resolve())
-        self._times = itertools.count(int(time.time()))
-        self._without_change: dict[tuple[str, ...], Part] = {}
+        self._times = itertools.count(LONG_AGO)
+        self._red: dict[str, str] = {}
+        """Test files that prove nothing, and why."""
 
     def run(self, mutants: Sequence[Mutant]) -> Iterator[MutantRun]:
-        """Yields each mutant's row when it is known. Tests run once without a change, whichever mutants name them."""
+        """Runs all tests once without a change, then yields each mutant's row when it is known."""
+        self._run_unchanged(sorted({test for mutant in mutants for test in mutant.tests}))
         for mutant in mutants:
             yield self._run(mutant)
+
+    def _run_unchanged(self, tests: Sequence[str]) -> None:
+        self._red = {test: f"there is no {test}" for test in tests if not (self._folder / test).is_file()}
+        there = [test for test in tests if test not in self._red]
+        part = self._pytest(there) if there else Part("tests", 0)
+        if part.code not in (0, 1):
+            self._red |= dict.fromkeys(there, f"without a change pytest ended with {part.code}")
+        for failed in part.failed:
+            self._red.setdefault(failed.partition("::")[0], f"without a change {failed} fails")
 
     def _run(self, mutant: Mutant) -> MutantRun:
         file = self._folder / mutant.file
@@ -76,41 +89,30 @@ class MutantCopy:
             mutated = mutant.mutate(source)
         except (OSError, StaleMutant) as problem:
             return MutantRun(mutant=mutant, fate=MutantFate.STALE, why=str(problem))
-        if why := self._unfit(mutant.tests):
-            return MutantRun(mutant=mutant, fate=MutantFate.BROKEN, why=why)
+        if red := [self._red[test] for test in mutant.tests if test in self._red]:
+            return MutantRun(mutant=mutant, fate=MutantFate.BROKEN, why="; ".join(red))
         began = time.monotonic()
         self._write(file, mutated)
         try:
-            part = self._pytest(mutant.tests)
+            part = self._pytest(mutant.tests, "-x")
         finally:
             self._write(file, source)
         fate, why = judge(part)
         return MutantRun(mutant=mutant, fate=fate, seconds=time.monotonic() - began, why=why)
 
-    def _unfit(self, tests: tuple[str, ...]) -> str:
-        """Why nothing follows from these tests; empty where they pass."""
-        if absent := [test for test in tests if not (self._folder / test).is_file()]:
-            return f"there is no {', '.join(absent)}"
-        if tests not in self._without_change:
-            self._without_change[tests] = self._pytest(tests)
-        part = self._without_change[tests]
-        if part.code == 0 and part.passed:
-            return ""
-        return f"without the change: pytest ended with {part.code}, {part.passed} passed; {', '.join(part.failed)}"
-
     def _write(self, file: Path, source: str) -> None:
-        """Python knows a changed file by its time in seconds and its size: each version gets a time of its own."""
+        """Python knows a changed file by its time in seconds and its size: each version gets a time that no file has."""
         file.write_text(source)
         at = next(self._times)
         os.utime(file, (at, at))
 
-    def _pytest(self, tests: Sequence[str]) -> Part:
+    def _pytest(self, tests: Sequence[str], *options: str) -> Part:
         results = self._folder / SET_UP / "mutants"
         shutil.rmtree(results, ignore_errors=True)
         results.mkdir()
-        options = ["-x", "-q", f"--timeout={LONGEST_TEST_S}", f"--junit-xml={results}/tests.xml"]
+        told = [f"--timeout={LONGEST_TEST_S}", f"--junit-xml={results}/tests.xml", "-o", "junit_family=xunit1"]
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", *options, "-o", "junit_family=xunit1", *tests],
+            [sys.executable, "-m", "pytest", "-q", *options, *told, *tests],
             cwd=self._folder,
             env=self._variables(),
             stdin=subprocess.DEVNULL,
