@@ -214,6 +214,9 @@ rehearse-losses: setup ## Every way to lose a node, at every rank, and errors of
 test-deep: setup ## The property tests, 2,000 examples of 50 steps each, and every pair of faults; a part: ARGS=tests/properties/test_money.py
 	@HYPOTHESIS_PROFILE=deep python -m pytest $(or $(ARGS),tests/properties tests/functions/pairs) --timeout=0
 
+mutants: setup ## Changes lines that matter, one at a time, in a copy: a test must fail each time; some alone: ARGS='reaper-*'
+	@$(BIN)/python -m tools.mutants $(ARGS)
+
 grid-load: setup ## A grid of 10,000 lines in four regions on the fake AWS, with throttles, lost responses and killed children (minutes)
 	@PYTHONPATH=.:lambda $(BIN)/python -m tests.properties.grid_load
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.capacity.page import broken, page
+from benchmarks.pages import note_commit, noted_commits, write_page
 from tests.load.capacity_returns import load
 from tests.load.history import cases
 from tests.load.trained_jobs import JOBS, trained
@@ -31,10 +32,12 @@ PARTS: dict[str, Callable[[], Any]] = {
 def main(wanted: list[str]) -> int:
     FOUND.mkdir(parents=True, exist_ok=True)
     for name in wanted or PARTS:
-        (FOUND / f"{name}.json").write_text(json.dumps(PARTS[name]()))
+        results = FOUND / f"{name}.json"
+        results.write_text(json.dumps(PARTS[name]()))
+        note_commit(results)
     known = [name for name in PARTS if (FOUND / f"{name}.json").exists()]
     found = {name: json.loads((FOUND / f"{name}.json").read_text()) for name in known}
-    PAGE.write_text(page(__doc__ or "", found))
+    write_page(PAGE, page(__doc__ or "", found), noted_commits(FOUND / f"{name}.json" for name in known))
     wrong = broken(found)
     print(PAGE.read_text(), *wrong, sep="\n")
     return bool(wrong)

@@ -22,6 +22,7 @@ from typing import Any
 
 from benchmarks.checkpoints.results import AWS, BYTES, HEAD, LARGE, OURS, S5CMD, SMALL, Quiet, Run, broken, rows
 from benchmarks.measured import measured
+from benchmarks.pages import write_page
 from benchmarks.served import ROOT
 
 PAGE = ROOT / "docs" / "benchmarks" / "checkpoints.md"
@@ -217,7 +218,7 @@ def main() -> int:
         f"{rounds} rounds; {machine}. {versions()}. Checksums of bodies: {sent}. With the start of a process, its libraries and\n"
         f"its client the engine's commit of {SMALL} takes {median(run.whole_s for run in ours):.2f} s.\n\n{passes.told}"
     )
-    PAGE.write_text("\n".join([ABOUT, facts, "", *table]) + "\n" + NOT_MEASURED)
+    write_page(PAGE, "\n".join([ABOUT, facts, "", *table]) + "\n" + NOT_MEASURED)
     bounded = next(iter(RACES))
     problems = [*broken(bounded, found[bounded]), *passes.broken]
     print(PAGE.read_text(), *problems, sep="\n")

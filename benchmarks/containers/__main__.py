@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.containers.page import Row, page
+from benchmarks.pages import write_page
 from contract import tags
 from localaws.conditions import Conditions
 from localaws.containers import real
@@ -62,7 +63,7 @@ def main(given: Sequence[str]) -> int:
     metrics = {name: metric(found) for name, found in summaries.items()}
     machine = f"Python {platform.python_version()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {time.strftime('%Y-%m-%d')}"
     text = page(rows, summaries, rounds=rounds, lacking=lacking, machine=machine)
-    PAGE.write_text(text)
+    write_page(PAGE, text)
     print(text)
     return 0 if len(set(metrics.values())) == 1 and None not in metrics.values() else 1
 

@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from benchmarks.reaper.account import ACCOUNT, HOUR, MACHINE, Account
-from benchmarks.served import S3_MISSING, caller, serve
+from benchmarks.served import caller, serve
 from localaws.model import Tokens
 from localaws.plain_http import PlainHandler
 
@@ -41,7 +41,8 @@ EMPTY = {
     "DescribeNetworkInterfaces": "networkInterfaceSet",
 }
 """Describe calls that this account answers with nothing."""
-S3_EMPTY = '<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><IsTruncated>false</IsTruncated></ListBucketResult>'
+NOTHING_STORED: dict[str, dict[str, object]] = {"GetItem": {}, "Query": {"Items": [], "Count": 0, "ScannedCount": 0}}
+"""Reads of DynamoDB, and the answers of an empty table."""
 
 
 class Server(ThreadingHTTPServer):
@@ -61,7 +62,7 @@ class Server(ThreadingHTTPServer):
 
 
 class Handler(PlainHandler):
-    """EC2 and STS (query and XML), Step Functions (JSON), an account without grids, and as much S3 as an empty bucket needs."""
+    """EC2 and STS (query and XML), Step Functions and DynamoDB (JSON), in an account without grids and with an empty table."""
 
     server: Server
 
@@ -70,29 +71,29 @@ class Handler(PlainHandler):
             answer = json.dumps(self.server.counts)
             self.server.reset()
             self._say(200, answer)
-        elif "list-type=2" in self.path:
-            self._count("ListObjectsV2")
-            self._say(200, S3_EMPTY)
         else:
-            self._count("GetObject")
-            self._say(404, S3_MISSING)
-
-    def do_PUT(self) -> None:
-        self.body()
-        self._count("PutObject")
-        self._say(200, "", ETag='"0"')
+            self._say(404, "")
 
     def do_POST(self) -> None:
         body = self.body().decode()
         if target := self.headers.get("X-Amz-Target"):
-            return self._states(target.rpartition(".")[2], json.loads(body))
+            service, _, name = target.rpartition(".")
+            self._count(name)
+            if service.startswith("DynamoDB"):
+                return self._table(name)
+            return self._states(name, json.loads(body))
         if self.path == "/v1/listjobs":
             self._count("ListJobs")
             return self._say(200, json.dumps({"jobSummaryList": []}))
         return self._ec2(dict(parse_qsl(body)))
 
+    def _table(self, name: str) -> None:
+        """Answers reads of a table of state in which nothing is: a pass that only reports writes nothing."""
+        if name in NOTHING_STORED:
+            return self._say(200, json.dumps(NOTHING_STORED[name]))
+        return self._say(400, json.dumps({"__type": "UnknownOperationException", "message": name}))
+
     def _states(self, name: str, asked: dict[str, Any]) -> None:
-        self._count(name)
         if name == "ListTrainingJobs":
             return self._say(200, json.dumps({"TrainingJobSummaries": []}))
         if name == "ListExecutions" and asked["stateMachineArn"] != MACHINE:

@@ -16,6 +16,7 @@ from dataclasses import asdict
 from multiprocessing import get_context
 from pathlib import Path
 
+from benchmarks.pages import note_commit, noted_commits, write_page
 from benchmarks.spot import page
 from benchmarks.spot.cases import CASES, NOTICED, TABLE
 from benchmarks.spot.relaunch import Relaunched, relaunched
@@ -48,11 +49,12 @@ def main(given: list[str]) -> int:
     FOUND.mkdir(parents=True, exist_ok=True)
     if asked.relaunch or not (asked.cases or asked.page):
         (FOUND / RELAUNCH).write_text(json.dumps(asdict(relaunched())))
+        note_commit(FOUND / RELAUNCH)
     if not (asked.relaunch or asked.page):
         _replay(found, asked.cases or CASES)
     known = {name: _known(name, found) for name in CASES}
     soon = Relaunched(**json.loads((FOUND / RELAUNCH).read_text())) if (FOUND / RELAUNCH).exists() else None
-    PAGE.write_text(page.page(found, known, soon))
+    write_page(PAGE, page.page(found, known, soon), noted_commits(FOUND.glob("*.json")))
     wrong = page.broken(found, known, soon)
     print(PAGE.read_text(), *wrong, sep="\n")
     return bool(wrong)
@@ -71,6 +73,7 @@ def _replay(found: Sequence[Trace], cases: Iterable[str]) -> None:
         for ended in as_completed(begun):
             case, trace = begun[ended]
             _file(case, trace).write_text(json.dumps(asdict(ended.result())))
+            note_commit(_file(case, trace))
             print(f"{case}: {trace.name}: {ended.result().share:.4f}", file=sys.stderr, flush=True)
 
 

@@ -15,6 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from attendant.handler import AT_ONCE, SLICE
+from benchmarks.pages import write_page
 from benchmarks.state import cost, cpu
 from benchmarks.state.load import ENDS, JOBS, MANY, NODES, Load, load, slices
 from tests.fakes.aws import CALL_S
@@ -56,14 +57,18 @@ def main() -> int:
         *_load(ran, p99, call_s, item_s),
         *_on_paper(ran),
     ]
-    PAGE.write_text("\n".join(page) + "\n")
+    write_page(PAGE, "\n".join(page) + "\n")
     print(PAGE.read_text(), *(what for what, is_broken in broken.items() if is_broken), sep="\n")
     return any(broken.values())
 
 
+def list_rows(bill: cost.Bill) -> list[str]:
+    """Returns a row of the page for each line of the bill."""
+    return [f"| {what} | {amount:,.0f} | {usd:.5f} |" for what, (amount, usd) in bill.lines.items()]
+
+
 def _table(bill: cost.Bill) -> list[str]:
-    rows = [f"| {what} | {amount:,.0f} | {usd:.5f} |" for what, (amount, usd) in bill.lines.items()]
-    return ["| what | amount | $ |", "|---|---|---|", *rows, f"| **all** | | **{bill.usd:.4f}** |"]
+    return ["| what | amount | $ |", "|---|---|---|", *list_rows(bill), f"| **all** | | **{bill.usd:.4f}** |"]
 
 
 def _eight_hours(bill: cost.Bill) -> list[str]:

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.measured import measured
+from benchmarks.pages import write_page
 from benchmarks.served import ROOT, Served, served, variables
 from benchmarks.submission.results import CHILD, HEAD, SDK, Run, broken, differences, rows
 
@@ -134,8 +135,7 @@ def main() -> int:
     for answers, late_ms in RACES.items():
         print(f"answers {answers}", flush=True)
         found[answers] = race(late_ms, rounds)
-    PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text(page(found, rounds, before))
+    write_page(PAGE, page(found, rounds, before))
     bounded = next(iter(RACES))
     problems = broken(bounded, found[bounded])
     print(PAGE.read_text(), *problems, sep="\n")

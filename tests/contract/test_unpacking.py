@@ -89,6 +89,14 @@ def test_a_file_that_replaces_a_link_does_not_write_through_it(tmp_path: Path) -
     assert (tmp_path / "code/train.py").read_bytes() == b"print()"
 
 
+def test_an_entry_behind_links_that_lead_out_together_is_refused_before_it_is_written(tmp_path: Path) -> None:
+    """Each link is harmless when it is made; the second one makes the first lead out."""
+    members = (link("out", "here/.."), link("here", "."), ("out/evil", b"x"))
+    with pytest.raises(Refused, match="'out/evil', which points out of its folder through a link"):
+        unpack(tar_of(tmp_path, *members), tmp_path / "code")
+    assert not (tmp_path / "evil").exists()
+
+
 @pytest.mark.parametrize("bits", [0o4755, 0o2755, 0o1777], ids=["setuid", "setgid", "sticky"])
 @pytest.mark.parametrize("kind", ["tar", "zip"])
 def test_nothing_special_of_a_mode_survives(tmp_path: Path, kind: str, bits: int) -> None:

@@ -58,6 +58,28 @@ def test_a_small_file_that_never_rests_is_never_committed(folder: Rank, monkeypa
         folder.folder.send()
 
 
+def test_a_look_that_meets_files_of_two_checkpoints_is_no_commit(
+    folder: Rank, s3: FakeS3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file that changed is in S3 already as it was, so that nobody opens it again."""
+    for name in ("a", "b"):
+        folder.write(name, "of 50")
+    folder.folder.send()
+    real, looks = snapshot.observe, iter(range(10))
+
+    def meet_both(root: Path, note: object, links: Links) -> snapshot.Observed:
+        seen = real(root, note, links)  # type: ignore[arg-type]
+        if next(looks) == 0:  # the look came to `b` once the trainer had replaced both
+            for name in ("a", "b"):
+                folder.write(name, "of 60 now")
+            seen.files["b"] = real(root, note, links).files["b"]  # type: ignore[arg-type]
+        return seen
+
+    monkeypatch.setattr(snapshot, "observe", meet_both)
+    assert bytes_of(s3, folder.folder.send()) == {"a": "of 60 now", "b": "of 60 now"}
+    assert any("a changed during the commit" in note for note in folder.notes)
+
+
 @pytest.mark.parametrize("names", [True, False], ids=["and names it", "and has not named it yet"])
 def test_a_trainer_that_finishes_another_checkpoint_while_the_commit_begins_is_in_no_commit_of_the_first(
     folder: Rank, s3: FakeS3, monkeypatch: pytest.MonkeyPatch, names: bool

@@ -280,6 +280,13 @@ def test_the_disks_of_the_images_further_snapshots_are_as_the_image_has_them() -
     assert sent["BlockDeviceMappings"][1]["Ebs"] == {"Encrypted": True, "DeleteOnTermination": True}
 
 
+def test_a_node_that_powers_itself_off_ends_with_its_disks() -> None:
+    image = replace(rung().image, further_devices=("/dev/sdf",))
+    sent = request(JOB, 1, replace(rung(), image=image), group="", security_group="sg-1", profile="arn:p")
+    assert sent["InstanceInitiatedShutdownBehavior"] == "terminate"
+    assert [disk["Ebs"]["DeleteOnTermination"] for disk in sent["BlockDeviceMappings"]] == [True, True]
+
+
 def test_values_of_the_user_data_are_data() -> None:
     text = user_data("#!/bin/bash\nset -u\n", {"A": "x'; rm -rf /; '"})
     assert text.splitlines() == ["#!/bin/bash", "A='x'\"'\"'; rm -rf /; '\"'\"''", "set -u"]

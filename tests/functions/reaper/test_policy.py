@@ -200,7 +200,9 @@ def test_it_ends_at_a_second_look_that_is_late_enough(owner: OwningExecution, ag
 
 @pytest.mark.parametrize("rule", [rule for rule in Rule if rule is not Rule.OVER])
 def test_a_mark_for_another_reason_is_no_first_look(rule: Rule) -> None:
-    assert said(OURS, OVER, seen(rule, DAY)).action is Action.MARK
+    """Made since the execution ended, and long enough ago, so that nothing but its reason stands against it."""
+    verdict = said(OURS, OVER, seen(rule, HOUR / 2))
+    assert (verdict.action, verdict.first) == (Action.MARK, True)
 
 
 def test_a_mark_from_before_the_execution_ended_is_no_first_look_at_this_end() -> None:
