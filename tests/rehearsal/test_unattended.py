@@ -106,7 +106,7 @@ def test_with_no_event_of_its_end_people_are_told_all_the_same(
 ) -> None:
     job = unattended["unheard-train"]
     stopped(job)
-    until(lambda: mailbox.about(f"{job.name} has failed", "somebody stopped its execution"))
+    until(lambda: mailbox.about(f"{job.name} has failed", "its execution was stopped"))
     assert len(mailbox.about(f"{job.name} has failed")) == 1
 
 
