@@ -29,17 +29,19 @@ def encode(value: Any) -> bytes:
 
 def compact(value: Any) -> bytes:
     """As `encode`, without spaces and without the fields that `decode` fills in: those that have their defaults."""
-    return json.dumps(_told(value), sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    return json.dumps(
+        _to_plain(value), sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":")
+    ).encode()
 
 
-def _told(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value):
         fields = ((field, getattr(value, field.name)) for field in dataclasses.fields(value))
-        return {field.name: _told(told) for field, told in fields if told != _default(field)}
+        return {field.name: _to_plain(given) for field, given in fields if given != _default(field)}
     if isinstance(value, tuple):
-        return [_told(one) for one in value]
+        return [_to_plain(one) for one in value]
     if isinstance(value, dict):
-        return {key: _told(one) for key, one in value.items()}
+        return {key: _to_plain(one) for key, one in value.items()}
     return value
 
 

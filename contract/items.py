@@ -98,17 +98,17 @@ def order(job: str, attempt: int) -> ItemKey:
     return ItemKey(f"{ORDERS}{job}", f"{attempt:04d}")
 
 
-def told(job: str, attempt: int) -> ItemKey:
+def stall_notice(job: str, attempt: int) -> ItemKey:
     """When people were told last that the training of the attempt makes no progress: `{"told": true}`, false while somebody tells them."""
     return ItemKey(f"{ORDERS}{job}", f"{of_attempt(attempt)}told")
 
 
-def told_recovery(job: str, attempt: int) -> ItemKey:
+def recovery_notice(job: str, attempt: int) -> ItemKey:
     """The same of a new attempt that trains."""
     return ItemKey(f"{ORDERS}{job}", f"{of_attempt(attempt)}recovered")
 
 
-def told_end(job: str) -> ItemKey:
+def end_notice(job: str) -> ItemKey:
     """The same of the end of the job's execution."""
     return ItemKey(f"{ORDERS}{job}", "over")
 
@@ -119,7 +119,7 @@ def untold(job: str) -> ItemKey:
 
 
 def session(job: str, attempt: int) -> ItemKey:
-    """Until when the keys are valid that the nodes of the attempt have (`node_keys`)."""
+    """Until when the credentials are valid that the nodes of the attempt have (`node_credentials`)."""
     return ItemKey(f"{SESSIONS}{job}", f"{attempt:04d}")
 
 
@@ -206,8 +206,8 @@ def node_order(role: str, instance: str) -> ItemKey:
     return ItemKey(userid(role, instance), ORDER)
 
 
-def node_keys(role: str, instance: str) -> ItemKey:
-    """Keys of a session for the node's job alone."""
+def node_credentials(role: str, instance: str) -> ItemKey:
+    """Credentials of a session for the node's job alone."""
     return ItemKey(userid(role, instance), KEYS)
 
 

@@ -60,7 +60,7 @@ def launched_as(job: Job, walk: Intent, rung: Rung) -> Job:
     return job.extended(walk.waited_s, rung, paid_until=paid_until)
 
 
-def told(job: Job, walk: Intent, rung: Rung) -> dict[str, object]:
+def describe_launch_cost(job: Job, walk: Intent, rung: Rung) -> dict[str, object]:
     """What the execution shows of a launch: US dollars, "unknown" where no price is known."""
     hourly = hourly_usd(job.nodes, rung)
     return {

@@ -1,4 +1,4 @@
-"""Sessions of a job: what their keys are, and what one of the job role may do beside what the role may do for every job."""
+"""Sessions of a job: what their credentials are, and what one of the job role may do beside what the role may do for every job."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ SOURCE_TAG = "resumes"
 """Session tag that names the other job from whose checkpoint the job begins: the session may read that job's checkpoints. Sessions of
 roles that trainings get never have it."""
 LASTS_S = 3600
-"""Seconds for which keys are valid: the most that AWS allows for a role that another role assumes."""
+"""Seconds for which credentials are valid: the most that AWS allows for a role that another role assumes."""
 MOST_POLICY = 2048
 """Characters of a session's own policy, at most (AssumeRole)."""
 _WHOLE_ARN = re.compile(r"-[A-Za-z0-9]{6}$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keys:
+class Credentials:
     """Keys of one session."""
 
     access_key: str
@@ -35,14 +35,14 @@ class Keys:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionKeys(Keys):
+class SessionCredentials(Credentials):
     """Keys of a session of the job role, as nodes read them from their own partition of the table of state."""
 
-    training: Keys | None = None
+    training: Credentials | None = None
     """Keys for the training itself, of the role that the request names. None where it names none, and where there are no new ones: the
     training then goes on with those that it has."""
     refusal: str = ""
-    """Why there are no new keys for the training, in words for a person."""
+    """Why there are no new credentials for the training, in words for a person."""
     ran_in: tuple[str, ...] = ()
     """Regions in which earlier attempts ran, and may have left checkpoints. Empty where that is not known."""
 
@@ -52,11 +52,11 @@ class AttemptSessions:
     """What the attendant keeps in mind of an attempt's sessions. Times are UTC epoch seconds."""
 
     since: float = 0.0
-    """When the attempt's nodes got their first keys of the job, without which they cannot begin or report; 0 where they never had any."""
+    """When the attempt's nodes got their first credentials of the job, which they need to begin and to report; 0 if they never had any."""
     until: float = 0.0
-    """Until when the keys of the job are valid that the nodes have; 0 where they have none."""
+    """Until when the credentials of the job are valid that the nodes have; 0 where they have none."""
     training_until: float = 0.0
-    """The same for the keys of the role that the request names."""
+    """The same for the credentials of the role that the request names."""
     refused_from: float = 0.0
     """Since when STS denies the session of that role; 0 where it does not."""
     refused_last: float = 0.0

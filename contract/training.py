@@ -15,9 +15,9 @@ REQUIREMENTS = "requirements.txt"
 """The file of the code, at its root, that a node installs with pip before a training without an image."""
 
 CONFIG_FILE = "AWS_CONFIG_FILE"
-"""Names the file from which AWS's SDKs take the keys of the request's `job_role`; set only where the request names one."""
+"""Names the file from which AWS's SDKs take the credentials of the request's `job_role`; set only where the request names one."""
 
-OTHER_KEYS = frozenset(
+OTHER_CREDENTIALS = frozenset(
     {
         CONFIG_FILE,
         "AWS_ACCESS_KEY_ID",
@@ -32,7 +32,7 @@ OTHER_KEYS = frozenset(
         "AWS_WEB_IDENTITY_TOKEN_FILE",
     }
 )
-"""Names that lead SDKs to other keys: a request with a `job_role` may not set them, and its training does not inherit them."""
+"""Names that lead SDKs to other credentials: a request with a `job_role` may not set them, and its training does not inherit them."""
 
 RESERVED = frozenset(
     {JOB_ID, ATTEMPT, MASTER_ADDR, MASTER_PORT, NUM_NODES, NODE_RANK, CHECKPOINT_DIR, ARTIFACTS_DIR, PROGRESS_FILE}

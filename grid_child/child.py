@@ -67,7 +67,7 @@ class Child:
             self.waits.sleep(verdict.wait_s)
             match verdict.action:
                 case Action.LOOK:
-                    self._look()
+                    self._read_training()
                 case Action.CREATE:
                     self._create()
                 case Action.STOP:
@@ -85,7 +85,7 @@ class Child:
         self.facts = replace(self.facts, unwanted=reason, stopping=False, troubles=0)
         pause = self.timing.stop_grace_s / 15
         while True:
-            self._look()
+            self._read_training()
             if self.facts.known is Known.OURS and records.ended(self._seen):
                 return self._record(records.record_of(self.work.line, self._seen))
             if self.facts.known in {Known.ABSENT, Known.STRANGER}:
@@ -96,7 +96,7 @@ class Child:
                 return ExitCode.AGAIN
             self.waits.sleep(pause)
 
-    def _look(self) -> None:
+    def _read_training(self) -> None:
         """Reads the training's state, and once its tags unless this child's own submission was accepted."""
         try:
             seen = self.sagemaker.describe(self.work.line.training)

@@ -154,7 +154,7 @@ def _plain(tags: Any) -> dict[str, str]:
 
 
 def guard(yard: Yard) -> Guard:
-    """Denies nodes, from now on, what IAM would deny them: as instances, with the keys of their job and of the role that it names."""
+    """Denies nodes, from now on, what IAM would deny them: as instances, with credentials of their job and of the role that it names."""
     settings = yard.context["trainyard"]
     account, deployment = DeployedAccount(yard), settings["deployment"]
     of_jobs = {names.job_role(deployment, yard.region)}

@@ -101,7 +101,7 @@ class Director:
 
     def _direct(self) -> None:
         while not self._over.wait(LOOK_S):
-            seen, happened, now = self._look(), self.happened, time.monotonic()
+            seen, happened, now = self._read_sight(), self.happened, time.monotonic()
             for entry in self._entries:
                 if entry.name in self._begun:
                     continue
@@ -117,7 +117,7 @@ class Director:
         conditions = self._yard.aws.conditions
         self._yard.aws.conditions = replace(conditions, faults=(*conditions.faults, begun.fault))
 
-    def _look(self) -> Sight:
+    def _read_sight(self) -> Sight:
         """What there is of the job now."""
         mine = [one.tags for one in ec2.machines().all() if one.tags.get(tags.JOB) == self._job]
         attempt = max((int(one.get(tags.ATTEMPT, "0")) for one in mine), default=0)

@@ -141,8 +141,8 @@ FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
         {"seconds": seconds("120", "how much later")},
     ),
     "keys-short": FaultKind(
-        "keys of a job expire so long after they were given, where AWS gives an hour",
-        "The attendant renews them at every look. A node whose keys have expired says so, trains on, and saves later.",
+        "credentials of a job expire so long after they were given, where AWS gives an hour",
+        "The attendant renews them at every look. A node whose credentials have expired says so, trains on, and saves later.",
         {"seconds": seconds("200", "how long they are valid"), "job": JOB},
     ),
     "late-tags": FaultKind(
@@ -208,9 +208,9 @@ FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
         {"seconds": seconds("60", "how long"), "after": AFTER},
     ),
     "session-service-away": FaultKind(
-        "STS begins no session: no node gets keys for its job, or new ones",
+        "STS begins no session: no node gets credentials for its job, or new ones",
         "Train's heartbeats go on, and running nodes have keys for half an hour at least. Beyond that they train on, keep what they "
-        "would save on disk, and save it once they have new keys.",
+        "would save on disk, and save it once they have new credentials.",
         {"seconds": seconds("600", "how long"), "after": AFTER, "how": HOW_AWAY, "job": JOB},
     ),
     "slow-boot": FaultKind(
@@ -341,7 +341,7 @@ def _nearest(word: str, among: Mapping[str, object]) -> str:
     return f"{f' (did you mean {near[0]}?)' if near else ''}; there are {', '.join(sorted(among))}"
 
 
-def asked(faults: Mapping[str, Mapping[str, str]] | Iterable[Fault]) -> tuple[Fault, ...]:
+def to_faults(faults: Mapping[str, Mapping[str, str]] | Iterable[Fault]) -> tuple[Fault, ...]:
     """Returns faults from faults, or from keys by fault name. Raises UnknownFault."""
     if isinstance(faults, Mapping):
         return tuple(Fault(str(name), given) for name, given in faults.items())

@@ -36,7 +36,7 @@ class AttemptRecord:
     """What is known of one attempt once the job is over."""
 
     reports: Mapping[int, NodeReport]
-    told: Sequence[int | None]
+    last_steps: Sequence[int | None]
     """The last step that the trainer of each of its nodes told, to an agent or not; None where it told none."""
     struck_at: Sequence[float] = ()
     """When a fault took one of its nodes, UTC epoch seconds."""
@@ -45,7 +45,7 @@ class AttemptRecord:
     def last_step(self) -> int | None:
         """The last step that a trainer told, to its agent or after the agent's last report."""
         told = [one.progress.step for one in self.reports.values() if one.progress]
-        return max([*told, *filter(None, self.told)], default=None)
+        return max([*told, *filter(None, self.last_steps)], default=None)
 
     @property
     def restored_step(self) -> int:

@@ -61,7 +61,7 @@ class Run:
         self._locks: list[int] = []
         for folder in (self.out, self.work):
             try:
-                self._locks.append(_made_and_locked(folder))
+                self._locks.append(_make_and_lock(folder))
             except OSError as problem:
                 self.close()
                 raise Unwritable(
@@ -84,7 +84,7 @@ class Run:
         self._locks.clear()
 
 
-def _made_and_locked(folder: Path) -> int:
+def _make_and_lock(folder: Path) -> int:
     folder.mkdir(parents=True)
     lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
     # The kernel releases the lock however the run ends.

@@ -50,13 +50,13 @@ class Screen:
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self.parts = Parts(self._told)
+        self.parts = Parts(self._print_part)
         self.began = self.parts.began
 
     def say(self, text: str) -> None:
         self.console.print(f"[dim]{time.monotonic() - self.began:6.1f} s[/dim]  {text}", highlight=False)
 
-    def _told(self, part: Part) -> None:
+    def _print_part(self, part: Part) -> None:
         """Prints a line at once, so that nobody has to guess what a long silence means."""
         if part.took_s is None:
             self.say(f"{part.name} ...")

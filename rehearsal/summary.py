@@ -131,7 +131,7 @@ def _record(job: StartedJob, attempt: int) -> AttemptRecord:
     of = {tags.JOB: job.name, tags.ATTEMPT: str(attempt)}
     return AttemptRecord(
         reports=job.reports(attempt),
-        told=[
+        last_steps=[
             job.yard.node_faults.last_step(node)
             for node in job.yard.nodes.all()
             if of.items() <= node.machine.marks.items()

@@ -27,7 +27,7 @@ from localaws.server import DEPLOYER, LocalAws
 from localaws.services import ec2
 from rehearsal.account import guard
 from rehearsal.deployment import ACCOUNT, Cdk, Deployed, DeploymentFailed, bring_up, context
-from rehearsal.faults import Fault, asked
+from rehearsal.faults import Fault, to_faults
 from rehearsal.node_faults import NodeFaults
 from rehearsal.parts import Parts
 from rehearsal.state import reports
@@ -178,7 +178,7 @@ class Yard:
     def faults(self, faults: Mapping[str, Mapping[str, str]] | Sequence[Fault]) -> Iterator[None]:
         """Applies these faults, beside those that the yard was made with, for as long as the block lasts."""
         before = self.aws.conditions
-        both = (*before.faults, *asked(faults))
+        both = (*before.faults, *to_faults(faults))
         self.aws.conditions = replace(before, faults=both, faults_since=time.monotonic())
         ec2.machines().begin_faults()
         try:

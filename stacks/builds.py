@@ -88,7 +88,7 @@ class BuildsStack(cdk.Stack):
             common,
             *reads,
             rights.list_home(),
-            *images.look(),
+            *images.find_images(),
             Right("DescribeBuilds", ["codebuild:BatchGetBuilds"], [project_arn(names.build_project(deployment))]),
             Right("ReadBuildLogs", ["logs:GetLogEvents"], [log.log_group_arn]),
         )

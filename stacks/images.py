@@ -17,11 +17,11 @@ from contract.environments import OwnImagesEnvironment
 from contract.timing import Timing
 from contract.timings import OwnImagesTiming
 from stacks.parts.answering_machine import INPUT, AnsweringMachine, Waiting
-from stacks.parts.asked import asked
 from stacks.parts.assembled import Assembled
 from stacks.parts.build_machine import BuildMachine, project_arn
 from stacks.parts.build_project import BuildCache, BuildProject
 from stacks.parts.common import Common
+from stacks.parts.custom_resource import add_custom_resource
 from stacks.parts.function import Function, Layer
 from stacks.parts.image_rights import ImageRights
 from stacks.parts.logs import log_group
@@ -85,7 +85,7 @@ class ImagesStack(cdk.Stack):
             function=function,
             waiting=waiting(timing),
         )
-        asked(
+        add_custom_resource(
             self,
             "Child",
             kind="OwnImage",

@@ -28,7 +28,6 @@ from stacks.foundation import FoundationExports
 from stacks.parts import admission_rights, ec2_rights, interfaces, item_rights, job_rights, mount_rights
 from stacks.parts.agent import Agent
 from stacks.parts.alarms import Alarms
-from stacks.parts.asked import asked
 from stacks.parts.assembled import NODE
 from stacks.parts.bad_ends import clear_up_after, watch_cleanup
 from stacks.parts.capacity_clock import CapacityClock
@@ -36,6 +35,7 @@ from stacks.parts.checkpoint_alarms import watch_checkpoints
 from stacks.parts.common import Common
 from stacks.parts.container_rights import ContainerRights
 from stacks.parts.cost_alarm import watch_costs
+from stacks.parts.custom_resource import add_custom_resource
 from stacks.parts.drain import drain_first
 from stacks.parts.function import Function, Layer
 from stacks.parts.git_rights import GitHosts
@@ -350,7 +350,7 @@ class WorkflowStack(cdk.Stack):
             timeout=cdk.Duration.minutes(2),
             rights=[item_rights.query_regions(rights), rights.descriptions(), rights.own_stack(self.stack_name)],
         )
-        asked(
+        add_custom_resource(
             self,
             "Regions",
             kind="Regions",

@@ -31,7 +31,7 @@ def main() -> None:
 
     from agent.engine.engine import Engine
     from agent.engine.places import Memory
-    from agent.snapshot import look
+    from agent.snapshot import list_files
     from agent.store import Store
 
     what, folder, listing = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
@@ -43,7 +43,7 @@ def main() -> None:
     if what == "commit":
         sent = engine.send(
             folder,
-            list(look(folder, print).values()),
+            list(list_files(folder, print).values()),
             Memory(),
             pack_key=lambda digest: f"packs/{digest}",
             file_key=lambda name, path: f"files/{name}/{path}",

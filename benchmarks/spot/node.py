@@ -123,7 +123,7 @@ class Node:
     # To the first step
 
     def _boot(self) -> None:
-        if self._items.keys() is None:
+        if self._items.read_credentials() is None:
             return self._later(2.0, self._boot)
         checkpoints = self.folder / "checkpoints"
         checkpoints.mkdir(parents=True)
@@ -212,7 +212,7 @@ class Node:
         if self.around.quiet(self.training):
             return
         before = self._watch.order, self._reporter.report.order
-        order = self._watch.look()
+        order = self._watch.read_order()
         if before != (order, self._reporter.report.order):
             self._reporter.send()  # the thread of the reports wakes for it
         if order is not None:

@@ -109,7 +109,7 @@ class Node:
         self._clock.at(self._clock.now + JOB.timing.report_every_s, self._report)
 
     def _look(self) -> None:
-        assert self._orders.look() is None
+        assert self._orders.read_order() is None
         self._clock.at(self._clock.now + JOB.timing.orders_every_s, self._look)
 
 

@@ -14,7 +14,7 @@ from contract.timing import Timing
 from contract.timings import ChildTiming
 from grid_plan.choice import Decision
 from grid_plan.columns import DEFAULTS, TrainingSpec, source
-from grid_plan.request import GridRun, request
+from grid_plan.training_arguments import GridRun, build_arguments
 from grid_plan.wanted import Wanted
 
 ACCOUNT, HOME, DEPLOYMENT, GRID = "123456789012", "eu-central-1", "trainyard", "digits-sweep"
@@ -64,7 +64,7 @@ def line(index: int) -> Line:
         region=REGION,
         why=decision.why,
         slot=index,
-        request=request(Wanted(spec=one, env=_settings()), decision, index, run),
+        request=build_arguments(Wanted(spec=one, env=_settings()), decision, index, run),
         source=source(one),
         hourly_usd=decision.hourly_usd,
     )

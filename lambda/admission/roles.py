@@ -19,5 +19,5 @@ def problems(request: JobRequest, env: AdmissionEnvironment) -> list[str]:
     return [
         f"{where}.{variable}: leads the training to other keys than those of its job_role; allowed: either of the two"
         for where, given in (("environment", request.environment), ("secrets", request.secrets))
-        for variable in sorted(given.keys() & training.OTHER_KEYS)
+        for variable in sorted(given.keys() & training.OTHER_CREDENTIALS)
     ]

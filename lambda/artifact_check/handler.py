@@ -7,7 +7,7 @@ from typing import Any
 
 from aws_lambda_powertools import Logger
 
-from artifact_check.policy import misplaced, missing, told
+from artifact_check.policy import join_lines, misplaced, missing
 from aws.facts import Heard
 from aws.heard import heard
 from aws.patience import patient
@@ -42,7 +42,7 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     checkpoints, artifacts = _commits(reports, bucket, job)
     sizes = {key: size for key, size, _ in bucket.listed(keys.BytesPrefix(job.id).root)}
     if lines := missing([*checkpoints, *artifacts], sizes):
-        raise SyncIncomplete(f"{len(lines)} committed files are not whole in {bucket.name}:\n{told(lines)}")
+        raise SyncIncomplete(f"{len(lines)} committed files are not whole in {bucket.name}:\n{join_lines(lines)}")
     files = [
         {
             "rank": commit.rank,

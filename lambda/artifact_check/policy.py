@@ -44,6 +44,6 @@ def misplaced(key: str, job: str, kind: CommitKind) -> str:
     return f"its last commit of {kind.value} would be {key[:300]}; allowed: a commit under {prefix.commits(kind)}"
 
 
-def told(lines: Sequence[str]) -> str:
+def join_lines(lines: Sequence[str]) -> str:
     rest = f"\n- and {len(lines) - SHOWN} more" if len(lines) > SHOWN else ""
     return "\n".join(f"- {line}" for line in lines[:SHOWN]) + rest

@@ -95,12 +95,12 @@ def _tell_people(invocation: Invocation, facts: AttemptFacts, verdict: Verdict, 
     job, attempt, stall = facts.job, facts.attempt, verdict.stall
     if reason := notices.stall_reason(facts, verdict):
         tell_once(
-            state, topic, items.told(job.id, attempt), now=now,
+            state, topic, items.stall_notice(job.id, attempt), now=now,
             word=lambda: notices.word_stall(job, attempt, reason, goes_on=stall is not None, cost=_word_cost(state, facts, now)),
             **({} if stall is None else {"is_news": stall.is_news}),
         )  # fmt: skip
     if notices.trains_again(facts, verdict):
-        key = items.told_recovery(job.id, attempt)
+        key = items.recovery_notice(job.id, attempt)
         tell_once(state, topic, key, lambda: _word_recovery(state, facts, now), now=now)
 
 

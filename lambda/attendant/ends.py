@@ -69,7 +69,7 @@ def _settle(invocation: Invocation, one: OwedEnd) -> bool:
 
 def _announce(invocation: Invocation, one: OwedEnd, status: Status) -> bool:
     state, now = invocation.state, invocation.clock()
-    key = items.told_end(one.job)
+    key = items.end_notice(one.job)
     return tell_once(state, invocation.env.topic, key, lambda: _word_end(invocation, one, status, now), now=now)
 
 

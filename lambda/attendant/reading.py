@@ -96,7 +96,7 @@ def _read_nodes(invocation: Invocation, looks: LookRound, token: Token, ids: tup
 def _read_instances(invocation: Invocation, job: str, ids: Sequence[str], region: str) -> dict[str, Instance] | None:
     """Returns what EC2 shows of the nodes; None where it does not answer, which proves nothing."""
     try:
-        found = breaker.asked(region, lambda: invocation.ec2(region, IN_PASSING).by_id(ids))
+        found = breaker.ask_region(region, lambda: invocation.ec2(region, IN_PASSING).by_id(ids))
     except (ClientError, BotoCoreError, breaker.Silent) as problem:
         logger.warning("EC2 did not answer; nothing is concluded", job=job, problem=str(problem))
         return None
@@ -109,7 +109,7 @@ def _read_consoles(invocation: Invocation, facts: AttemptFacts, ranks: Sequence[
     for rank in ranks:
         instance, output = facts.ids[rank], ""
         try:
-            output = breaker.asked(region, lambda one=instance: invocation.ec2(region, PATIENT).console(one))  # type: ignore[misc]
+            output = breaker.ask_region(region, lambda one=instance: invocation.ec2(region, PATIENT).console(one))  # type: ignore[misc]
         except (ClientError, BotoCoreError, breaker.Silent) as problem:
             logger.warning("could not read a console", job=facts.job.id, instance=instance, problem=str(problem))
         found[rank] = quote_console(instance, region, output)

@@ -14,7 +14,7 @@ from aws.sts import RoleDenied, job_session, training_session
 from contract.environments import AttendantEnvironment
 from contract.intents import of_every_attempt, ran_in
 from contract.jobs import Job
-from contract.sessions import LASTS_S, AttemptSessions, Keys, SessionKeys
+from contract.sessions import LASTS_S, AttemptSessions, Credentials, SessionCredentials
 
 logger = Logger(service="attendant")
 RENEWED_S = LASTS_S / 2
@@ -46,14 +46,14 @@ def renew_sessions(state: State, env: AttendantEnvironment, facts: AttemptFacts,
         if seen != known:
             state.note_sessions(job, attempt, seen)
         return False
-    own = breaker.asked(STS, lambda: job_session(env.job_role, job, attempt))
-    credentials = SessionKeys(
+    own = breaker.ask_region(STS, lambda: job_session(env.job_role, job, attempt))
+    credentials = SessionCredentials(
         **asdict(own),
         training=training,
         refusal=seen.refusal,
         ran_in=list_regions(state, job, attempt) if attempt > 1 else (),
     )
-    state.give_keys(env.node_role, facts.ids, credentials)
+    state.give_credentials(env.node_role, facts.ids, credentials)
     # Last: whoever finds it finds every copy there.
     state.note_sessions(job, attempt, replace(seen, since=known.since or now, until=own.expires))
     return True
@@ -66,14 +66,14 @@ def list_regions(state: State, job: Job, attempt: int) -> tuple[str, ...]:
     return tuple(sorted(ran_in(launched))) if of_every_attempt(launched, attempt - 1) else ()
 
 
-def _begin_training_session(facts: AttemptFacts, now: float) -> tuple[Keys | None, AttemptSessions]:
+def _begin_training_session(facts: AttemptFacts, now: float) -> tuple[Credentials | None, AttemptSessions]:
     """Returns the training's credentials, None where there are none, and what is known afterwards. Trouble with a role that other people
     wrote does not fail the look."""
     job, known, role = facts.job, facts.sessions, facts.training_role
     try:
         if not role:
             raise RoleDenied(NO_NAME)
-        credentials = breaker.asked(STS, lambda: training_session(role, job, facts.attempt))
+        credentials = breaker.ask_region(STS, lambda: training_session(role, job, facts.attempt))
     except RoleDenied as problem:
         logger.warning(
             "STS denies the session of the training", job=job.id, role=role or job.job_role, problem=str(problem)

@@ -37,7 +37,7 @@ def tell_once(
     for which nothing waits. The message is sent twice only where its sender dies, or loses the table, before it has noted that it was
     sent."""
     try:
-        before = state.told(key)
+        before = state.read_notice(key)
         if before is not None and not _is_due(before, now, is_news):
             return before.whole
         message = word()

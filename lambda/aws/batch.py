@@ -35,10 +35,10 @@ class BatchJob:
 class BatchJobs:
     """The jobs of one queue, in the function's own region."""
 
-    def __init__(self, queue: str, made: Any = None) -> None:
-        """Through the client `made`, where one is given."""
+    def __init__(self, queue: str, given: Any = None) -> None:
+        """Calls through the client `given`, where there is one."""
         self.queue = queue
-        self._client: Any = made or client("batch")
+        self._client: Any = given or client("batch")
         self.answer: Mapping[str, Any] = {}
         """Batch's last one, for the time that it says."""
 

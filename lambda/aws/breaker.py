@@ -48,7 +48,7 @@ regions = defaultdict[str, Region](Region)
 _lock = threading.Lock()
 
 
-def asked(name: str, ask: Callable[[], T]) -> T:
+def ask_region(name: str, ask: Callable[[], T]) -> T:
     """The region's answer. Raises Silent without asking where it gave none lately; errors that the region answers pass through."""
     with _lock:
         region, me = regions[name], object()

@@ -28,13 +28,13 @@ REQUEST = ("ResponseURL", "StackId", "RequestId", "LogicalResourceId")
 """What of CloudFormation's request an answer needs."""
 
 
-def send(request: Mapping[str, str], physical: str, problem: str | None, data: Mapping[str, str] | None = None) -> None:
+def send(event: Mapping[str, str], physical: str, problem: str | None, data: Mapping[str, str] | None = None) -> None:
     """SUCCESS with `data` as the resource's attributes, or FAILED with `problem` as the reason. Raises what went wrong when the
     third try fails too."""
-    body = written(request, physical, problem, data)
+    body = write_answer(event, physical, problem, data)
     for number in range(1, TRIES + 1):
         try:
-            _put(request["ResponseURL"], body)
+            _put(event["ResponseURL"], body)
             return
         except (OSError, HTTPException) as error:  # urllib's own errors are OSErrors
             logger.warning("CloudFormation could not be answered", attempt=number, error=str(error))
@@ -43,25 +43,25 @@ def send(request: Mapping[str, str], physical: str, problem: str | None, data: M
             time.sleep(PAUSE_S * number)
 
 
-def written(
-    request: Mapping[str, str], physical: str, problem: str | None, data: Mapping[str, str] | None = None
+def write_answer(
+    event: Mapping[str, str], physical: str, problem: str | None, data: Mapping[str, str] | None = None
 ) -> bytes:
     """The answer's bytes; a reason that is too long is cut."""
     reason = problem or ""
     answer = {
         "Status": "SUCCESS" if problem is None else "FAILED",
         "PhysicalResourceId": physical,
-        **{name: request[name] for name in REQUEST if name != "ResponseURL"},
+        **{name: event[name] for name in REQUEST if name != "ResponseURL"},
         **({"Data": data} if data else {}),
     }
 
-    def told(length: int) -> bytes:
+    def cut(length: int) -> bytes:
         return json.dumps(answer | {"Reason": reason[:length] + MORE}).encode()
 
     whole = json.dumps(answer | {"Reason": reason}).encode()
     if len(whole) <= LARGEST:
         return whole
-    return told(bisect(range(len(reason)), LARGEST, key=lambda length: len(told(length))) - 1)
+    return cut(bisect(range(len(reason)), LARGEST, key=lambda length: len(cut(length))) - 1)
 
 
 def rolls_back(stack: str) -> bool:

@@ -43,9 +43,9 @@ class Ec2:
         self._client: EC2Client = client("ec2", region, config)
         self._once: EC2Client = client("ec2", region, ONE_ATTEMPT)
 
-    def run(self, request: Mapping[str, Any], *, user_data: str, token: str) -> list[Instance]:
+    def run(self, arguments: Mapping[str, Any], *, user_data: str, token: str) -> list[Instance]:
         """RunInstances, one attempt, instances in the order of rank. Raises ClientError or a botocore connection error."""
-        answer = self._once.run_instances(**request, UserData=user_data, ClientToken=token)
+        answer = self._once.run_instances(**arguments, UserData=user_data, ClientToken=token)
         return sorted((self._instance(one) for one in answer["Instances"]), key=lambda one: one.rank)
 
     def tag(self, instances: Sequence[str], key: str, value: str) -> None:

@@ -26,7 +26,7 @@ from contract.items import ItemKey
 from contract.jobs import Job
 from contract.orders import Order
 from contract.reports import NodeReport
-from contract.sessions import AttemptSessions, SessionKeys
+from contract.sessions import AttemptSessions, SessionCredentials
 
 T = TypeVar("T")
 TOLD = b'{"told": true}'
@@ -209,7 +209,7 @@ class State(Table):
         """Raises Raced where the attempt has its order already."""
         self.create(items.order(job.id, attempt), encode(order), expires=_expiry(job))
 
-    def told(self, key: ItemKey) -> Notified | None:
+    def read_notice(self, key: ItemKey) -> Notified | None:
         """When people were told last of what `key` stands for; None for never."""
         found = self.get(key)
         return Notified(at=found.at, whole=found.document == TOLD, item=found) if found else None
@@ -284,9 +284,11 @@ class State(Table):
     def note_sessions(self, job: Job, attempt: int, known: AttemptSessions) -> None:
         self.put(items.session(job.id, attempt), compact(known), expires=_expiry(job))
 
-    def give_keys(self, role: str, instances: Sequence[str], keys: SessionKeys) -> None:
+    def give_credentials(self, role: str, instances: Sequence[str], credentials: SessionCredentials) -> None:
         """Writes each node's copy of the keys."""
-        self._write_each([items.node_keys(role, one) for one in instances], compact(keys), keys.expires)
+        self._write_each(
+            [items.node_credentials(role, one) for one in instances], compact(credentials), credentials.expires
+        )
 
     def reports(self, role: str, instances: Sequence[str]) -> tuple[list[Seen], float]:
         """The reports of these instances that there are, and the time by AWS's clock at which their ages hold; aws.heard says what they

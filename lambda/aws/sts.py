@@ -11,7 +11,7 @@ from aws.clients import IN_PASSING, client
 from contract import sessions
 from contract.aws_errors import code_of
 from contract.jobs import Job
-from contract.sessions import Keys
+from contract.sessions import Credentials
 
 if TYPE_CHECKING:
     from types_boto3_sts.type_defs import TagTypeDef
@@ -26,7 +26,7 @@ class RoleDenied(Exception):
     """STS denies the session; the message is what it says. A throttle, an outage and an error of our own keys are none."""
 
 
-def job_session(role: str, job: Job, attempt: int) -> Keys:
+def job_session(role: str, job: Job, attempt: int) -> Credentials:
     """Keys for everything of the job, and for nothing of another but the checkpoints that it begins with; `role` is the job role's ARN."""
     source = [{"Key": sessions.SOURCE_TAG, "Value": job.resume.job}] if job.resume else []
     _, partition, _, _, account, *_ = job.execution.split(":")
@@ -35,7 +35,7 @@ def job_session(role: str, job: Job, attempt: int) -> Keys:
     return _session(role, job, attempt, source, Policy=own)
 
 
-def training_session(role: str, job: Job, attempt: int) -> Keys:
+def training_session(role: str, job: Job, attempt: int) -> Credentials:
     """Keys of a role that other people wrote, with all its rights; `role` is its ARN. Raises RoleDenied."""
     try:
         return _session(role, job, attempt)
@@ -46,7 +46,7 @@ def training_session(role: str, job: Job, attempt: int) -> Keys:
         raise RoleDenied(said[:MOST_WORDS]) from None
 
 
-def _session(role: str, job: Job, attempt: int, tags: Sequence[TagTypeDef] = (), **further: Any) -> Keys:
+def _session(role: str, job: Job, attempt: int, tags: Sequence[TagTypeDef] = (), **further: Any) -> Credentials:
     found = client("sts", None, IN_PASSING).assume_role(
         RoleArn=role,
         RoleSessionName=sessions.name(job.id, attempt),
@@ -54,7 +54,7 @@ def _session(role: str, job: Job, attempt: int, tags: Sequence[TagTypeDef] = (),
         Tags=[{"Key": sessions.TAG, "Value": job.id}, *tags],
         **further,
     )["Credentials"]
-    return Keys(
+    return Credentials(
         access_key=found["AccessKeyId"],
         secret_key=found["SecretAccessKey"],
         token=found["SessionToken"],

@@ -35,10 +35,10 @@ class Training:
 class Trainings:
     """One region. All calls raise ClientError or BotoCoreError where SageMaker does not answer."""
 
-    def __init__(self, region: str, made: Any = None) -> None:
-        """Through the client `made`, where one is given."""
+    def __init__(self, region: str, given: Any = None) -> None:
+        """Calls through the client `given`, where there is one."""
         self.region = region
-        self._client: Any = made or client("sagemaker", region, SIDE_BY_SIDE)
+        self._client: Any = given or client("sagemaker", region, SIDE_BY_SIDE)
 
     def described(self, name: str) -> Mapping[str, Any] | None:
         """DescribeTrainingJob's whole answer; None where there never was a training of that name."""

@@ -69,7 +69,7 @@ def _end(env: GridCleanupEnvironment, store: GridStore, grid: Grid, status: Stat
     stopping = Stopping(store=store, jobs=BatchJobs(env.queue), patience_s=env.timing.grid_stop_patience_s)
     stopped = stopping.stop(grid, cause_of_end(status))
     if not _says_so(standing(store, grid.id), stopped):
-        report(env, store, grid, stopped.totals.told(), stopped.problem)
+        report(env, store, grid, stopped.totals.to_report(), stopped.problem)
     if stopped.left:
         raise StillTraining(f"of grid {grid.id} there still runs, or may run: {short(stopped.left)}")
     logger.info("cleaned up", grid=grid.id, execution=grid.execution)

@@ -38,23 +38,23 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
 
 
 def _collect(
-    env: GridCollectEnvironment, store: GridStore, grid: Grid, round_: int, told: Sequence[Mapping[str, Any]]
+    env: GridCollectEnvironment, store: GridStore, grid: Grid, round_: int, submissions: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Reports that every line has its record, or returns the lines that need another round.
 
     Raises StillTraining while trainings run that no child watches, or while jobs run whose children may still create the absent
     ones; GridFailed after the last round.
     """
-    found = GridLook(store, grid).look()
+    found = GridLook(store, grid).read_state()
     logger.info("looked", grid=grid.id, round=round_, written=found.written, absent=len(found.absent))
     if found.running or found.unknown:
         raise StillTraining(f"of grid {grid.id} there still runs, or may run: {short(found.running + found.unknown)}")
     if not found.absent:
-        return {"missing": 0, "arrays": [], "totals": results.write(store, grid).told()}
+        return {"missing": 0, "arrays": [], "totals": results.write(store, grid).to_report()}
     if alive := jobs_of(grid, BatchJobs(env.queue)):
         raise StillTraining(f"of grid {grid.id} these jobs are not over: {short([one.name for one in alive])}")
     if round_ >= ROUNDS:
-        raise gave_up(found.absent, round_, told)
+        raise gave_up(found.absent, round_, submissions)
     work = store.work(grid.id, round_ + 1, found.absent)
     parts = [{"first": first, "size": size} for first, size in arrays(len(work))]
     return {"missing": len(found.absent), "arrays": parts, "totals": None}
@@ -66,7 +66,7 @@ def _stop(
     """Raises StillTraining while something runs, until the patience is over."""
     jobs = BatchJobs(env.queue)
     stopped = Stopping(store=store, jobs=jobs, patience_s=env.timing.grid_stop_patience_s).stop(grid, problem)
-    return {"totals": stopped.totals.told(), "problem": stopped.problem, "left": len(stopped.left)}
+    return {"totals": stopped.totals.to_report(), "problem": stopped.problem, "left": len(stopped.left)}
 
 
 def _grid(store: GridStore, name: str) -> Grid:

@@ -9,9 +9,9 @@ from contract.errors import GridFailed
 from grids.policy import SHOWN
 
 
-def gave_up(absent: Sequence[int], rounds: int, told: Sequence[Mapping[str, Any]]) -> GridFailed:
-    """After the last round: lines of which no child made anything. `told` is what Submit heard of its jobs."""
-    heard = [str(one["problem"]) for one in told if one.get("problem")]
+def gave_up(absent: Sequence[int], rounds: int, submissions: Sequence[Mapping[str, Any]]) -> GridFailed:
+    """After the last round: lines of which no child made anything. `submissions` are what Submit heard of its jobs."""
+    heard = [str(one["problem"]) for one in submissions if one.get("problem")]
     shown = ", ".join(map(str, absent[:SHOWN])) + (f" and {len(absent) - SHOWN} more" if len(absent) > SHOWN else "")
     return GridFailed(
         f"After {rounds} rounds {len(absent)} lines have neither a record nor a training (indices {shown}): their children "

@@ -11,10 +11,10 @@ from typing import IO, TypeVar
 
 from contract.environments import GridLimits
 from grid_plan import cells, manifest, sweeps
-from grid_plan.asked import GridRequest
 from grid_plan.columns import TrainingSpec, merged, source
 from grid_plan.limits import allowed
 from grid_plan.reading import read
+from grid_plan.request import GridRequest
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ class Draft:
 class Drafts:
     """A manifest's trainings; they can be read several times."""
 
-    asked: GridRequest
+    request: GridRequest
     limits: GridLimits
     wrong_defaults: Collection[str] = ()
     _may_be: dict[str, str] = field(default_factory=dict)
@@ -53,13 +53,13 @@ class Drafts:
     def _trainings(self, entry: manifest.ManifestLine) -> Iterator[Draft]:
         line, problems = read(entry.fields, self._may_be)
         problems = [*(self._with_allowed(one) for one in entry.problems), *problems]
-        sweep, both = sweeps.of(line, self.asked.sweep)
+        sweep, both = sweeps.of(line, self.request.sweep)
         problems += both
         names = {cells.SYNONYMS.get(name, name) for name in entry.fields} | {
             one.partition(":")[0] for one in entry.problems
         }
         wrong = frozenset(name for name in names if getattr(line, name, None) is None) | frozenset(self.wrong_defaults)
-        training = merged(self.asked.defaults, line)
+        training = merged(self.request.defaults, line)
         if (makes := sweeps.count(sweep)) > self.limits.max_lines:
             most = f"{self.limits.max_lines:,} (grid.limits.max_lines in cdk.json)"
             problems.append(f"sweep: makes {makes:,} trainings of this line; allowed: up to {most}")

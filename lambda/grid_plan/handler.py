@@ -18,13 +18,13 @@ from contract.aws_errors import code_of
 from contract.codec import decode, encode
 from contract.environments import GridEnvironment
 from contract.grid import Grid, GridPrefix, Manifest, arrays
-from grid_plan import asked as input_
+from grid_plan import request as input_
 from grid_plan.answers import CheckedManifest
-from grid_plan.asked import GridRequest
 from grid_plan.place import MOST_MANIFEST, is_readable, places, taken
 from grid_plan.planning import MOST_WARNINGS, Planner, write
 from grid_plan.problems import Report
-from grid_plan.request import GridRun
+from grid_plan.request import GridRequest
+from grid_plan.training_arguments import GridRun
 from refusals.addresses import Address
 from refusals.wording import plain, shut
 
@@ -70,10 +70,10 @@ def _known(store: Bucket, prefix: GridPrefix, run: GridRun) -> tuple[Grid | None
 
 
 def _found(
-    planner: Planner, asked: GridRequest, run: GridRun, env: GridEnvironment, problems: list[str]
+    planner: Planner, request: GridRequest, run: GridRun, env: GridEnvironment, problems: list[str]
 ) -> CheckedManifest:
     """Makes the first pass, and checks everything beside the lines. Raises InvalidRequest."""
-    manifest, found = _manifest(asked, env)
+    manifest, found = _manifest(request, env)
     problems = [*_closed(env), *_name(run), *problems, *found, *_child(env)]
     if manifest is None:
         raise _refused(problems)
@@ -86,7 +86,7 @@ def _found(
         raise _refused([*problems, CHANGED_PROBLEM]) from None
     checked.report.general[:0] = problems
     if checked.report:
-        raise _told(checked.report)
+        raise _log_refusal(checked.report)
     return CheckedManifest(
         execution=run.execution,
         started_at=run.started_at,
@@ -102,10 +102,10 @@ def _found(
 
 
 def _refused(problems: list[str]) -> Exception:
-    return _told(Report(general=list(dict.fromkeys(problems))))
+    return _log_refusal(Report(general=list(dict.fromkeys(problems))))
 
 
-def _told(report: Report) -> Exception:
+def _log_refusal(report: Report) -> Exception:
     """Logs every reason, and returns an error with the first of them."""
     for reason in report.reasons():
         logger.warning("refused", reason=reason)
@@ -136,11 +136,11 @@ def _child(env: GridEnvironment) -> list[str]:
     return [f"deployment: {where}, so no line could start; allowed: deploy again, which builds it (docs/images.md)"]
 
 
-def _manifest(asked: GridRequest, env: GridEnvironment) -> tuple[pinned.Pinned | None, list[str]]:
+def _manifest(request: GridRequest, env: GridEnvironment) -> tuple[pinned.Pinned | None, list[str]]:
     """Returns the version to plan, and what is wrong with it; reads nothing in a place where manifests are not allowed."""
-    if not asked.manifest:
+    if not request.manifest:
         return None, []
-    address, where = Address.parse(asked.manifest), f"manifest: {asked.manifest}"
+    address, where = Address.parse(request.manifest), f"manifest: {request.manifest}"
     if not is_readable(address, env):
         return None, [f"{where} is not where manifests may lie; allowed: {places(env)}"]
     try:

@@ -47,35 +47,35 @@ def learn(trainings: list[Wanted], answers: Answers, pool: ThreadPoolExecutor) -
         _answer(asked, answers, pool, awss)
 
 
-def _answer(asked: Questions, answers: Answers, pool: ThreadPoolExecutor, awss: Collection[str]) -> None:
-    _prepare(asked)
-    _look(pool, asked.buckets, _bucket, answers.buckets)
-    locations, sizes = dict(asked.locations), dict(asked.sizes)
-    _look(pool, locations, lambda one: _anything(one, locations[one]), answers.locations)
-    _look(pool, sizes, lambda one: _size(one, sizes[one]), answers.sizes)
-    _look(pool, asked.images, _image, answers.images)
-    answers.images |= _by_short_tags(pool, {one: answers.images[one] for one in asked.images}, awss)
-    codes = {one.key: one for one in asked.codes}
-    _look(pool, codes, lambda key: _code(codes[key]), answers.codes)
-    prices = {price_key(*one): one for one in asked.prices}
-    _look(pool, prices, lambda key: training_prices.on_demand_usd(*prices[key]), answers.prices)
+def _answer(questions: Questions, answers: Answers, pool: ThreadPoolExecutor, awss: Collection[str]) -> None:
+    _prepare(questions)
+    _fill(pool, questions.buckets, _bucket, answers.buckets)
+    locations, sizes = dict(questions.locations), dict(questions.sizes)
+    _fill(pool, locations, lambda one: _anything(one, locations[one]), answers.locations)
+    _fill(pool, sizes, lambda one: _size(one, sizes[one]), answers.sizes)
+    _fill(pool, questions.images, _image, answers.images)
+    answers.images |= _by_short_tags(pool, {one: answers.images[one] for one in questions.images}, awss)
+    codes = {one.key: one for one in questions.codes}
+    _fill(pool, codes, lambda key: _code(codes[key]), answers.codes)
+    prices = {price_key(*one): one for one in questions.prices}
+    _fill(pool, prices, lambda key: training_prices.on_demand_usd(*prices[key]), answers.prices)
 
 
-def _prepare(asked: Questions) -> None:
+def _prepare(questions: Questions) -> None:
     """Creates the clients one after another, because boto3's session cannot create them in parallel."""
-    if asked.buckets or asked.codes:
+    if questions.buckets or questions.codes:
         client("s3")
-    for region in {region for _, region in (*asked.locations, *asked.sizes)}:
+    for region in {region for _, region in (*questions.locations, *questions.sizes)}:
         client("s3", region)
-    for region in {ContainerImage.parse(image).region for image in asked.images}:
+    for region in {ContainerImage.parse(image).region for image in questions.images}:
         client("ecr", region, PATIENT)
-    if asked.prices:
+    if questions.prices:
         client("pricing", ANSWERS_IN, BRISK)
 
 
-def _look(pool: ThreadPoolExecutor, keys: Iterable[str], look: Callable[[str], T], found: dict[str, T]) -> None:
+def _fill(pool: ThreadPoolExecutor, keys: Iterable[str], read: Callable[[str], T], found: dict[str, T]) -> None:
     wanted = sorted(keys)
-    found.update(zip(wanted, pool.map(look, wanted), strict=True))
+    found.update(zip(wanted, pool.map(read, wanted), strict=True))
 
 
 def _bucket(name: str) -> BucketPlace:
@@ -105,8 +105,8 @@ def _size(location: str, region: str) -> Size:
     return Size(bytes=counted, whole=whole)
 
 
-def _code(asked: CodeQuestion) -> CodeStand:
-    address, where = Address.parse(asked.address), f"code: {plain(asked.address)}"
+def _code(question: CodeQuestion) -> CodeStand:
+    address, where = Address.parse(question.address), f"code: {plain(question.address)}"
     try:
         found = pinned.head(address.bucket, address.key)
         if found is None:
@@ -117,12 +117,12 @@ def _code(asked: CodeQuestion) -> CodeStand:
             with pinned.opened(found) as file:
                 if not file.peek(2).startswith(GZIP):
                     return CodeStand(problems=(f"{where} is not packed with gzip; allowed: a whole {ENDINGS}",))
-                listed = listing(file, address.key, lambda: time.monotonic() > until, (asked.wanted, REQUIREMENTS))
+                listed = listing(file, address.key, lambda: time.monotonic() > until, (question.wanted, REQUIREMENTS))
             problems = code_problems(
-                asked.address, asked.wanted or None, listed, asked.field, endings=ENDINGS, by=asked.by
+                question.address, question.wanted or None, listed, question.field, endings=ENDINGS, by=question.by
             )
-            if asked.field == "program":  # the toolkit installs them
-                problems += requirements_problems(asked.address, listed)
+            if question.field == "program":  # the toolkit installs them
+                problems += requirements_problems(question.address, listed)
     except ClientError as problem:
         code = code_of(problem)
         if code not in S3_DENIED | CHANGED:

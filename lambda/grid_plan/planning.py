@@ -22,13 +22,13 @@ from contract.environments import GridEnvironment
 from contract.grid import SHARD, GridPrefix, Line
 from grid_plan import choice, code, lookups, policy
 from grid_plan.answers import Answers
-from grid_plan.asked import GridRequest
 from grid_plan.choice import Decision, Undecided, decide
 from grid_plan.columns import source
 from grid_plan.drafts import Draft, Drafts, batches, digest
 from grid_plan.manifest import UnreadableManifest
 from grid_plan.problems import Report
-from grid_plan.request import GridRun, code_folder, request
+from grid_plan.request import GridRequest
+from grid_plan.training_arguments import GridRun, build_arguments, code_folder
 from grid_plan.wanted import Wanted, with_settings
 from refusals.addresses import Address
 
@@ -69,9 +69,11 @@ class Judged:
 class Planner:
     """Reads one version of a manifest on behalf of one execution."""
 
-    def __init__(self, asked: GridRequest, run: GridRun, env: GridEnvironment, wrong_defaults: frozenset[str]) -> None:
-        self._asked, self._run, self._env = asked, run, env
-        self._drafts = Drafts(asked, env.limits, wrong_defaults)
+    def __init__(
+        self, request: GridRequest, run: GridRun, env: GridEnvironment, wrong_defaults: frozenset[str]
+    ) -> None:
+        self._asked, self._run, self._env = request, run, env
+        self._drafts = Drafts(request, env.limits, wrong_defaults)
         self._types = training_model.instance_types()
         self._seen: dict[bytes, int] = {}
         self._checkpoints: dict[str, int] = {}
@@ -107,7 +109,7 @@ class Planner:
                 region=decision.region,
                 why=decision.why,
                 slot=slots[decision.region],
-                request=request(training, decision, index, self._run),
+                request=build_arguments(training, decision, index, self._run),
                 source=source(with_settings(draft.training, self._env)),
                 hourly_usd=decision.hourly_usd,
             )
@@ -186,7 +188,7 @@ class Planner:
         if not judged.right:
             return None
         index = sum(checked.regions.values())
-        for problem in training_model.problems(request(training, decision, index, self._run)):
+        for problem in training_model.problems(build_arguments(training, decision, index, self._run)):
             checked.report.add(f"request: SageMaker would not take it: {problem}", draft.line)
         checked.regions[decision.region] += 1
         for warning in (*policy.warnings(training), *choice.warnings(training, decision, checked.answers)):

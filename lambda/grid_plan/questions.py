@@ -28,26 +28,26 @@ class Questions:
         return sum(map(len, (self.buckets, self.locations, self.sizes, self.images, self.codes, self.prices)))
 
 
-def ask(training: Wanted, known: Answers, asked: Questions) -> None:
+def ask(training: Wanted, known: Answers, questions: Questions) -> None:
     """Adds the open questions about a training that has no problems."""
     spec, regions = training.spec, training.env.regions
     for _, address in training.addresses():
         bucket = bucket_of(address)
         if bucket not in known.buckets:
-            asked.buckets.add(bucket)
+            questions.buckets.add(bucket)
         elif (region := known.region(address)) and address not in known.locations:
-            asked.locations.add((address, region))
+            questions.locations.add((address, region))
     if (ended := training.report_of_checkpoint) and ended not in known.locations:
-        asked.locations.add((ended, training.env.home_region))
+        questions.locations.add((ended, training.env.home_region))
     if training.image:
-        asked.images |= {training.image_in(region) for region in training.regions} - known.images.keys()
+        questions.images |= {training.image_in(region) for region in training.regions} - known.images.keys()
     if training.code and training.code.key not in known.codes:
-        asked.codes.add(training.code)
+        questions.codes.add(training.code)
     for region in regions if spec.region == AUTO else training.regions:
         if spec.instance_type and price_key(region, spec.instance_type) not in known.prices:
-            asked.prices.add((region, spec.instance_type))
+            questions.prices.add((region, spec.instance_type))
     if spec.region == AUTO and len(regions) > 1:
         for channel in training.channels.values():
             copy = next((one for one in channel.data if known.region(one)), "")
             if copy and copy not in known.sizes:
-                asked.sizes.add((copy, known.region(copy)))
+                questions.sizes.add((copy, known.region(copy)))

@@ -23,7 +23,7 @@ def read(fields: Mapping[str, Any], may_be: Mapping[str, str]) -> tuple[Training
         return TrainingSpec.model_validate(known), problems
     except ValidationError as refused:
         errors = refused.errors(include_url=False)
-    problems += told(errors, may_be)
+    problems += describe_errors(errors, may_be)
     wrong = {str(error["loc"][0]) for error in errors if error["loc"]}
     return TrainingSpec.model_validate({name: value for name, value in known.items() if name not in wrong}), problems
 
@@ -41,12 +41,12 @@ def _renamed(fields: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     return known, problems
 
 
-def told(errors: Iterable[Any], may_be: Mapping[str, str]) -> list[str]:
+def describe_errors(errors: Iterable[Any], may_be: Mapping[str, str]) -> list[str]:
     """Puts pydantic's errors into words."""
-    return list(dict.fromkeys(_told(error, may_be) for error in errors))
+    return list(dict.fromkeys(_describe_error(error, may_be) for error in errors))
 
 
-def _told(error: Mapping[str, Any], may_be: Mapping[str, str]) -> str:
+def _describe_error(error: Mapping[str, Any], may_be: Mapping[str, str]) -> str:
     path = [str(part) for part in error["loc"] if part != "[key]"]
     if error["type"] == "extra_forbidden" and len(path) > 1:
         near = difflib.get_close_matches(path[-1], Channel.model_fields, n=1)

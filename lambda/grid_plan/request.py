@@ -1,143 +1,114 @@
-"""Makes the arguments of CreateTrainingJob for one training; the child sends them unchanged."""
+"""The input of the Grid machine, as a person pastes it into the console."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
-from contract import containers, tags
-from contract.environments import GridEnvironment
-from contract.grid import GridPrefix, training_name
-from grid_plan import code
-from grid_plan.choice import Decision
-from grid_plan.columns import SPOT, sent
-from grid_plan.wanted import Wanted, bytes_buckets
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from contract.environments import GridLimits
+from grid_plan import reading
+from grid_plan.columns import TrainingSpec
+from grid_plan.limits import MOST_SWEEP, allowed
 from refusals.addresses import Address
+from refusals.fields import MOST_ADDRESS, OWNER_MAY_BE, Owner
+from refusals.wording import plain
 
-RETRIES = 3
-"""Retries after SageMaker's own InternalServerError; the time-outs end all attempts together."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GridRun:
-    """The execution of the Grid machine whose trainings are planned."""
-
-    grid: str
-    execution: str
-    """ARN."""
-    started_at: str
-    owner: str
+ALLOWED = {
+    "manifest": "s3://bucket/key of a manifest: CSV or JSON Lines",
+    "defaults": "an object of the fields of a manifest's line, which hold where a line says nothing",
+    "sweep": f"an object of hyperparameters and lists of 1 to {MOST_SWEEP:,} different values",
+    "max_cost_usd": "a number above 0: no plan that could cost more is carried out",
+    "owner": OWNER_MAY_BE,
+    "allow_duplicates": "true or false",
+}
+"""Field to what it may be."""
 
 
-def request(training: Wanted, decision: Decision, index: int, run: GridRun) -> dict[str, Any]:
-    """Returns the arguments, which do not depend on when they are made."""
-    spec, env = training.spec, training.env
-    folder = f"s3://{bytes_buckets(env)[decision.region]}/{GridPrefix(run.grid).bytes(index)}".rstrip("/")
-    found = {
-        "TrainingJobName": training_name(env.deployment, run.execution, run.started_at, index),
-        "RoleArn": env.training_role,
-        "AlgorithmSpecification": _algorithm(training, decision),
-        "HyperParameters": {name: sent(value) for name, value in (spec.hyperparameters or {}).items()}
-        | training.launcher
-        | training.toolkit,
-        "InputDataConfig": [*_inputs(training, decision), *_code(training, decision, run)],
-        "OutputDataConfig": _without_empty(
-            {"S3OutputPath": folder, "KmsKeyId": spec.kms_key or env.output_key or None}
-        ),
-        "CheckpointConfig": {"S3Uri": spec.checkpoint or f"{folder}/checkpoints", "LocalPath": containers.CHECKPOINTS},
-        "ResourceConfig": _without_empty(
-            {
-                "InstanceType": spec.instance_type,
-                "InstanceCount": spec.instance_count,
-                "VolumeSizeInGB": spec.volume_gb,
-                "VolumeKmsKeyId": spec.volume_kms_key,
-            }
-        ),
-        "StoppingCondition": _stopping(training),
-        "RetryStrategy": {"MaximumRetryAttempts": RETRIES},
-        "EnableManagedSpotTraining": spec.market == SPOT,
-        "EnableNetworkIsolation": spec.network_isolation,
-        "EnableInterContainerTrafficEncryption": spec.encrypt_traffic,
-        "Environment": dict(spec.environment or {}) | ({code.VARIABLE: spec.program} if spec.program else {}),
-        "Tags": _tags(training, index, run),
-    }
-    return _without_empty(found)
+def _manifest(value: str) -> str:
+    address = Address.parse(value)
+    if not address.key or address.key.endswith("/"):
+        raise ValueError(f"{plain(value)} names no object")
+    return value
 
 
-def _without_empty(members: dict[str, Any]) -> dict[str, Any]:
-    """Drops empty members: SageMaker takes no null, and no empty list of channels; false and 0 stay."""
-    return {name: value for name, value in members.items() if value is not None and value not in ({}, [])}
+class GridRequest(BaseModel):
+    """Which manifest to carry out, and what holds for all its lines."""
 
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, title="Trainyard grid")
 
-def _algorithm(training: Wanted, decision: Decision) -> dict[str, Any]:
-    spec = training.spec
-    return _without_empty(
-        {
-            "TrainingImage": decision.image,
-            "TrainingInputMode": spec.mode,
-            "ContainerEntrypoint": code.entrypoint(spec.entrypoint)
-            if spec.code and spec.entrypoint
-            else spec.entrypoint,
-            "ContainerArguments": spec.arguments,
-            "MetricDefinitions": [{"Name": name, "Regex": regex} for name, regex in (spec.metrics or {}).items()],
-        }
+    manifest: Annotated[str, Field(max_length=MOST_ADDRESS), AfterValidator(_manifest)] = Field(
+        description="S3 address of the manifest: CSV (`region,s3_location`, or with a header) or JSON Lines.",
+        examples=["s3://my-bucket/uploads/manifest.csv"],
     )
+    defaults: TrainingSpec = Field(
+        default=TrainingSpec(),
+        description="Fields of a manifest's line, for every line that does not say them itself.",
+        examples=[{"image": "images:v1", "instance_type": "ml.g5.xlarge", "max_hours": 4}],
+    )
+    sweep: dict[str, list[Any]] = Field(
+        default_factory=dict,
+        description="Hyperparameters with lists of values: a training for every combination of those that a line does not say itself.",
+        examples=[{"lr": [0.1, 0.01]}],
+    )
+    max_cost_usd: float | None = Field(
+        default=None,
+        gt=0,
+        allow_inf_nan=False,
+        description="Refuses a plan whose trainings, all to their time-outs and at on-demand prices, could cost more.",
+    )
+    owner: Owner = Field(default="", description="Whom to ask; a tag on every training, and a column of the bill.")
+    allow_duplicates: bool = Field(default=False, description="Train equal lines as often as they are there.")
 
 
-def _inputs(training: Wanted, decision: Decision) -> list[dict[str, Any]]:
-    return [
-        _without_empty(
-            {
-                "ChannelName": name,
-                "DataSource": {
-                    "S3DataSource": {
-                        "S3DataType": "S3Prefix",
-                        "S3Uri": decision.copies[name],
-                        "S3DataDistributionType": "ShardedByS3Key" if channel.sharded else "FullyReplicated",
-                    }
-                },
-                "ContentType": channel.content_type,
-                "InputMode": channel.mode or training.spec.mode,
-            }
-        )
-        for name, channel in training.channels.items()
-    ]
+def read(raw: object, limits: GridLimits) -> tuple[GridRequest, frozenset[str], list[str]]:
+    """Returns the input, the names of the defaults that are wrong (so that no line is blamed for lacking them), and a line per problem."""
+    outer = dict(raw) if isinstance(raw, Mapping) else raw
+    problems, wrong = list[str](), frozenset[str]()
+    if isinstance(outer, dict):
+        defaults, sweep = outer.pop("defaults", None), outer.get("sweep")
+        if isinstance(sweep, Mapping):
+            del outer["sweep"]
+    else:
+        defaults = sweep = None
+    asked, problems = _outer(outer)
+    may_be = allowed(limits)
+    base = TrainingSpec()
+    if isinstance(defaults, Mapping):
+        base, found = reading.read(defaults, may_be)
+        problems += [f"defaults.{one}" for one in found]
+        wrong = frozenset(name for name in defaults if getattr(base, str(name), None) is None)
+        if base.sweep is not None:
+            problems.append("defaults.sweep: is a field of the input itself; allowed: sweep beside defaults")
+    elif defaults is not None:
+        problems.append(f"defaults: {_what(defaults)} is not an object; allowed: {ALLOWED['defaults']}")
+    if isinstance(sweep, Mapping):
+        swept, found = reading.read({"sweep": sweep}, may_be)
+        problems += found
+        asked = asked.model_copy(update={"sweep": swept.sweep or {}})
+    return asked.model_copy(update={"defaults": base}), wrong, problems
 
 
-def code_folder(run: GridRun, digest: str, region: str, env: GridEnvironment) -> Address:
-    """Returns where an archive of code lies for the trainings of a region."""
-    return Address(bytes_buckets(env)[region], GridPrefix(run.grid).code(digest))
+def _what(value: object) -> str:
+    return "a list" if isinstance(value, list) else plain(str(value))
 
 
-def _code(training: Wanted, decision: Decision, run: GridRun) -> list[dict[str, Any]]:
-    """Returns the channel of the code: the folder has one file, and its name stays."""
-    if not decision.code:
-        return []
-    source = {
-        "S3DataType": "S3Prefix",
-        "S3Uri": str(code_folder(run, decision.code, decision.region, training.env)),
-        "S3DataDistributionType": "FullyReplicated",
-    }
-    return [{"ChannelName": code.CHANNEL, "DataSource": {"S3DataSource": source}, "InputMode": "File"}]
+def _outer(raw: object) -> tuple[GridRequest, list[str]]:
+    """Reads the fields without their defaults; wrong fields are empty."""
+    try:
+        return GridRequest.model_validate(raw), []
+    except ValidationError as refused:
+        errors = refused.errors(include_url=False)
+    wrong = {str(error["loc"][0]) for error in errors if error["loc"]}
+    fields = raw if isinstance(raw, Mapping) and wrong else {}
+    right = {name: fields[name] for name in GridRequest.model_fields if name in fields and name not in wrong}
+    asked = GridRequest.model_validate({"manifest": "s3://any/any", **right})
+    if "manifest" not in right:
+        asked = asked.model_copy(update={"manifest": ""})
+    return asked, reading.describe_errors(errors, ALLOWED)
 
 
-def _stopping(training: Wanted) -> dict[str, int]:
-    """Returns whole seconds; the wait for spot capacity is never shorter than the run."""
-    run = max(1, math.floor((training.spec.max_hours or 0) * 3600))
-    if training.spec.market != SPOT:
-        return {"MaxRuntimeInSeconds": run}
-    wait = math.floor((training.spec.max_wait_hours or 0) * 3600)
-    return {"MaxRuntimeInSeconds": run, "MaxWaitTimeInSeconds": max(run, wait)}
-
-
-def _tags(training: Wanted, index: int, run: GridRun) -> list[dict[str, str]]:
-    """Returns our tags, by which the child recognises its own training, and the person's; all can be columns of the bill."""
-    ours = {
-        tags.DEPLOYMENT: training.env.deployment,
-        tags.GRID: run.grid,
-        tags.LINE: str(index),
-        tags.EXECUTION: run.execution,
-        tags.OWNER: run.owner,
-    }
-    return [{"Key": key, "Value": value} for key, value in ((training.spec.tags or {}) | ours).items()]
+def schema() -> dict[str, Any]:
+    """JSON Schema of the input, for `docs/grid.schema.json`."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **GridRequest.model_json_schema()}

@@ -28,12 +28,12 @@ class Wanted:
     env: GridEnvironment
 
     @classmethod
-    def of(cls, asked: TrainingSpec, env: GridEnvironment) -> Wanted:
+    def of(cls, given: TrainingSpec, env: GridEnvironment) -> Wanted:
         """Adds the defaults for fields that neither a line nor the input's defaults set."""
-        missing = {name: value for name, value in DEFAULTS.items() if getattr(asked, name) is None}
+        missing = {name: value for name, value in DEFAULTS.items() if getattr(given, name) is None}
         if "max_hours" in missing:
             missing["max_hours"] = min(DEFAULTS["max_hours"], env.limits.max_hours)
-        spec = with_settings(asked, env).model_copy(update=missing)
+        spec = with_settings(given, env).model_copy(update=missing)
         if spec.market == SPOT and spec.max_wait_hours is None and spec.max_hours is not None:
             spec = spec.model_copy(update={"max_wait_hours": min(spec.max_hours + SPOT_WAIT_H, LONGEST_TRAINING_H)})
         return cls(spec=spec, env=env)
@@ -145,10 +145,10 @@ class Wanted:
         return CodeQuestion(address=spec.code, wanted=wanted, field="entrypoint", by=by)
 
 
-def with_settings(asked: TrainingSpec, env: GridEnvironment) -> TrainingSpec:
+def with_settings(given: TrainingSpec, env: GridEnvironment) -> TrainingSpec:
     """Adds the deployment's own choices; a later change of the settings does not change a planned line."""
     ours = {name: getattr(env.defaults, name) or None for name in REQUIRED}
-    return asked.model_copy(update={name: ours[name] for name in REQUIRED if getattr(asked, name) is None})
+    return given.model_copy(update={name: ours[name] for name in REQUIRED if getattr(given, name) is None})
 
 
 def bytes_buckets(env: GridEnvironment) -> dict[str, str]:

@@ -50,7 +50,7 @@ class GridLook:
     _found: GridState = field(default_factory=GridState)
     _failures: Counter[str] = field(default_factory=Counter)
 
-    def look(self) -> GridState:
+    def read_state(self) -> GridState:
         """Looks at every line, even where one fails. Raises ClientError or BotoCoreError where the plan or the list of records
         cannot be read."""
         recorded = self.store.recorded(self.grid)
@@ -61,15 +61,15 @@ class GridLook:
                     self._note(line, told, problem)
         return self._found
 
-    def _note(self, line: Line, told: Fate, problem: str) -> None:
+    def _note(self, line: Line, fate: Fate, problem: str) -> None:
         where = f"{line.training} in {line.region}"
         if problem:
             self._found.unknown.append(f"{where} ({problem})")
-        elif told is Fate.KEPT and self.end:
+        elif fate is Fate.KEPT and self.end:
             self._found.kept.append(where)
-        elif told in {Fate.RUNS, Fate.KEPT}:
+        elif fate in {Fate.RUNS, Fate.KEPT}:
             self._found.running.append(where)
-        elif told is Fate.ABSENT and not self.fenced:
+        elif fate is Fate.ABSENT and not self.fenced:
             self._found.absent.append(line.index)
         else:
             self._found.written += 1

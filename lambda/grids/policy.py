@@ -134,7 +134,7 @@ class Totals:
         self.reasons[reason] += 1
         self.examples.setdefault(reason, record.line)
 
-    def told(self) -> dict[str, Any]:
+    def to_report(self) -> dict[str, Any]:
         """For the machine's variables and the report: a few KB, however many lines there are."""
         return {
             "lines": self.lines,

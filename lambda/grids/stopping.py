@@ -52,7 +52,7 @@ class Stopping:
         since = self.store.stop(grid.id, why(problem), time.time())
         jobs = self._terminate(grid)
         # With no job left there is no child, and none will come: whatever has no training by now never gets one.
-        found = GridLook(self.store, grid, end=True, fenced="" if jobs else why(problem)).look()
+        found = GridLook(self.store, grid, end=True, fenced="" if jobs else why(problem)).read_state()
         left = jobs + found.running + found.unknown
         now = time.time()
         logger.info("stopped", grid=grid.id, left=len(left), written=found.written)
@@ -68,9 +68,9 @@ class Stopping:
             alive = jobs_of(grid, self.jobs)
         except (ClientError, BotoCoreError) as problem:
             return [f"jobs that Batch could not be asked for ({problem})"]
-        return [f"job {job.name} ({job.status}{self._told(job)})" for job in alive]
+        return [f"job {job.name} ({job.status}{self._terminate(job)})" for job in alive]
 
-    def _told(self, job: BatchJob) -> str:
+    def _terminate(self, job: BatchJob) -> str:
         """Ends a job. Why that was refused, in words; empty where it was not."""
         try:
             self.jobs.terminate(job.id, REASON)

@@ -46,18 +46,20 @@ def _check(raw: object, env: ImageBuildEnvironment) -> dict[str, Any]:
     }
 
 
-def _facts(asked: ImageQuestions, repository: str, tag: str, env: ImageBuildEnvironment) -> ImageFacts:
+def _facts(questions: ImageQuestions, repository: str, tag: str, env: ImageBuildEnvironment) -> ImageFacts:
     standing, without = (
-        registry.everywhere(names.repository(env.deployment, repository), tag, env.regions) if asked.tag else ({}, [])
+        registry.everywhere(names.repository(env.deployment, repository), tag, env.regions)
+        if questions.tag
+        else ({}, [])
     )
-    found, denied, inside = _context(asked.context)
+    found, denied, inside = _context(questions.context)
     return ImageFacts(
         standing={region: digest for region, digest in standing.items() if digest},
         no_repository=tuple(without),
         context=found,
         denied=denied,
         archive=tuple(inside),
-        absent=frozenset(image for image in asked.images if not _there(image)),
+        absent=frozenset(image for image in questions.images if not _there(image)),
     )
 
 

@@ -14,7 +14,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from aws.clients import BRISK, PATIENT
 from aws.ec2 import Ec2
-from aws.empties import EmptyPlaces
+from aws.empty_places import EmptyPlaces
 from aws.patience import patient
 from aws.s3 import HomeBucket
 from aws.state import State
@@ -125,7 +125,7 @@ def _output(job: Job, intent: Intent, step: Step) -> dict[str, Any]:
         "rungs": shown(intent),
         "deadline": launched.deadline,
         "late_error": launched.late_error,
-        "cost": money.told(job, intent, step.rung),
+        "cost": money.describe_launch_cost(job, intent, step.rung),
         "wait_left_s": round(waits.wait_left_s(job, intent.waited_s)),
     }
 

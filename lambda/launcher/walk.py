@@ -9,13 +9,13 @@ from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
 from aws.ec2 import Ec2
-from aws.empties import EmptyPlaces
+from aws.empty_places import EmptyPlaces
 from aws.errors import Raced
 from aws.facts import ENDING, Instance
 from aws.state import Held, State
 from contract import money, tags
 from contract.aws_errors import code_of
-from contract.empties import EmptyPlace
+from contract.empty_places import EmptyPlace
 from contract.errors import CapacityPending, CapacityUnavailable, NodeLost
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
 from contract.jobs import Job

@@ -17,7 +17,7 @@ from contract.codec import decode
 from contract.environments import OwnImagesEnvironment
 from contract.errors import BuildFailed
 from contract.images import Base
-from own_images.policy import Asked, Facts, execution, judge, missing, plan
+from own_images.policy import Facts, WantedImage, execution, judge, missing, plan
 
 logger = Logger(service="own-images")
 
@@ -27,19 +27,19 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any] | None
     env = OwnImagesEnvironment.read()
     match event.get("action"):
         case "build":
-            _look(env, event["request"]["RequestId"], event["image"], event["since"])
+            _follow_build(env, event["request"]["RequestId"], event["image"], event["since"])
         case "answer":
             send(event["request"], _physical(env), _reason(event["problem"]))
         case "check":
-            return _check(env, Asked(**event["request"]))
+            return _check(env, WantedImage(**event["request"]))
         case "collect":
             return _collect(env, event["plan"], event.get("build"), event.get("problem"))
         case _:
-            _asked(env, event)
+            _handle_request(env, event)
     return None
 
 
-def _asked(env: OwnImagesEnvironment, event: Mapping[str, Any]) -> None:
+def _handle_request(env: OwnImagesEnvironment, event: Mapping[str, Any]) -> None:
     """Create and Update wait in a machine. A Delete does nothing, because the images go with their repositories."""
     logger.info("asked", request=event["RequestType"])
     problem = None
@@ -56,10 +56,10 @@ def _asked(env: OwnImagesEnvironment, event: Mapping[str, Any]) -> None:
     send(event, _physical(env), problem)
 
 
-def _look(env: OwnImagesEnvironment, request: str, image: Mapping[str, str], since: float) -> None:
+def _follow_build(env: OwnImagesEnvironment, request_id: str, image: Mapping[str, str], since: float) -> None:
     """Starts the build if it does not exist. Raises StillBuilding or BuildFailed."""
     tag = image["Tag"]
-    name = execution(tag, request)
+    name = execution(tag, request_id)
     status = executions.status(env.build_machine.replace(":stateMachine:", ":execution:") + ":" + name)
     if missing(status):
         home, context = Bucket(env.bucket), keys.own_context(tag)
@@ -73,22 +73,22 @@ def _look(env: OwnImagesEnvironment, request: str, image: Mapping[str, str], sin
     judge(tag, status, now=time.time(), since=since, patience_s=patience)
 
 
-def _check(env: OwnImagesEnvironment, asked: Asked) -> dict[str, Any]:
+def _check(env: OwnImagesEnvironment, image: WantedImage) -> dict[str, Any]:
     """Only reads. The context's key follows from the tag, so nobody can name another."""
     home = Bucket(env.bucket)
-    found, without = registry.everywhere(names.repository(env.deployment, names.PLATFORM), asked.tag, env.regions)
+    found, without = registry.everywhere(names.repository(env.deployment, names.PLATFORM), image.tag, env.regions)
     standing = {region: digest for region, digest in found.items() if digest}
-    recorded = home.get(keys.own_base(asked.base))
+    recorded = home.get(keys.own_base(image.base))
     facts = Facts(
         standing=standing,
         no_repository=tuple(without),
-        ours=[one for one in set(standing.values()) if home.head(keys.own_provenance(asked.tag, one))],
-        context=pinned.head(env.bucket, keys.own_context(asked.tag)),
+        ours=[one for one in set(standing.values()) if home.head(keys.own_provenance(image.tag, one))],
+        context=pinned.head(env.bucket, keys.own_context(image.tag)),
         base=decode(Base, recorded) if recorded else None,
     )
-    how, order = plan(asked, facts, env)
-    logger.info("checked", tag=asked.tag, how=how.value)
-    return {"tag": asked.tag, "how": how.value, "order": order.text() if order else ""}
+    how, order = plan(image, facts, env)
+    logger.info("checked", tag=image.tag, how=how.value)
+    return {"tag": image.tag, "how": how.value, "order": order.text() if order else ""}
 
 
 def _collect(env: OwnImagesEnvironment, planned: Mapping[str, Any], build: str | None, problem: Any) -> dict[str, Any]:

@@ -29,7 +29,7 @@ class How(str, Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class WantedImage:
     """An image that a deploy asks for."""
 
     tag: str
@@ -52,9 +52,9 @@ class Facts:
     """The digest behind the base's address that the first build recorded."""
 
 
-def execution(tag: str, request: str) -> str:
+def execution(tag: str, request_id: str) -> str:
     """Returns the name of the build's execution for a CloudFormation request: a repeated request gives the same build."""
-    return f"{tag}-{request.replace('-', '')}"
+    return f"{tag}-{request_id.replace('-', '')}"
 
 
 def missing(status: Status) -> bool:
@@ -62,12 +62,12 @@ def missing(status: Status) -> bool:
     return status.name == GONE
 
 
-def plan(asked: Asked, facts: Facts, env: OwnImagesEnvironment) -> tuple[How, BuildOrder | None]:
+def plan(image: WantedImage, facts: Facts, env: OwnImagesEnvironment) -> tuple[How, BuildOrder | None]:
     """Returns what to do, and the build for it. Raises BuildFailed rather than believe an image that no build of ours recorded."""
     repository = names.repository(env.deployment, names.PLATFORM)
     if facts.no_repository:
         raise BuildFailed(f"{', '.join(facts.no_repository)} has no repository {repository}: deploy the region first.")
-    _believe(asked, facts, repository)
+    _believe(image, facts, repository)
     absent = tuple(region for region in env.regions if region not in facts.standing)
     if not absent:
         return How.UNCHANGED, None
@@ -76,7 +76,7 @@ def plan(asked: Asked, facts: Facts, env: OwnImagesEnvironment) -> tuple[How, Bu
         suffix=env.suffix,
         home_region=env.home_region,
         repository=repository,
-        tag=asked.tag,
+        tag=image.tag,
         regions=absent,
     )
     if facts.standing:
@@ -85,7 +85,7 @@ def plan(asked: Asked, facts: Facts, env: OwnImagesEnvironment) -> tuple[How, Bu
             order, source=str(replace(order.target(region), tag="", digest=facts.standing[region]))
         )
     if facts.context is None:
-        raise BuildFailed(f"The context of {asked.tag} is gone: deploy again, which uploads it.")
+        raise BuildFailed(f"The context of {image.tag} is gone: deploy again, which uploads it.")
     return How.BUILT, replace(
         order,
         context=Context(
@@ -94,32 +94,32 @@ def plan(asked: Asked, facts: Facts, env: OwnImagesEnvironment) -> tuple[How, Bu
             version=facts.context.version,
             etag=facts.context.etag,
         ),
-        base=asked.base,
-        base_digest=_base_digest(asked, facts),
+        base=image.base,
+        base_digest=_base_digest(image, facts),
         cache=names.platform_cache(env.deployment),
         records=env.bucket,
     )
 
 
-def _believe(asked: Asked, facts: Facts, repository: str) -> None:
+def _believe(image: WantedImage, facts: Facts, repository: str) -> None:
     """Raises BuildFailed unless what stands under the tag is one image, and a build of ours made it."""
     told = ", ".join(f"{region} has {digest}" for region, digest in sorted(facts.standing.items()))
-    command = f"aws ecr batch-delete-image --repository-name {repository} --image-ids imageTag={asked.tag}"
+    command = f"aws ecr batch-delete-image --repository-name {repository} --image-ids imageTag={image.tag}"
     delete = f"Delete the tag there ({command}), and deploy again."
     if strange := sorted(set(facts.standing.values()) - set(facts.ours)):
         raise BuildFailed(
-            f"{repository}:{asked.tag} stands already, and no build of the platform recorded {', '.join(strange)}: {told}. {delete}"
+            f"{repository}:{image.tag} stands already, and no build of the platform recorded {', '.join(strange)}: {told}. {delete}"
         )
     if len(set(facts.standing.values())) > 1:
-        raise BuildFailed(f"{repository}:{asked.tag} is a different image in different regions: {told}. {delete}")
+        raise BuildFailed(f"{repository}:{image.tag} is a different image in different regions: {told}. {delete}")
 
 
-def _base_digest(asked: Asked, facts: Facts) -> str:
+def _base_digest(image: WantedImage, facts: Facts) -> str:
     """Returns the base image's digest; empty for the first build with this base, which records it."""
     if facts.base is None:
-        return asked.base.partition("@")[2]
-    if facts.base.address != asked.base:
-        raise BuildFailed(f"The record of the base image {asked.base} is of another one, {facts.base.address}.")
+        return image.base.partition("@")[2]
+    if facts.base.address != image.base:
+        raise BuildFailed(f"The record of the base image {image.base} is of another one, {facts.base.address}.")
     return facts.base.digest
 
 

@@ -15,7 +15,7 @@ from aws.ssm import parameter
 from aws.state import State
 from contract import names
 from contract.environments import RegionCheckEnvironment
-from region_check.policy import forgotten, refusals, told
+from region_check.policy import forgotten, join_reasons, refusals
 
 logger = Logger(service="region_check")
 AT_ONCE = 8
@@ -40,7 +40,7 @@ def _against(event: Mapping[str, Any], env: RegionCheckEnvironment) -> str | Non
     before = event.get("OldResourceProperties", {}).get("Regions", [])
     settings = event["ResourceProperties"]["Regions"]
     gone = forgotten(settings, before, State(env.table).launched_regions())
-    against = told(refusals(env.deployment, _exists(env.deployment, gone)))
+    against = join_reasons(refusals(env.deployment, _exists(env.deployment, gone)))
     logger.info("checked", request=event["RequestType"], settings=settings, forgotten=gone, against=against)
     return against
 
@@ -48,7 +48,7 @@ def _against(event: Mapping[str, Any], env: RegionCheckEnvironment) -> str | Non
 def _exists(deployment: str, regions: Iterable[str]) -> dict[str, bool | str]:
     """Says for each region whether its stack exists (by the stack's parameter), or why that is unknown."""
 
-    def asked(region: str) -> bool | str:
+    def ask(region: str) -> bool | str:
         try:
             return parameter(names.region_parameter(deployment, region), region, BRISK) is not None
         except (ClientError, BotoCoreError) as problem:
@@ -56,7 +56,7 @@ def _exists(deployment: str, regions: Iterable[str]) -> dict[str, bool | str]:
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         regions = list(regions)
-        return dict(zip(regions, pool.map(asked, regions), strict=True))
+        return dict(zip(regions, pool.map(ask, regions), strict=True))
 
 
 def _physical(env: RegionCheckEnvironment) -> str:

@@ -22,7 +22,7 @@ def refusals(deployment: str, exists: Mapping[str, bool | str]) -> list[str]:
     ]
 
 
-def told(lines: Sequence[str]) -> str | None:
+def join_reasons(lines: Sequence[str]) -> str | None:
     """Returns the reason that CloudFormation shows, None where there is none."""
     return "\n".join(lines) if lines else None
 

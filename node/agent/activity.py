@@ -62,7 +62,7 @@ class Activity:
         moved = self._told if self._has_file else self._heard()
         return max(0.0, self._now() - max(began, moved, self._saved))
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Compares what is there with what was there at the look before."""
         if (said := self._words()) != self._said:
             self._said, self._told = said, self._now()
@@ -75,7 +75,7 @@ class Activity:
 
     def _run(self) -> None:
         while not self._over.wait(LOOK_S):
-            self.look()
+            self.update()
 
     def _words(self) -> str:
         """All that the progress file says; empty where there is none. That it was written again with the same words is no progress."""

@@ -16,31 +16,31 @@ from agent.aws import Aws
 from agent.checkpoints import Checkpoints
 from agent.commits import Artifacts, Folder
 from agent.conclusion import concluded
-from agent.container.ground import ContainerGround
+from agent.container.container_workspace import ContainerWorkspace
+from agent.credentials import retry_while_expired
 from agent.disk.place import WorkPlace
 from agent.disk.watch import RoomWatch
 from agent.engine.engine import Engine
-from agent.failures import Ordered, told
-from agent.ground import Ground, Machine
+from agent.failures import Ordered, classify_problem
 from agent.health.check import HealthWatch
 from agent.identity import NodeIdentity
 from agent.kernel import KernelLog
-from agent.keys import with_keys
 from agent.links import check as links
 from agent.logs import OWN_LINE, LogShipper
-from agent.meeting import meet
+from agent.master import wait_for_master
 from agent.metadata import Metadata
 from agent.mounts.mounting import Mounts
 from agent.orders import PATIENCE, OrderWatch
 from agent.position import Position
 from agent.progress import ProgressFile
 from agent.reports import Reporter
-from agent.restore import regions_asked, restore
-from agent.role import RoleKeys
+from agent.restore import choose_regions, restore
+from agent.role import RoleCredentials
 from agent.saver import SAVED, Saver
 from agent.store import Store
 from agent.table import NodeItems
 from agent.training import LINGER_S, ChildProcess, RunningTraining, described
+from agent.workspace import MachineWorkspace, Workspace
 from contract import names, training
 from contract.errors import NodeUnhealthy, TrainingFailed
 from contract.health import HealthCheck
@@ -86,8 +86,8 @@ class Attempt:
         self._work = root / WORK
         for name in ("checkpoints", "artifacts", "code"):
             (self._work / name).mkdir(parents=True, exist_ok=True)
-        self._ground = self._chosen_ground(job, node)
-        self._progress = ProgressFile(self._ground.progress_file, note=self._note)
+        self._workspace = self._choose_workspace(job, node)
+        self._progress = ProgressFile(self._workspace.progress_file, note=self._note)
         self._logs = self._shipper(names.log_stream(job.id, node.attempt, node.rank))
         self._kernel_logs = self._shipper(names.kernel_stream(job.id, node.attempt, node.rank))
         self._health = HealthWatch(
@@ -124,11 +124,11 @@ class Attempt:
             self._progress, self._work / "checkpoints", committing=lambda: self._saver.busy_since,
             commit_most_s=job.timing.save_allowance_s,
         )  # fmt: skip
-        aws.job_keys.tell = self._on_keys
+        aws.job_credentials.tell = self._on_credentials
         # For the training alone: not even the installation of its requirements gets them.
-        self._role = RoleKeys(
-            self._work / "role", job.job_role, node.region, read=items.keys, note=self._note,
-            now=aws_now, monotonic=time.monotonic, shown=self._ground.folders.role if job.container else "",
+        self._role = RoleCredentials(
+            self._work / "role", job.job_role, node.region, read=items.read_credentials, note=self._note,
+            now=aws_now, monotonic=time.monotonic, shown=self._workspace.folders.role if job.container else "",
         ) if job.job_role else None  # fmt: skip
         self._kernel: KernelLog | None = None
         self._tail: Sequence[str] = ()
@@ -146,14 +146,14 @@ class Attempt:
         try:
             self._monitor()
             self._health.start()
-            self._ground.begin()
-            self._with_keys(self._mounts.begin)
-            self._with_keys(self._restore)
+            self._workspace.begin()
+            self._retry(self._mounts.begin)
+            self._retry(self._restore)
             environment = self._prepare()
             fabric.wait(
                 self._root, self._job.timing.fabric_patience_s, now=self._now, pause=self._pause, note=self._note
             )
-            self._health.gate(efa.look(self._root, self._job, self._metadata, self._note, self._pause))
+            self._health.gate(efa.check_devices(self._root, self._job, self._metadata, self._note, self._pause))
             environment[training.MASTER_ADDR] = self._meet()
             self._check_links(environment)
             ending = self._train(environment)
@@ -161,22 +161,22 @@ class Attempt:
             self._obeyed = self._watch.order
             ending = Exit(code=1)
         except Exception as problem:
-            error, reason = told(problem)
+            error, reason = classify_problem(problem)
             ending = Exit(code=1, error=error, reason=f"rank {self._node.rank}: {reason}")
         return self._end(ending)
 
     def _monitor(self) -> None:
         self._kernel = KernelLog(self._root, ship=self._on_kernel, note=self._note)
         settings = machine.cloudwatch_settings(self._job, self._node.attempt, self._node.rank)
-        keys = self._aws.job_keys.current
-        machine.start_cloudwatch(self._root, self._work, settings, keys=keys, sleep=self._sleep, note=self._note)
+        ways = {"credentials": self._aws.job_credentials.current, "sleep": self._sleep, "note": self._note}
+        machine.start_cloudwatch(self._root, self._work, settings, **ways)
 
     def _restore(self) -> None:
         """Restores the newest checkpoint of earlier attempts, in whichever region they ran, or what the job begins with."""
         if self._node.attempt == 1 and self._job.resume is None:
             return
-        asked = regions_asked(self._node.region, self._job.places, self._aws.job_keys.current().ran_in)
-        stores = [self._bucket(one) for one in asked]
+        regions = choose_regions(self._node.region, self._job.places, self._aws.job_credentials.current().ran_in)
+        stores = [self._bucket(one) for one in regions]
         folder, staging = self._work / "checkpoints", self._work / "staging" / "restore"
         place = Position(self._job, self._node.attempt, self._node.rank)
         source = self._aws.store(resume.region, resume.bucket) if (resume := self._job.resume) else None
@@ -192,30 +192,29 @@ class Attempt:
         """Unpacks the code and makes ready what the training runs on. Returns the command's environment."""
         self._reporter.enter(Phase.PREPARING)
         if (there := self._job.code) is not None:
-            code.bring(there.key, self._work, lambda to: self._with_keys(lambda: self._home.fetch(there.key, to)))
-        environment = self._ground.prepare(self._work / code.FOLDER)
-        environment.update(
-            self._with_keys(lambda: variables.for_training(self._job, self._node, self._ground.folders, self._aws))
-        )
+            code.bring(there.key, self._work, lambda to: self._retry(lambda: self._home.fetch(there.key, to)))
+        workspace = self._workspace
+        environment = workspace.prepare(self._work / code.FOLDER)
+        environment |= self._retry(lambda: variables.for_training(self._job, self._node, workspace.folders, self._aws))
         if self._role is not None:
-            self._reporter.change(note=f"waits for the keys of the job_role {self._job.job_role}")
+            self._reporter.change(note=f"waits for the credentials of the job_role {self._job.job_role}")
             led = self._role.begin(self._job.timing.prepare_allowance_s, self._pause)
             environment = {**self._role.without_others(environment), **led}
             self._reporter.change(note="")
         self._reporter.moment("prepared")
         return environment
 
-    def _chosen_ground(self, job: Job, node: NodeIdentity) -> Ground:
+    def _choose_workspace(self, job: Job, node: NodeIdentity) -> Workspace:
         self._mounts = Mounts(
-            job, root=self._root, work=self._work, variables=self._variables, keys=lambda: self._aws.job_keys.current(),
+            job, root=self._root, work=self._work, variables=self._variables, credentials=lambda: self._aws.job_credentials.current(),
             pause=self._pause, note=self._note, tell=lambda text: self._reporter.change(note=text),
         )  # fmt: skip
         if job.container is None:
-            return Machine(
+            return MachineWorkspace(
                 job, self._work, self._variables, attempt=node.attempt, rank=node.rank, bucket=self._bucket(node.region),
-                tool=self._tool, with_keys=self._with_keys, note=self._note, now=self._now,
+                tool=self._tool, retry=self._retry, note=self._note, now=self._now,
             )  # fmt: skip
-        return ContainerGround(
+        return ContainerWorkspace(
             job, job.container, node.region, root=self._root, work=self._work, variables=self._variables, mounts=self._mounts.places,
             token=self._aws.registry_token, instance_type=lambda: self._metadata.patient("instance-type", self._pause),
             pause=self._pause, note=self._note, tell=lambda text: self._reporter.change(note=text),
@@ -224,23 +223,23 @@ class Attempt:
     def _meet(self) -> str:
         """Waits for the master address."""
         self._reporter.enter(Phase.WAITING, "waits for the master address")
-        address = meet(self._metadata, self._job.timing, now=self._now, pause=self._pause)
+        address = wait_for_master(self._metadata, self._job.timing, now=self._now, pause=self._pause)
         self._reporter.moment("addressed")
         return address
 
     def _check_links(self, environment: Mapping[str, str]) -> None:
         """Measures the network between the nodes, where the request asks for it. Admit refuses that with an image."""
-        if self._job.health is HealthCheck.DEEP and (program := self._ground.python):
+        if self._job.health is HealthCheck.DEEP and (program := self._workspace.python):
             self._reporter.enter(Phase.CHECKING, "measures the network with its peers")
-            wrong = links.look(
+            wrong = links.check_network(
                 self._job, self._node, self._metadata, program, environment, self._work,
                 pause=self._pause, note=self._note,
             )  # fmt: skip
             self._health.gate(wrong)
 
-    def _with_keys(self, do: Callable[[], T]) -> T:
-        """Does it, and again for as long as the job's keys are expired. The attendant bounds each phase, and an order raises Ordered."""
-        return with_keys(do, pause=self._pause, note=self._note)
+    def _retry(self, do: Callable[[], T]) -> T:
+        """Calls `do` until the job's credentials are valid. The attendant bounds each phase, and an order raises Ordered."""
+        return retry_while_expired(do, pause=self._pause, note=self._note)
 
     def _pause(self, seconds: float) -> None:
         """Waits; raises Ordered where an order comes meanwhile, which ends the preparation."""
@@ -250,7 +249,7 @@ class Attempt:
     def _train(self, environment: Mapping[str, str]) -> Exit:
         if self._watch.came.is_set():
             raise Ordered
-        child = self._ground.start(self._job.command, environment, self._logs.line)
+        child = self._workspace.start(self._job.command, environment, self._logs.line)
         self._reporter.moment("started")
         self._note(f"started: {shlex.join(self._job.command) or 'the entry point of the image'}")
         self._reporter.enter(Phase.TRAINING)
@@ -278,7 +277,8 @@ class Attempt:
             # Each time: a checkpoint is of the moment at which its name is first read, and the saver may be at work.
             started = self._has_stepped() or started
         # A peer that obeyed an order first may have broken this trainer's connections: look for that order now.
-        self._obeyed, self._ended_well = self._watch.look(stopped=True) if status else self._watch.order, status == 0
+        self._obeyed = self._watch.read_order(stopped=True) if status else self._watch.order
+        self._ended_well = status == 0
         self._has_stepped()
         child.end(LINGER_S)
         return status
@@ -314,7 +314,7 @@ class Attempt:
         self._reporter.outcome(concluded(ending, self._obeyed, tail=tuple(self._tail), unsaved=SAVED))
         if examines:
             ending = self._examined(ending)
-        self._ground.close()
+        self._workspace.close()
         unsaved = self._saver.finish(ended_well=self._ended_well)
         self._mounts.close()
         self._watch.close()
@@ -339,7 +339,7 @@ class Attempt:
     def _may_be_the_machines(self) -> bool:
         """Whether a fault of the machine may explain an error of the command: it had begun, and nothing else explains it."""
         own = self._obeyed is None and not self._saver.refused
-        return own and self._health.asked and "started" in self._reporter.report.timeline
+        return own and self._health.is_on and "started" in self._reporter.report.timeline
 
     def _examined(self, ending: Exit) -> Exit:
         """The end of the command, once the machine was looked at; reported at once, because the attendant waits for it."""
@@ -368,9 +368,9 @@ class Attempt:
         self._tail = tuple(child.tail)
         return status, tuple(child.tail)
 
-    def _on_keys(self, trouble: str) -> None:
-        """Says that the job's keys have expired, or that there are new ones."""
-        self._note(trouble or "there are new keys of the job")
+    def _on_credentials(self, trouble: str) -> None:
+        """Says that the job's credentials have expired, or that there are new ones."""
+        self._note(trouble or "the job has new credentials")
         self._reporter.change(note=trouble)
 
     def _on_order(self, order: Order) -> None:
@@ -382,7 +382,7 @@ class Attempt:
     def _folder(self, kind: CommitKind, bucket: Store) -> Folder:
         return Folder(
             Engine(bucket), self._work / kind.value, kind=kind, job=self._job.id, rank=self._node.rank, note=self._note,
-            shown=self._ground.folders.shown(self._work), now=time.time, sleep=self._sleep,
+            shown=self._workspace.folders.shown(self._work), now=time.time, sleep=self._sleep,
         )  # fmt: skip
 
     def _shipper(self, stream: str) -> LogShipper:

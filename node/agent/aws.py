@@ -1,11 +1,11 @@
-"""Clients of AWS services, made when they are first needed: the node's own items with its role, all else with the keys of its job."""
+"""Clients of AWS services, created on first use: the node's own items with its role, all else with the credentials of its job."""
 
 from __future__ import annotations
 
 import threading
 from typing import Any
 
-from agent.keys import JobKeys, credentials, watch
+from agent.credentials import JobCredentials, watch, wrap_for_botocore
 from agent.store import Store
 from agent.table import NodeItems
 
@@ -20,7 +20,7 @@ trainer uses every processor."""
 
 
 OWN = ("dynamodb",)
-"""Services that the node uses as the instance that it is; it reaches all others with the keys of its job."""
+"""Services that the node uses as the instance that it is; it reaches all others with the credentials of its job."""
 
 
 class Aws:
@@ -29,8 +29,8 @@ class Aws:
     def __init__(self) -> None:
         self._session: Any = None
         self._of_job: Any = None
-        self.job_keys: JobKeys
-        """The keys of the job, once there are some (`use`)."""
+        self.job_credentials: JobCredentials
+        """The credentials of the job, once there are some (`use`)."""
         self._clients: dict[tuple[str, str], Any] = {}
         self._making = threading.Lock()  # sessions are not safe to share, clients are
 
@@ -39,8 +39,8 @@ class Aws:
         with self._making:
             return self._own_session().get_credentials() is not None
 
-    def use(self, keys: JobKeys) -> None:
-        """Uses the keys of the job from now on."""
+    def use(self, credentials: JobCredentials) -> None:
+        """Uses the credentials of the job from now on."""
         import boto3.session
         import botocore.session
         from botocore.credentials import CredentialProvider, CredentialResolver
@@ -49,11 +49,11 @@ class Aws:
             METHOD = "trainyard"
 
             def load(self) -> Any:
-                return credentials(keys)
+                return wrap_for_botocore(credentials)
 
         made = botocore.session.Session()
         made.register_component("credential_provider", CredentialResolver([OfJob()]))
-        self.job_keys, self._of_job = keys, boto3.session.Session(botocore_session=made)
+        self.job_credentials, self._of_job = credentials, boto3.session.Session(botocore_session=made)
 
     def client(self, service: str, region: str) -> Any:
         """The client of this service and region, made once."""
@@ -103,5 +103,5 @@ class Aws:
         if service in OWN:
             return self._own_session().client(service, region_name=region, config=config)
         client = self._of_job.client(service, region_name=region, config=config)
-        watch(client, self.job_keys)
+        watch(client, self.job_credentials)
         return client

@@ -68,7 +68,7 @@ class Checkpoints:
 
     def restored(self, step: int, *, named: bool = False) -> None:
         """Takes what lies in the folder for the checkpoint of this step, which is in S3 already. `named`: by this rank's own trainer."""
-        own = self._folder.look()
+        own = self._folder.list_own()
         self._answered, self._restored = f"step {step}" if named and own else _files_of(own), step
         if named and own:
             self._progress.restored(step, max(self._changes(own).values()))
@@ -361,10 +361,10 @@ class Checkpoints:
         if now >= self._observe_at:
             self._observe_at = now + min(OBSERVE_S, self._place.every_s / 4)
             with suppress(Changed):
-                self._growth.observe(self._folder.look())
+                self._growth.observe(self._folder.list_own())
 
     def _list_own(self) -> Sequence[FileState]:
-        return self._mark(self._folder.look())
+        return self._mark(self._folder.list_own())
 
     def _mark(self, own: Sequence[FileState]) -> Sequence[FileState]:
         """Marks the logs that have only grown since before the checkpoint that was named before the newest one. They belong to no

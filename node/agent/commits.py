@@ -85,7 +85,7 @@ class Folder:
                 for file in (file for file in contents.files if file.path in there):
                     self._memory.adopt(there[file.path], file, here=here)
 
-    def look(self) -> list[FileState]:
+    def list_own(self) -> list[FileState]:
         """This rank's own files and links, without a request. Raises Changed where the folder moves under it."""
         return self._own(self._observe().files.values())
 
@@ -226,7 +226,7 @@ class Artifacts:
 
     def commit(self, *, final: bool = False) -> Commit | None:
         """Makes a commit, unless nothing changed since the last one or the folder is empty. Raises as Folder.send does."""
-        seen = self._folder.look()
+        seen = self._folder.list_own()
         if seen == self._seen:
             return None
         files = self._folder.send(

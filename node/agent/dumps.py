@@ -104,12 +104,12 @@ def _stacks(command: int, heard: Callable[[], float], note: Callable[[str], None
         if asked >= MOST_PROCESSES or time.monotonic() > until:
             note(f"{len(found) - asked} more processes are not asked for their stacks")
             return
-        note(_told(one))
-        if one.answers and not _asked(one, heard, until):
+        note(_describe(one))
+        if one.answers and not _ask_for_stacks(one, heard, until):
             note(f"process {one.pid} has not answered within {ANSWER_S:.0f} s")
 
 
-def _told(one: Standing) -> str:
+def _describe(one: Standing) -> str:
     where = ""
     with suppress(OSError):
         where = Path("/proc", str(one.pid), "wchan").read_text("utf-8", "replace").strip("0\n")
@@ -118,7 +118,7 @@ def _told(one: Standing) -> str:
     return f"process {one.pid} ({one.name}, of {one.parent}) {STATES.get(one.state, one.state)}{held}; {follows}"
 
 
-def _asked(one: Standing, heard: Callable[[], float], until: float) -> bool:
+def _ask_for_stacks(one: Standing, heard: Callable[[], float], until: float) -> bool:
     """Asks the process for its stacks, and waits until it has written them."""
     began = time.monotonic()
     with suppress(ProcessLookupError):

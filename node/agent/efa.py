@@ -16,7 +16,7 @@ LOADS_S = 30.0
 LOOK_S = 2.0
 
 
-def look(
+def check_devices(
     root: Path, job: Job, metadata: Metadata, note: Callable[[str], None], pause: Callable[[float], None] = time.sleep
 ) -> str:
     """What is wrong with the machine: it shows some of its devices and lacks others, which no image brings about. Empty for any other.

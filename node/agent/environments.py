@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agent import code, machine
+from agent.credentials import CredentialsExpired
 from agent.editable import find_outside
 from agent.engine.engine import Engine
 from agent.engine.places import Memory
 from agent.engine.wanted import Unusable
-from agent.keys import KeysExpired
-from agent.snapshot import UNFINISHED, Changed, FileState, look
+from agent.snapshot import UNFINISHED, Changed, FileState, list_files
 from agent.store import Missing, Store
 from contract.codec import Garbled, decode, encode
 from contract.commits import KeptEnvironment
@@ -84,7 +84,7 @@ class Installed:
         self._before = self._list()
 
     def restore(self) -> bool:
-        """Fetches what an earlier attempt kept; whether it did. Raises KeysExpired alone."""
+        """Fetches what an earlier attempt kept; whether it did. Raises CredentialsExpired alone."""
         began = self._now()
         try:
             kept = decode(KeptEnvironment, self._store.get(self._prefix.environment(self._name)))
@@ -93,7 +93,7 @@ class Installed:
             self._fetch(kept)
         except Missing:
             return False
-        except KeysExpired:
+        except CredentialsExpired:
             raise
         except Exception as problem:  # pip can do it
             self._note(f"the environment of an earlier attempt is installed anew: {_words(problem)}")
@@ -161,7 +161,7 @@ class Installed:
     def _list(self) -> _Listing:
         found = _Listing({}, set())
         for part in self._parts:
-            seen = look(self._work / part, lambda text, part=part: found.unfit.add(f"in {part}, {text}"))
+            seen = list_files(self._work / part, lambda text, part=part: found.unfit.add(f"in {part}, {text}"))
             for path, state in seen.items():
                 found.files[f"{part}/{path}"] = state._replace(path=f"{part}/{path}")
             for parent, folders, files in os.walk(self._work / part):

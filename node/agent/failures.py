@@ -30,7 +30,7 @@ def is_full(problem: BaseException) -> bool:
     return isinstance(problem, OSError) and problem.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
-def told(problem: Exception) -> tuple[str, str]:
+def classify_problem(problem: Exception) -> tuple[str, str]:
     """The error's name and the reason that a node reports. An unexpected error counts as the machine's (S3 does not answer, a
     disk breaks), so that it does not end a job that could go on."""
     if is_full(problem):

@@ -38,12 +38,12 @@ class Patience:
         self._most_s, self._now, self._sleep = most_s, now, sleep
         self._until = now() + most_s
 
-    def wait_for(self, what: str, look: Callable[[], T | None]) -> T:
-        """Repeats `look` until it returns a value. Raises Unknown, which names `what`, when the time is over."""
+    def wait_for(self, what: str, read: Callable[[], T | None]) -> T:
+        """Repeats `read` until it returns a value. Raises Unknown, which names `what`, when the time is over."""
         pause = FIRST_PAUSE_S
         while True:
             try:
-                if (found := look()) is not None:
+                if (found := read()) is not None:
                     return found
                 trouble = "it is not there"
             except OSError as problem:

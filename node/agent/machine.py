@@ -13,17 +13,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from agent.keys import KeysExpired
+from agent.credentials import CredentialsExpired
 from contract import names
 from contract.jobs import Job
-from contract.sessions import SessionKeys
+from contract.sessions import SessionCredentials
 
 ARM = "opt/trainyard/arm-power-off"
 CLOUDWATCH = "opt/aws/amazon-cloudwatch-agent/bin/amazon-cloudwatch-agent-ctl"
 CLOUDWATCH_COMMON = "opt/aws/amazon-cloudwatch-agent/etc/common-config.toml"
 PROFILE = "trainyard"
 KEYS_EVERY_S = 300.0
-"""How often the CloudWatch agent gets the newest keys; they are renewed half an hour before they expire."""
+"""How often the CloudWatch agent gets the newest credentials; they are renewed half an hour before they expire."""
 SYSTEM_LOGS = ("/var/log/messages", "/var/log/syslog", "/var/log/cloud-init-output.log")
 """Log files to ship where the image has them. On Amazon Linux 2023 none has the kernel's lines, which agent.kernel ships."""
 GPU = ("utilization_gpu", "utilization_memory", "memory_used", "temperature_gpu", "power_draw")
@@ -87,40 +87,42 @@ def run_cloudwatch(
     folder: Path,
     settings: dict[str, Any],
     *,
-    keys: Callable[[], SessionKeys],
+    credentials: Callable[[], SessionCredentials],
     sleep: Callable[[float], None],
     note: Callable[[str], None],
 ) -> None:
-    """Starts the CloudWatch agent where the image has it, and gives it the newest keys of the job for as long as the node lives. A failure
-    is only logged, and expired keys are waited for. Never returns where the agent runs."""
+    """Starts the CloudWatch agent where the image has it, and gives it the job's newest credentials for as long as the node lives. Logs a
+    failure, and waits while the credentials are expired. Never returns where the agent runs."""
     control = root / CLOUDWATCH
     if not control.exists():
         return
     started = False
     while True:
         try:
-            _give_keys(root, folder, keys())
+            _write_credentials(root, folder, credentials())
             if not started:
                 _start_cloudwatch(control, folder, settings)
                 started = True
         except Exception as problem:
-            if not started and not isinstance(problem, KeysExpired):
+            if not started and not isinstance(problem, CredentialsExpired):
                 note(f"no system logs and GPU metrics: the CloudWatch agent did not start ({problem})")
                 return
             note(
-                f"the CloudWatch agent keeps its keys: {problem}" if started else f"no CloudWatch agent yet: {problem}"
+                f"the CloudWatch agent keeps its credentials: {problem}"
+                if started
+                else f"no CloudWatch agent yet: {problem}"
             )
         sleep(KEYS_EVERY_S)
 
 
-def _give_keys(root: Path, folder: Path, keys: SessionKeys) -> None:
-    """Writes the keys as a profile that the agent's common settings name; it reads the file again and again."""
+def _write_credentials(root: Path, folder: Path, credentials: SessionCredentials) -> None:
+    """Writes the credentials as a profile that the agent's common settings name; it reads the file again and again."""
     file = folder / "cloudwatch-keys"
     new = file.with_suffix(".new")
     new.touch(mode=0o600)
     new.write_text(
-        f"[{PROFILE}]\naws_access_key_id = {keys.access_key}\naws_secret_access_key = {keys.secret_key}\n"
-        f"aws_session_token = {keys.token}\n",
+        f"[{PROFILE}]\naws_access_key_id = {credentials.access_key}\naws_secret_access_key = {credentials.secret_key}\n"
+        f"aws_session_token = {credentials.token}\n",
         "utf-8",
     )
     new.replace(file)

@@ -100,7 +100,7 @@ class OrderWatch:
     def close(self) -> None:
         self._done.set()
 
-    def look(self, *, stopped: bool = False) -> Order | None:
+    def read_order(self, *, stopped: bool = False) -> Order | None:
         """Looks now. The attempt's order wins over the node's own. `stopped` says that the node's command has ended with an error: a
         peer may have obeyed an order that came this second, and the node's own need not wait any longer."""
         with self._looking:
@@ -119,7 +119,7 @@ class OrderWatch:
         self.came.set()  # last, so that reports name the order before it ends the trainer
 
     def _run(self) -> None:
-        while self.look() is None and not self._done.wait(self._job.timing.orders_every_s):
+        while self.read_order() is None and not self._done.wait(self._job.timing.orders_every_s):
             pass
 
     def _given(self, *, certain: bool) -> Order | None:

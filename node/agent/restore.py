@@ -137,7 +137,7 @@ def _reassigned(contents: dict[int, Contents], ranks: int) -> dict[int, Contents
     return {0: together, **own}
 
 
-def regions_asked(own: str, places: Collection[str], ran_in: Collection[str]) -> list[str]:
+def choose_regions(own: str, places: Collection[str], ran_in: Collection[str]) -> list[str]:
     """The regions whose buckets are asked for checkpoints, the node's own first: those in which earlier attempts ran, or every region of
     the job where nobody knows (`ran_in` is empty). A region in which the job never ran may be away without holding up a recovery."""
     there = set(places) & set(ran_in) or set(places)
@@ -221,10 +221,10 @@ def _document(kind: type[T], store: Store, key: str) -> T:
 
 
 def _fetch(
-    store: Store, contents: Sequence[Contents], folder: Path, staging: Path, near: Store, brought: Collection[str],
+    store: Store, contents: Sequence[Contents], folder: Path, staging: Path, near: Store, copied: Collection[str],
     note: Callable[[str], None],
 ) -> None:  # fmt: skip
-    """Fetches all files or none: they move into `folder` once every one of them has been checked. Those whose objects were `brought` come
+    """Fetches all files or none: they move into `folder` once every one of them has been checked. Those whose objects were `copied` come
     from the bucket `near`; where one of these is not what was committed, all come from `store`."""
     files = [file for each in contents for file in each.files]
     links = [link for each in contents for link in each.links]
@@ -232,12 +232,12 @@ def _fetch(
     check(files, links, folders)
     try:
         try:
-            Engine(near).fetch([file for file in files if file.key in brought], staging)
+            Engine(near).fetch([file for file in files if file.key in copied], staging)
         except Unusable as problem:
             note(f"the copy in {near.bucket} cannot be used: {problem}")
             shutil.rmtree(staging, ignore_errors=True)
-            brought = ()
-        Engine(store).fetch([file for file in files if file.key not in brought], staging)
+            copied = ()
+        Engine(store).fetch([file for file in files if file.key not in copied], staging)
     except OSError as problem:
         if is_full(problem):
             raise CannotStart("the disk is full of the restored checkpoint: ask for a larger volume_gb") from problem

@@ -1,4 +1,4 @@
-"""The keys of the job's `job_role`, which the training alone gets: in a file that AWS's SDKs and command line read anew by themselves."""
+"""The credentials of the job's `job_role`, which only the training gets, in a file that AWS's SDKs read again by themselves."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from pathlib import Path
 
 from agent.failures import MachineTrouble
 from contract import training
-from contract.sessions import LASTS_S, Keys, SessionKeys
+from contract.sessions import LASTS_S, Credentials, SessionCredentials
 
 LOOK_S = 60.0
-"""How often the agent looks for new keys while those that it has are due: the attendant looks every minute too."""
+"""How often the agent looks for new credentials while those that it has are due: the attendant looks every minute too."""
 DUE_S = LASTS_S / 2
 """Keys that are valid for longer need no look: the attendant brings new ones at half their time."""
 FIRST_S = 5.0
-"""How often it looks for the first keys, for which the training waits."""
+"""How often it looks for the first credentials, for which the training waits."""
 
 
-class RoleKeys:
-    """A folder with AWS's config file, which names a `credential_process`, and with the keys that this process prints.
+class RoleCredentials:
+    """A folder with AWS's config file, which names a `credential_process`, and with the credentials that this process prints.
 
-    SDKs run it again shortly before the keys expire, so a training never sees that they change. The folder is open to its owner alone.
+    SDKs run it again shortly before the credentials expire, so a training never notices the change. Only its owner can read the folder.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class RoleKeys:
         region: str,
         *,
         shown: str = "",
-        read: Callable[[], SessionKeys | None],
+        read: Callable[[], SessionCredentials | None],
         note: Callable[[str], None],
         now: Callable[[], float],
         monotonic: Callable[[], float],
@@ -54,28 +54,28 @@ class RoleKeys:
 
     @staticmethod
     def without_others(environment: Mapping[str, str]) -> dict[str, str]:
-        """The environment without what leads SDKs to other keys."""
-        return {name: value for name, value in environment.items() if name not in training.OTHER_KEYS}
+        """The environment without what leads SDKs to other credentials."""
+        return {name: value for name, value in environment.items() if name not in training.OTHER_CREDENTIALS}
 
     def wait(self, most_s: float, pause: Callable[[float], None]) -> None:
-        """Returns once the first keys are there. A role that cannot be assumed ends the attempt, by the attendant's verdict, before the
-        time is over; then raises MachineTrouble, because nobody knows why none came."""
+        """Waits for the first credentials. Raises MachineTrouble when `most_s` are over, because no cause is known: where the role cannot
+        be assumed, the attendant ends the attempt before that."""
         until = self._monotonic() + most_s
-        while not self._look():
+        while not self._read_newest():
             if self._monotonic() >= until:
                 raise MachineTrouble(
-                    f"no keys of the job_role {self._role} came within {most_s:.0f} s. {self._told}".strip()
+                    f"no credentials of the job_role {self._role} came within {most_s:.0f} s. {self._told}".strip()
                 )
             pause(FIRST_S)
 
     def begin(self, most_s: float, pause: Callable[[float], None]) -> dict[str, str]:
-        """Waits for the first keys, and looks for newer ones from then on. Returns the variables that lead the training to them."""
+        """Waits for the first credentials, and looks for newer ones from then on. Returns the variables that lead the training to them."""
         self.wait(most_s, pause)
         self.start()
         return self.variables
 
     def start(self) -> None:
-        """Looks for newer keys from now on."""
+        """Looks for newer credentials from now on."""
         threading.Thread(target=self._run, name="role", daemon=True).start()
 
     def close(self) -> None:
@@ -86,22 +86,26 @@ class RoleKeys:
             self.renew()
 
     def renew(self) -> None:
-        """Looks for newer keys if those that the training has are due."""
+        """Looks for newer credentials if those that the training has are due."""
         if self._until - self._now() < DUE_S:
-            self._look()
+            self._read_newest()
 
-    def _look(self) -> bool:
-        """Whether the training has keys, once it has the newest."""
+    def _read_newest(self) -> bool:
+        """Whether the training has credentials, once it has the newest."""
         try:
             found = self._read()
         except Exception as problem:  # DynamoDB may be away for a while; the next look is a minute ahead
-            self._tell(f"no look at the keys of the job_role {self._role}: {problem}")
+            self._tell(f"the agent cannot read the credentials of the job_role {self._role}: {problem}")
             return bool(self._until)
         if found is not None and found.training is not None and found.training.expires > self._until:
             self._write(found.training)
             self._told = ""
         elif found is not None and found.refusal:
-            left = f"those that the training has are valid until {_utc(self._until)}" if self._until else "it waits"
+            left = (
+                f"the training's credentials are valid until {_utc(self._until)}"
+                if self._until
+                else "the training waits for them"
+            )
             self._tell(f"the job_role {self._role} cannot be assumed: {left}. STS says: {found.refusal}")
         return bool(self._until)
 
@@ -111,7 +115,7 @@ class RoleKeys:
             self._told = what
             self._note(what)
 
-    def _write(self, keys: Keys) -> None:
+    def _write(self, credentials: Credentials) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self._open:
             self._folder.chmod(0o755)
@@ -121,10 +125,10 @@ class RoleKeys:
             json.dumps(
                 {
                     "Version": 1,
-                    "AccessKeyId": keys.access_key,
-                    "SecretAccessKey": keys.secret_key,
-                    "SessionToken": keys.token,
-                    "Expiration": _utc(keys.expires),
+                    "AccessKeyId": credentials.access_key,
+                    "SecretAccessKey": credentials.secret_key,
+                    "SessionToken": credentials.token,
+                    "Expiration": _utc(credentials.expires),
                 }
             ),
         )
@@ -133,7 +137,7 @@ class RoleKeys:
             self._open,
             f'[default]\nregion = {self._region}\ncredential_process = /bin/cat "{self._shown}/keys.json"\n',
         )
-        self._until = keys.expires
+        self._until = credentials.expires
 
 
 def _replace(file: Path, for_all: bool, text: str) -> None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from agent import machine
 from agent.checkpoints import Checkpoints, NeverWhole
 from agent.commits import Artifacts
+from agent.credentials import CredentialsExpired
 from agent.failures import LARGER, is_full
-from agent.keys import KeysExpired
 from agent.reports import Reporter
 from agent.snapshot import Changed
 
@@ -81,10 +81,10 @@ class Saver:
         return Unsaved("; ".join(f"not committed: {_words(one)}" for one in troubles), own)
 
     def _keyed(self) -> list[Exception]:
-        """Makes the last commits, and waits while the job's keys are expired: work that is done is not done again because nobody
-        renews keys. The attendant bounds the phase."""
+        """Makes the last commits, and waits while the job's credentials are expired: otherwise finished work would be repeated
+        for want of credentials. The attendant bounds the phase."""
         troubles = self._save_last()
-        while any(isinstance(one, KeysExpired) for one in troubles):
+        while any(isinstance(one, CredentialsExpired) for one in troubles):
             self._sleep(AGAIN_S)
             troubles = self._save_last()
         return troubles

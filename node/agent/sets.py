@@ -67,7 +67,7 @@ def answer(
     if empty and (plan.names > 1 or waited_s > min(LAG_S, every_s)):
         return Answer(Now.NOTHING)
     if not empty and (plan.names > 1 or scope is Scope.SHARDS):
-        return _as_told(plan, own, clock_is_right=clock_is_right)
+        return _judge_by_time(plan, own, clock_is_right=clock_is_right)
     if waited_s > patience_s:
         return Answer(Now.MISS, f"it has not named checkpoint {plan.step} in PROGRESS_FILE, as rank {plan.rank} has")
     return Answer(Now.WAIT)
@@ -84,7 +84,7 @@ def _of_namer(plan: SetPlan, named: Named, own: Mapping[str, float], *, overdue:
     return Answer(Now.COMMIT if own else Now.NOTHING)
 
 
-def _as_told(plan: SetPlan, own: Mapping[str, float], *, clock_is_right: bool) -> Answer:
+def _judge_by_time(plan: SetPlan, own: Mapping[str, float], *, clock_is_right: bool) -> Answer:
     if not own:
         return Answer(Now.NOTHING)
     if not (plan.named_at and clock_is_right):

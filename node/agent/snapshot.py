@@ -118,7 +118,7 @@ class _Open(NamedTuple):
     """Where the links on the way to it led; empty where it lies in the folder itself."""
 
 
-def look(folder: Path, note: Callable[[str], None]) -> dict[str, FileState]:
+def list_files(folder: Path, note: Callable[[str], None]) -> dict[str, FileState]:
     """Returns every regular file under `folder` that can be committed, and tells `note` of what cannot be. Links cannot."""
     return observe(folder, note).files
 

@@ -16,7 +16,7 @@ from contract import items
 from contract.aws_errors import code_of
 from contract.codec import decode
 from contract.items import DOCUMENT, EXPIRES, PARTITION, SORT, URGENT, VERSION, WRITTEN_AT, ItemKey
-from contract.sessions import SessionKeys
+from contract.sessions import SessionCredentials
 
 NOT_MET = "ConditionalCheckFailedException"
 RECENT = 120
@@ -70,7 +70,7 @@ class NodeItems:
     ) -> None:
         self._client, self._table = client, table
         self._report, self._order = items.node_report(role, instance), items.node_order(role, instance)
-        self._keys = items.node_keys(role, instance)
+        self._credentials_key = items.node_credentials(role, instance)
         self._time = AwsTime(monotonic)
 
     def now(self, otherwise: float) -> float:
@@ -112,15 +112,15 @@ class NodeItems:
         answer = self._call(self._client.get_item, Key=_key(self._order), ConsistentRead=certain)
         return items.unpacked(answer["Item"]) if "Item" in answer else None
 
-    def keys(self) -> SessionKeys | None:
-        """The newest keys of the job; None where there are none yet."""
-        answer = self._call(self._client.get_item, Key=_key(self._keys), ConsistentRead=True)
-        return decode(SessionKeys, items.unpacked(answer["Item"])) if "Item" in answer else None
+    def read_credentials(self) -> SessionCredentials | None:
+        """Reads the newest credentials of the job; None where there are none yet."""
+        answer = self._call(self._client.get_item, Key=_key(self._credentials_key), ConsistentRead=True)
+        return decode(SessionCredentials, items.unpacked(answer["Item"])) if "Item" in answer else None
 
-    def renewed_keys(self) -> SessionKeys:
-        """As `keys`. Raises LookupError where there are none."""
-        if (found := self.keys()) is None:
-            raise LookupError("the job's keys are gone from the table")
+    def renewed_credentials(self) -> SessionCredentials:
+        """Reads as `read_credentials` does. Raises LookupError where there are none."""
+        if (found := self.read_credentials()) is None:
+            raise LookupError("the job's credentials are gone from the table")
         return found
 
     def _call(self, call: Callable[..., Mapping[str, Any]], **arguments: Any) -> Mapping[str, Any]:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from agent.aws import Aws
+from agent.credentials import CredentialsExpired
 from agent.failures import CannotStart
-from agent.ground import Folders
 from agent.identity import NodeIdentity
-from agent.keys import KeysExpired
+from agent.workspace import Folders
 from contract import training
 from contract.jobs import Job
 
 
 def for_training(job: Job, node: NodeIdentity, folders: Folders, aws: Aws) -> dict[str, str]:
-    """All but the master's address. Raises CannotStart where a secret cannot be read, and KeysExpired."""
+    """All but the master's address. Raises CannotStart where a secret cannot be read, and CredentialsExpired."""
     return {
         # Output arrives line by line, and a fatal signal (of CUDA, of a library) writes every thread's stack.
         "PYTHONUNBUFFERED": "1",
@@ -35,7 +35,7 @@ def _secret(job: Job, aws: Aws, name: str, arn: str) -> str:
     region = arn.split(":")[3] if arn.count(":") >= 6 else job.home_region
     try:
         return aws.secret(region, arn)
-    except KeysExpired:
+    except CredentialsExpired:
         raise
     except Exception as problem:
         raise CannotStart(f"the secret for {name} cannot be read ({arn}): {problem}") from problem

@@ -12,10 +12,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from agent.attempt import WORK, Attempt
 from agent.aws import Aws
+from agent.credentials import JobCredentials
 from agent.disk.place import settle
-from agent.failures import MachineTrouble, told
+from agent.failures import MachineTrouble, classify_problem
 from agent.identity import NodeIdentity, Patience, identify
-from agent.keys import JobKeys
 from agent.machine import power_off_at
 from agent.metadata import Metadata
 from agent.reports import Reporter
@@ -26,7 +26,7 @@ from contract.items import KEPT_S
 from contract.jobs import Job
 from contract.keys import JobPrefix
 from contract.reports import Exit, NodeReport, Phase
-from contract.sessions import SessionKeys
+from contract.sessions import SessionCredentials
 from contract.timing import Timing
 
 UNKNOWN_NODES = 1000
@@ -81,8 +81,8 @@ def work(world: World) -> Exit:
         return items.now(otherwise=world.now())
 
     try:
-        keys = keys_of_job(world, items, node, now)
-        world.aws.use(JobKeys(keys, items.renewed_keys, now=now))
+        credentials = wait_for_credentials(world, items, node, now)
+        world.aws.use(JobCredentials(credentials, items.renewed_credentials, now=now))
         home = world.aws.store(world.home_region, world.home_bucket)
         job = patience.wait_for("the description of its job", lambda: read_job(home, node))
         # Later by the hours in which it waited for capacity, or earlier because its reservation ends.
@@ -93,7 +93,7 @@ def work(world: World) -> Exit:
             variables=world.variables, now=world.now, aws_now=now, sleep=world.sleep, say=say,
         )  # fmt: skip
     except Exception as problem:
-        error, reason = told(problem)
+        error, reason = classify_problem(problem)
         ending = Exit(code=1, error=error, reason=f"rank {node.rank}: {reason}")
         say(ending.reason)
         reporter = Reporter(
@@ -105,27 +105,29 @@ def work(world: World) -> Exit:
     return attempt.run()
 
 
-def keys_of_job(world: World, items: NodeItems, node: NodeIdentity, now: Callable[[], float]) -> SessionKeys:
-    """Waits for keys as long as the job may last: a new attempt would wait for them as well. Raises Unknown."""
+def wait_for_credentials(
+    world: World, items: NodeItems, node: NodeIdentity, now: Callable[[], float]
+) -> SessionCredentials:
+    """Waits for credentials as long as the job may last: a new attempt would wait for them as well. Raises Unknown."""
 
-    def look() -> SessionKeys | None:
+    def read() -> SessionCredentials | None:
         try:
-            return valid(items.keys(), now())
+            return valid(items.read_credentials(), now())
         except (BotoCoreError, ClientError) as problem:
             raise OSError(f"the table does not answer: {problem}") from problem
 
     with suppress(OSError):
-        if found := look():
+        if found := read():
             return found
-    say("waits for the keys of its job")
+    say("waits for the credentials of its job")
     power_off_at(world.root, node.deadline + Timing().power_off_after_deadline_s, say)
     left_s = max(0.0, node.deadline - now())
-    return Patience(most_s=left_s, now=world.now, sleep=world.sleep).wait_for("the keys of its job", look)
+    return Patience(most_s=left_s, now=world.now, sleep=world.sleep).wait_for("the credentials of its job", read)
 
 
-def valid(keys: SessionKeys | None, now: float) -> SessionKeys | None:
-    """The keys, unless they expired before the node came: with the attendant away, nobody has renewed them."""
-    return keys if keys is not None and keys.expires > now else None
+def valid(credentials: SessionCredentials | None, now: float) -> SessionCredentials | None:
+    """The credentials, unless they expired before the node came: the attendant may have been away."""
+    return credentials if credentials is not None and credentials.expires > now else None
 
 
 def read_job(home: Store, node: NodeIdentity) -> Job:

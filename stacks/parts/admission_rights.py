@@ -47,6 +47,6 @@ def admit(
         rights.prices(),
         rights.parameters(sorted(images)),
         rights.secrets_and_groups(),
-        *containers.look(),
+        *containers.find_images(),
         *git.read,
     ]

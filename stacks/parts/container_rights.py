@@ -29,7 +29,7 @@ class ContainerRights:
     """As in `AdmissionEnvironment`."""
     copy_accounts: tuple[str, ...]
 
-    def look(self) -> list[Right]:
+    def find_images(self) -> list[Right]:
         """Reads which image a tag names, its size, its processors and its entry point. The deployment's repositories by its name alone: a
         list of them, and one of regions, would be too long for a role that has so many other rights."""
         ours = arn_of("ecr", "*", cdk.Aws.ACCOUNT_ID, f"repository/{names.repository(self.rights.deployment, '*')}")

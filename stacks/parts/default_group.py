@@ -7,7 +7,7 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from contract.environments import DefaultGroupEnvironment
-from stacks.parts.asked import asked
+from stacks.parts.custom_resource import add_custom_resource
 from stacks.parts.function import Function, Layer
 from stacks.parts.right import Right
 from stacks.parts.rights import arn_of
@@ -41,7 +41,7 @@ class ClosedDefaultGroup(Construct):
             log_retention_days=log_retention_days,
             rights=close_group(vpc.vpc_default_security_group, region),
         )
-        asked(
+        add_custom_resource(
             self,
             "Closed",
             kind="ClosedDefaultGroup",

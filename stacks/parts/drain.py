@@ -5,7 +5,7 @@ from __future__ import annotations
 import aws_cdk as cdk
 from aws_cdk import aws_lambda as lambda_
 
-from stacks.parts.asked import asked
+from stacks.parts.custom_resource import add_custom_resource
 
 CLOUDFORMATION_WAITS = cdk.Duration.hours(1)
 """The longest wait of CloudFormation for a custom resource."""
@@ -17,7 +17,7 @@ def drain_first(stack: cdk.Stack, drain: lambda_.IFunction) -> None:
     Every stack that starts something calls this, so that nothing is deleted while anything runs, whichever stack a destroy deletes
     first and whichever stack a failed deploy did not make. A drain that finds nothing takes about a minute.
     """
-    asked(
+    add_custom_resource(
         stack,
         "DrainOnDelete",
         kind="Drain",

@@ -67,7 +67,10 @@ def launch(rights: Rights, *, instance_profile: str, image_owners: Sequence[str]
             ["ec2:CreateTags"],
             _arns("instance", "volume", "network-interface", "spot-instances-request"),
             NEW,
-            {"StringEquals": {"ec2:CreateAction": "RunInstances"} | _asked(rights), "Null": NOT_BORN_PROTECTED},
+            {
+                "StringEquals": {"ec2:CreateAction": "RunInstances"} | _tag_in_request(rights),
+                "Null": NOT_BORN_PROTECTED,
+            },
         ),
         Right(
             "TagTheMaster",
@@ -154,7 +157,7 @@ def cancel_spot_requests(rights: Rights) -> Right:
 
 def _new(rights: Rights, name: str, kind: str, wanted: Mapping[str, Mapping[str, object]]) -> Right:
     """Allows RunInstances to make resources of one kind, with our tag and as `wanted` says (conditions by operator)."""
-    equal = _asked(rights) | dict(wanted.get("StringEquals", {}))
+    equal = _tag_in_request(rights) | dict(wanted.get("StringEquals", {}))
     return Right(
         name, ["ec2:RunInstances"], _arns(kind), NEW, {**wanted, "StringEquals": equal, "Null": NOT_BORN_PROTECTED}
     )
@@ -169,7 +172,7 @@ def _ours(rights: Rights) -> dict[str, object]:
     return {f"aws:ResourceTag/{tags.DEPLOYMENT}": rights.deployment}
 
 
-def _asked(rights: Rights) -> dict[str, object]:
+def _tag_in_request(rights: Rights) -> dict[str, object]:
     return {f"aws:RequestTag/{tags.DEPLOYMENT}": rights.deployment}
 
 

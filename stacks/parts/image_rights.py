@@ -44,7 +44,7 @@ class ImageRights:
             *self.read_sources(),
         ]
 
-    def look(self) -> list[Right]:
+    def find_images(self) -> list[Right]:
         """Allows to ask which image each region has."""
         return [
             self._ours("CheckImages", "ecr:DescribeImages", "ecr:BatchGetImage"),

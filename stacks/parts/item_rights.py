@@ -34,7 +34,7 @@ def item_right(rights: Rights, name: str, actions: Sequence[str], *leading: str)
 
 
 def own_items(rights: Rights) -> Right:
-    """For the role of nodes: each writes its own report, and reads its own order and its own keys."""
+    """For the role of nodes: each writes its own report, and reads its own order and its own credentials."""
     return item_right(rights, "WriteAndReadOwnItems", ["GetItem", "PutItem"], OWN_ITEMS)
 
 
@@ -108,7 +108,7 @@ def query_regions(rights: Rights) -> Right:
 
 
 def attend(rights: Rights, node_role: str) -> list[Right]:
-    """For the attendant: reads attempts and reports, gives orders and keys, keeps task tokens and the time of its last pass, and tells
+    """For the attendant: reads attempts and reports, gives orders and credentials, keeps task tokens and the time of its last pass, tells
     people of ends. Few statements, because its policy nearly fills what IAM takes. `node_role` is the id of the nodes' role."""
     nodes = items.userid(node_role, "*")
     return [

@@ -8,7 +8,7 @@ import aws_cdk as cdk
 from constructs import Construct
 
 from contract.environments import ServiceRolesEnvironment
-from stacks.parts.asked import asked
+from stacks.parts.custom_resource import add_custom_resource
 from stacks.parts.function import Function, Layer
 from stacks.parts.right import Right
 
@@ -33,7 +33,7 @@ class ServiceRoles(Construct):
             log_retention_days=log_retention_days,
             rights=service_rights(ROLES),
         )
-        asked(
+        add_custom_resource(
             self,
             "Roles",
             kind="ServiceRoles",

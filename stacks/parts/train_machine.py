@@ -148,7 +148,7 @@ class TrainMachine(Construct):
         launch_s = outlived_s(
             steps.launcher,
             patience_s=timing.trouble_patience_s,
-            told_s=self._launch_told_s,
+            told_s=self._launch_patience_s,
             again_s=whole(timing.launch_again_s),
         )
         wait_s = self._wait_margin_s(steps.launcher) + WAIT_CALLS * (try_s(steps.launcher) + WAIT_AGAIN_S)
@@ -159,7 +159,7 @@ class TrainMachine(Construct):
         return launch_s + wait_s + train_s + sync_s + attempts * again + (1 + attempts) * try_s(steps.terminator)
 
     @property
-    def _launch_told_s(self) -> float:
+    def _launch_patience_s(self) -> float:
         """Patience that Launch itself ends: for errors of AWS, and for walks that find no capacity."""
         return self._timing.launch_patience_s + self._timing.trouble_patience_s
 
@@ -201,7 +201,7 @@ class TrainMachine(Construct):
             function,
             "Starts all nodes of the attempt or none: walks down the ladder of zones and types, again and again until the "
             "launch patience is over.",
-            payload={"job": "{% $job %}", "attempt": "{% $attempt %}", **jsonata.patience(self._launch_told_s)},
+            payload={"job": "{% $job %}", "attempt": "{% $attempt %}", **jsonata.patience(self._launch_patience_s)},
             outputs=ANSWER,
             assign=_launched("$states.result.Payload"),
         )

@@ -1,4 +1,4 @@
-"""Binds the keys of jobs to our network: outside of it they open no bucket of bytes, whoever has them."""
+"""Binds the credentials of jobs to our network: outside of it they open no bucket of bytes, whoever has them."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from constructs import Construct
 
 from contract import names
 from contract.environments import ZoneLookupEnvironment
-from stacks.parts.asked import asked
+from stacks.parts.custom_resource import add_custom_resource
 from stacks.parts.function import Function, Layer
 from stacks.parts.network import zones_of
 from stacks.parts.right import Right
@@ -47,7 +47,7 @@ class ZoneLookup(Construct):
             log_retention_days=log_retention_days,
             rights=[look_for_zones(region)],
         )
-        zones = asked(
+        zones = add_custom_resource(
             self,
             "Names",
             kind="Zones",

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from contract import sessions
-from contract.sessions import SessionKeys
+from contract.sessions import SessionCredentials
 
 ARN = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:trainyard/yard/"
 
@@ -49,5 +49,5 @@ def test_the_name_of_a_session_fits_and_ends_with_the_attempt(job: str, name: st
 
 
 def test_keys_are_not_shown_where_they_are_printed() -> None:
-    shown = repr(SessionKeys(access_key="ASIA", secret_key="hush", token="hush", expires=1.0))
+    shown = repr(SessionCredentials(access_key="ASIA", secret_key="hush", token="hush", expires=1.0))
     assert "hush" not in shown

@@ -23,7 +23,7 @@ from tests.fakes.ec2_catalogue import Kind
 from tests.fakes.wire import Call
 from tests.fakes.yard import admits, deployed, home
 from tools.bake_image.__main__ import bake
-from tools.bake_image.plan import DIGEST_TAG, Asked
+from tools.bake_image.plan import DIGEST_TAG, BakeOptions
 from tools.bake_image.recipe import MARK
 
 BASE = "ami-0123456789abcdef0"
@@ -177,7 +177,7 @@ class Bakery:
             ec2 = boto3.client("ec2", region_name=PLACE.region, config=ONCE)
             ssm = boto3.client("ssm", region_name=PLACE.region, config=ONCE)
             return bake(
-                Asked(**options),
+                BakeOptions(**options),
                 self.settings,
                 self.file,
                 limit_min,

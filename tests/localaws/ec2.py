@@ -16,7 +16,7 @@ from localaws import server
 from localaws.conditions import Conditions
 from localaws.server import LocalAws
 from localaws.services import ec2
-from rehearsal.faults import Fault, asked
+from rehearsal.faults import Fault, to_faults
 from rehearsal.node_faults import NodeFaults
 from tests.localaws.app import impatient
 
@@ -45,7 +45,7 @@ def local_aws(work: Path, faults: Mapping[str, Mapping[str, str]] | tuple[Fault,
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(server, "GAPS", ())
         aws = LocalAws(
-            replace(QUICK, faults=asked(faults)), gaps=("ec2", "ssm", "dynamodb"), work=work, mischief=NodeFaults()
+            replace(QUICK, faults=to_faults(faults)), gaps=("ec2", "ssm", "dynamodb"), work=work, mischief=NodeFaults()
         )
         aws.start()
         try:

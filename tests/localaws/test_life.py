@@ -17,7 +17,7 @@ from moto.core.config import default_user_config
 from moto.stepfunctions import models
 
 from localaws.server import DEPLOYER, LocalAws
-from rehearsal.faults import asked
+from rehearsal.faults import to_faults
 from tests.localaws.app import CALM, App, machine
 from tests.localaws.services import allows
 from tests.waiting import until
@@ -28,7 +28,7 @@ CDK = Path(__file__).parents[2] / "node_modules" / ".bin" / "cdk"
 
 @pytest.fixture
 def deaf() -> Iterator[App]:
-    with LocalAws(replace(CALM, faults=asked({"events-dropped": {}}))) as aws:
+    with LocalAws(replace(CALM, faults=to_faults({"events-dropped": {}}))) as aws:
         yield App(aws)
 
 

@@ -14,7 +14,7 @@ from botocore.config import Config
 
 from agent.engine.engine import Engine
 from agent.engine.places import Memory
-from agent.snapshot import FileState, look
+from agent.snapshot import FileState, list_files
 from agent.store import Store
 from contract.commits import CommittedFile
 from localaws.sink.objects import Bucket
@@ -64,7 +64,7 @@ class Yard:
             target.write_bytes(told)
 
     def seen(self) -> list[FileState]:
-        return list(look(self.folder, print).values())
+        return list(list_files(self.folder, print).values())
 
     def send(self, *, packed: bool = True, **more: Any) -> dict[str, CommittedFile]:
         """Everything that is in the folder now."""

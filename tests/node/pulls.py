@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agent.container.ground import ContainerGround
-from agent.keys import KeysExpired
+from agent.container.container_workspace import ContainerWorkspace
+from agent.credentials import CredentialsExpired
 from tests.builders import JOB
 from tests.node.containers import CONTAINER
 from tests.node.world import REGION
@@ -48,7 +48,7 @@ class Pulled:
         container, folder, variables = replace(CONTAINER, size=self._size), self.folder, self._variables
         facts: dict[str, Any] = {"code": None} | self._job
         timing = replace(JOB.timing, prepare_allowance_s=most_s)
-        self.ground = ContainerGround(
+        self.workspace = ContainerWorkspace(
             replace(JOB, container=container, timing=timing, **facts),
             container,
             REGION,
@@ -66,7 +66,7 @@ class Pulled:
         assert region == REGION
         self.expired -= 1
         if self.expired >= 0:
-            raise KeysExpired("the keys of the job have expired")
+            raise CredentialsExpired("the credentials of the job have expired")
         self.refused -= 1
         if self.refused >= 0:
             raise ConnectionError("no way to ECR")
@@ -74,8 +74,8 @@ class Pulled:
 
     def run(self) -> None:
         """Raises what the node would report."""
-        self.ground.begin()
-        self.ground.prepare(self.folder / "code")
+        self.workspace.begin()
+        self.workspace.prepare(self.folder / "code")
 
     @property
     def calls(self) -> list[str]:

@@ -48,7 +48,7 @@ class Training:
 
     def after(self, seconds: float) -> float | None:
         self.time += seconds
-        self.activity.look()
+        self.activity.update()
         return self.activity.idle_s
 
 

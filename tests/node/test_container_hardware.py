@@ -32,7 +32,7 @@ class Bench:
         variables = {"PATH": f"{self._folder}/programs:/usr/bin:/bin", "AWS_PROFILE": "agents"}
         machine = Pulled(self._folder, variables=variables, **job)
         machine.run()
-        machine.ground.start((), environment or {}, lambda _: None).wait(30.0)
+        machine.workspace.start((), environment or {}, lambda _: None).wait(30.0)
         return [call for call in machine.calls if call.split()[2] == "run"][-1].split()
 
     @property

@@ -14,7 +14,7 @@ from contract import containers
 from contract.codec import decode
 from contract.commits import Commit
 from contract.orders import Order, OrderKind
-from contract.sessions import Keys
+from contract.sessions import Credentials
 from tests import builders
 from tests.builders import PLACE
 from tests.node.containers import Dock
@@ -265,13 +265,13 @@ def test_the_containers_folders_are_open_to_whoever_the_image_runs_as(dock: Dock
 
 
 def test_the_job_roles_keys_are_shown_where_the_container_has_them(dock: Dock) -> None:
-    role = Keys(access_key="ASIAROLE", secret_key="hush", token="t", expires=time.time() + 3600)
+    role = Credentials(access_key="ASIAROLE", secret_key="hush", token="t", expires=time.time() + 3600)
     dock.offer(
         "import os, stat\nplace = os.environ['AWS_CONFIG_FILE']\nprint('place', open(place).read().splitlines()[-1])\n"
         "print('mode', oct(stat.S_IMODE(os.stat(place).st_mode)))",
         job_role="datasets",
     )
-    dock.site.give_keys(replace(KEYS, training=role))
+    dock.site.give_credentials(replace(KEYS, training=role))
     dock.site.gets_keys = False
     assert dock.site.run().error == ""
     assert f'place credential_process = /bin/cat "{containers.ROLE}/keys.json"' in dock.site.lines
@@ -279,13 +279,13 @@ def test_the_job_roles_keys_are_shown_where_the_container_has_them(dock: Dock) -
 
 
 def test_an_image_with_variables_that_lead_elsewhere_gets_the_keys_of_its_job_role_all_the_same(dock: Dock) -> None:
-    role = Keys(access_key="ASIAROLE", secret_key="hush", token="t", expires=time.time() + 3600)
+    role = Credentials(access_key="ASIAROLE", secret_key="hush", token="t", expires=time.time() + 3600)
     dock.offer(
         "import os\nprint('led', sorted(n for n in os.environ if n.startswith('AWS_') and 'ENDPOINT' not in n))",
         bakes="ENV AWS_PROFILE=theirs AWS_ACCESS_KEY_ID=AKIATHEIRS\n",
         job_role="datasets",
     )
-    dock.site.give_keys(replace(KEYS, training=role))
+    dock.site.give_credentials(replace(KEYS, training=role))
     dock.site.gets_keys = False
     assert dock.site.run().error == ""
     assert "led ['AWS_CONFIG_FILE']" in dock.site.lines

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from agent.aws import METADATA_ATTEMPTS, Aws
+from agent.credentials import JobCredentials
 from agent.identity import Patience, Unknown
-from agent.keys import JobKeys
 from agent.metadata import ENDPOINT
 from contract import items
-from contract.sessions import SessionKeys
+from contract.sessions import SessionCredentials
 from tests.node.fakes import FakeImds, imds
 from tests.node.table import ROLE as TABLE_ROLE
 from tests.node.world import KEYS, REGION, Site
@@ -92,11 +92,11 @@ def test_a_node_trains_though_its_credentials_are_late(site: Site) -> None:
     assert site.aws.without_credentials < 0
 
 
-# The keys of a job
+# The credentials of a job
 
 
-def gone() -> SessionKeys:
-    raise LookupError("the job's keys are gone from the table")
+def gone() -> SessionCredentials:
+    raise LookupError("the job's credentials are gone from the table")
 
 
 def test_the_nodes_items_are_reached_as_the_instance_and_all_else_with_the_keys_of_the_job(
@@ -106,7 +106,7 @@ def test_the_nodes_items_are_reached_as_the_instance_and_all_else_with_the_keys_
         nothing_else.setenv(ENDPOINT, service.endpoint)
         give(service)
         aws = Aws()
-        aws.use(JobKeys(KEYS, gone, now=time.time))
+        aws.use(JobCredentials(KEYS, gone, now=time.time))
         keys = {name: of(aws, name) for name in ("dynamodb", "s3", "logs", "secretsmanager")}
     assert keys.pop("dynamodb") == "AKIANODE"
     assert set(keys.values()) == {"ASIAJOB"}
@@ -118,13 +118,13 @@ def test_a_node_that_gets_no_keys_says_so_and_ends_as_lost(site: Site) -> None:
     site.now = itertools.count(time.time(), 300.0).__next__
     ending = site.run()
     assert ending.error == "NodeLost"
-    assert "the keys of its job did not come within" in site.report().exit.reason  # type: ignore[union-attr]
+    assert "the credentials of its job did not come within" in site.report().exit.reason  # type: ignore[union-attr]
 
 
 def test_keys_that_come_late_are_waited_for(site: Site) -> None:
     site.offer("open('started', 'w')")
     site.gets_keys = False
-    threading.Timer(0.5, site.give_keys).start()
+    threading.Timer(0.5, site.give_credentials).start()
     assert site.run().error == ""
     assert site.aws.used == [KEYS]
 
@@ -132,5 +132,5 @@ def test_keys_that_come_late_are_waited_for(site: Site) -> None:
 def test_garbled_keys_end_the_node_as_lost(site: Site) -> None:
     site.offer("")
     site.gets_keys = False
-    site.aws.table.give(items.node_keys(TABLE_ROLE, site.instance), b"{}")
+    site.aws.table.give(items.node_credentials(TABLE_ROLE, site.instance), b"{}")
     assert site.run().error == "NodeLost"

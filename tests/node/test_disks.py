@@ -324,7 +324,7 @@ def test_a_look_that_fails_after_the_mount_takes_it_away_again(
     machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine.disk("nvme1n1")
-    shown = devices.look
+    shown = devices.read_disks
 
     def once(root: Path, work: str, **ways: Any) -> Disks:
         monkeypatch.setattr(devices, "look", broken)

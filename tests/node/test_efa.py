@@ -24,7 +24,7 @@ class Machine:
         """So many devices appear in the first pause."""
 
     def look(self, job: Job = LARGE) -> list[str]:
-        self.lacks = efa.look(self.root, job, self.imds.metadata, self.notes.append, self._pause)
+        self.lacks = efa.check_devices(self.root, job, self.imds.metadata, self.notes.append, self._pause)
         return self.notes
 
     def _pause(self, seconds: float) -> None:

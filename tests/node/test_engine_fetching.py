@@ -15,7 +15,7 @@ import pytest
 from botocore.exceptions import ClientError, HTTPClientError, IncompleteReadError
 
 from agent.engine import fetching
-from agent.engine.wanted import GAP, PART, SPAN, Piece, Span, Unusable, requests
+from agent.engine.wanted import GAP, PART, SPAN, Piece, Span, Unusable, plan_reads
 from agent.failures import is_full
 from agent.snapshot import KEY_BYTES
 from contract.codec import decode
@@ -228,7 +228,7 @@ def test_neighbours_share_a_request_and_strangers_do_not() -> None:
     here = [listed(f"{at}", b"x" * 10, offset=at * 10) for at in range(5)]
     far = listed("far", b"x", offset=50 + GAP + 1)
     other = listed("other", b"x", key="l")
-    assert [(one.key, one.start, one.end) for one in requests([far, other, *here]) if isinstance(one, Span)] == [
+    assert [(one.key, one.start, one.end) for one in plan_reads([far, other, *here]) if isinstance(one, Span)] == [
         ("k", 0, 50),
         ("k", 51 + GAP, 52 + GAP),
         ("l", 0, 1),
@@ -238,7 +238,7 @@ def test_neighbours_share_a_request_and_strangers_do_not() -> None:
 def test_no_request_is_larger_than_its_bound() -> None:
     many = [listed(f"{at}", b"", size=MIB, offset=at * MIB) for at in range(40)]
     large = listed("large", b"", size=5 * PART + 1, key="l")
-    sizes = [one.end - one.start for one in requests([*many, large])]
+    sizes = [one.end - one.start for one in plan_reads([*many, large])]
     assert max(sizes) <= PART
-    assert max(one.end - one.start for one in requests(many)) <= SPAN
-    assert sum(one.end - one.start for one in requests([large]) if isinstance(one, Piece)) == 5 * PART + 1
+    assert max(one.end - one.start for one in plan_reads(many)) <= SPAN
+    assert sum(one.end - one.start for one in plan_reads([large]) if isinstance(one, Piece)) == 5 * PART + 1

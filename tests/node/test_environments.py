@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from agent import requirements
+from agent.credentials import CredentialsExpired
 from agent.environments import Installed, describe_hardware, name_of
-from agent.keys import KeysExpired
 from agent.store import Store
 from contract.keys import ENVIRONMENTS
 from tests.node.fakes import FakeS3, refusal
@@ -139,8 +139,8 @@ def test_where_s3_does_not_answer_pip_installs_it(tmp_path: Path, s3: FakeS3, ca
 
 @pytest.mark.usefixtures("first")
 def test_keys_that_expired_are_waited_for(tmp_path: Path, s3: FakeS3) -> None:
-    s3.fault = lambda _call, _key: KeysExpired("expired")
-    with pytest.raises(KeysExpired):
+    s3.fault = lambda _call, _key: CredentialsExpired("expired")
+    with pytest.raises(CredentialsExpired):
         Node(tmp_path, s3).restore()
 
 

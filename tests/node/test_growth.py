@@ -9,7 +9,7 @@ import pytest
 
 from agent.engine import sending
 from agent.growth import MOST, SAMPLE, Growth
-from agent.snapshot import Changed, look
+from agent.snapshot import Changed, list_files
 from tests.node.fakes import FakeS3
 from tests.node.folders import EVERY_S, Rank, artifacts, closed, kept
 
@@ -27,7 +27,7 @@ class Watched:
 
     def grows(self, since: float = 1e9) -> set[str]:
         self.now += 1.0
-        states = look(self.path, print).values()
+        states = list_files(self.path, print).values()
         return {one.path for one in self.growth.mark(states, since=since) if one.grows}
 
 
@@ -242,9 +242,9 @@ def test_what_a_log_gets_while_it_is_sent_is_in_the_next_commit(folder: Rank, mo
         sent = folder.folder.send(mark=lambda own: growth.mark(own, since=folder.clock.now)).files
         return folder.s3.objects["yard-bytes", sent[0].key][sent[0].offset :][: sent[0].size].decode()
 
-    growth.observe(folder.folder.look())
+    growth.observe(folder.folder.list_own())
     (folder.path / "train.log").write_text("1\n2\n")
-    growth.observe(folder.folder.look())
+    growth.observe(folder.folder.list_own())
     monkeypatch.setattr(sending, "fill", append_first)
     assert send() == "1\n2\n"
     assert send() == "1\n2\nmore\n"

@@ -31,7 +31,7 @@ def wrong(promised: Promised = EIGHT, **facts: Any) -> tuple[str, ...]:
 def told(promised: Promised = EIGHT, **facts: Any) -> tuple[str, ...]:
     found = judged(MachineFacts(promised=promised, **facts))
     assert found.wrong == ()
-    return found.told
+    return found.notes
 
 
 # GPUs

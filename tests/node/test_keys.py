@@ -1,4 +1,4 @@
-"""Keys of a job that near their end, expire and are renewed: what needs them waits, the training goes on, nothing is lost."""
+"""Credentials of a job that near their end, expire and are renewed: what needs them waits, the training goes on, nothing is lost."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ClientError
 
-from agent import keys as job_keys
+from agent import credentials as job_credentials
 from agent import saver as savers
 from agent.aws import Aws
+from agent.credentials import AGAIN_S, EARLY_S, CredentialsExpired, JobCredentials
 from agent.engine.engine import Engine
 from agent.engine.places import Memory
-from agent.keys import AGAIN_S, EARLY_S, JobKeys, KeysExpired
-from agent.snapshot import look
+from agent.snapshot import list_files
 from agent.store import Missing
 from contract import tags
-from contract.sessions import SessionKeys
+from contract.sessions import SessionCredentials
 from tests.builders import NOW
 from tests.node.fakes import refusal
 from tests.node.finished import Finished
@@ -39,13 +39,13 @@ class Table:
 
     def __init__(self, *, left_s: float) -> None:
         self.at, self.reads, self.said = NOW, 0, list[str]()
-        self.keys: SessionKeys | None = None
-        self.job = JobKeys(
+        self.keys: SessionCredentials | None = None
+        self.job = JobCredentials(
             replace(OLD, expires=NOW + left_s), self.read, now=lambda: self.at, monotonic=lambda: self.at
         )
         self.job.tell = self.said.append
 
-    def read(self) -> SessionKeys:
+    def read(self) -> SessionCredentials:
         self.reads += 1
         if self.keys is None:
             raise OSError("the table does not answer")
@@ -91,10 +91,10 @@ def test_however_many_calls_need_keys_the_table_is_read_seldom() -> None:
 def test_expired_keys_are_said_to_be_so_once_and_new_ones_are_used_at_the_next_look() -> None:
     table = Table(left_s=0.0)
     for _ in range(3):
-        with pytest.raises(KeysExpired, match="the table does not answer"):
+        with pytest.raises(CredentialsExpired, match="the table does not answer"):
             table.job.current()
     assert len(table.said) == 1
-    assert "the keys of the job have expired" in table.said[0]
+    assert "the credentials of the job have expired" in table.said[0]
     table.at += 7200
     table.renew()
     assert table.used == "ASIANEW"
@@ -110,9 +110,9 @@ def test_older_keys_in_the_table_replace_no_newer_ones() -> None:
 @pytest.mark.parametrize("code", ["ExpiredToken", "ExpiredTokenException", "RequestExpired"])
 def test_keys_that_aws_calls_expired_are_not_used_again_whatever_the_clock_says(code: str) -> None:
     table = Table(left_s=3000.0)
-    table.keys = replace(OLD, expires=NOW + 3000.0)
+    table.read_credentials = replace(OLD, expires=NOW + 3000.0)
     assert table.job.heard(code)
-    with pytest.raises(KeysExpired):
+    with pytest.raises(CredentialsExpired):
         table.job.current()
     table.at += AGAIN_S
     table.renew()
@@ -128,7 +128,7 @@ def test_new_keys_are_not_given_up_for_the_late_answer_to_a_call_with_old_ones()
     other.start()
     other.join()
     assert table.job.heard("ExpiredToken")
-    table.keys = None
+    table.read_credentials = None
     assert table.used == "ASIANEW"
 
 
@@ -164,7 +164,7 @@ def answering(aws: Aws, status: int, body: bytes) -> Any:
     return aws.store(REGION, "bucket")
 
 
-def of(keys: JobKeys) -> Aws:
+def of(keys: JobCredentials) -> Aws:
     aws = Aws()
     aws.use(keys)
     return aws
@@ -172,21 +172,23 @@ def of(keys: JobKeys) -> Aws:
 
 def test_an_answer_that_keys_have_expired_is_no_missing_object_and_no_missing_right() -> None:
     body = b"<Error><Code>ExpiredToken</Code><Message>The provided token has expired.</Message></Error>"
-    store = answering(of(JobKeys(KEYS, lambda: KEYS, now=time.time)), 400, body)
+    store = answering(of(JobCredentials(KEYS, lambda: KEYS, now=time.time)), 400, body)
     for ask in (lambda: store.get("k"), lambda: store.put("k", b""), lambda: list(store.keys("k"))):
-        with pytest.raises(KeysExpired):
+        with pytest.raises(CredentialsExpired):
             ask()
 
 
 def test_a_missing_object_stays_missing() -> None:
-    store = answering(of(JobKeys(KEYS, lambda: KEYS, now=time.time)), 404, b"<Error><Code>NoSuchKey</Code></Error>")
+    store = answering(
+        of(JobCredentials(KEYS, lambda: KEYS, now=time.time)), 404, b"<Error><Code>NoSuchKey</Code></Error>"
+    )
     with pytest.raises(Missing):
         store.get("k")
 
 
 def sent(engine: Engine, folder: Path) -> object:
     return engine.send(
-        folder, list(look(folder, print).values()), Memory(), pack_key=None, file_key=lambda _name, path: path
+        folder, list(list_files(folder, print).values()), Memory(), pack_key=None, file_key=lambda _name, path: path
     )
 
 
@@ -199,7 +201,7 @@ def test_no_request_is_sent_with_expired_keys(tmp_path: Any) -> None:
         lambda: sent(Engine(store), tmp_path),
         lambda: store.fetch("k", tmp_path / "new"),
     ):
-        with pytest.raises(KeysExpired):
+        with pytest.raises(CredentialsExpired):
             ask()
 
 
@@ -221,12 +223,12 @@ def test_new_keys_are_used_by_the_clients_that_there_are() -> None:
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_keys, "AGAIN_S", 0.05)
+    monkeypatch.setattr(job_credentials, "AGAIN_S", 0.05)
     monkeypatch.setattr(savers, "AGAIN_S", 0.05)
 
 
 class Outage:
-    """Makes all that the node reaches with the job's keys refuse them until `over` is called."""
+    """Makes all that the node reaches with the job's credentials refuse them until `over` is called."""
 
     def __init__(self, site: Site, *, begun: bool) -> None:
         self.site, self.on = site, begun
@@ -234,15 +236,15 @@ class Outage:
         self.refused = list[str]()
 
     def fault(self, call: str, key: str) -> Exception | None:
-        if self.on and not self.site.aws.job_keys._are_expired:
-            self.site.aws.job_keys._are_expired = True
-            self.site.aws.job_keys.tell("the keys of the job have expired: nobody renews them")
+        if self.on and not self.site.aws.job_credentials._are_expired:
+            self.site.aws.job_credentials._are_expired = True
+            self.site.aws.job_credentials.tell("the credentials of the job have expired: nobody renews them")
         self.refused += [f"{call} {key}"] if self.on else []
-        return KeysExpired("the keys of the job have expired") if self.on else None
+        return CredentialsExpired("the credentials of the job have expired") if self.on else None
 
     def over(self) -> None:
         self.on = False
-        self.site.aws.job_keys.tell("")
+        self.site.aws.job_credentials.tell("")
 
 
 def meanwhile(happen: Callable[[], None]) -> threading.Thread:
@@ -275,7 +277,7 @@ def test_a_training_goes_on_without_keys_and_all_that_waited_arrives_with_the_ne
         outage.on = True
         before = len(site.sent())
         until(lambda: len(site.sent()) > before + 3)  # reports go on, by the instance's own credentials
-        assert any("keys of the job have expired" in one.note for one in site.sent()[before:])
+        assert any("credentials of the job have expired" in one.note for one in site.sent()[before:])
         assert {one.phase.value for one in site.sent()[before:]} == {"training"}
         (site.root / "var/lib/trainyard/enough").touch()
         until(lambda: site.report().phase.value == "saving")
@@ -290,7 +292,7 @@ def test_a_training_goes_on_without_keys_and_all_that_waited_arrives_with_the_ne
     assert site.aws.s3.sent("artifacts/rank-0000/result.txt")
     lines = [line for line in site.lines if line.startswith("step ")]
     assert lines == [f"step {number}" for number in range(len(lines))]
-    assert any("there are new keys" in line for line in site.lines)
+    assert any("the job has new credentials" in line for line in site.lines)
 
 
 @pytest.mark.parametrize("what", ["get jobs/job-1/job.json", "download jobs/job-1/code"])
@@ -299,7 +301,7 @@ def test_a_node_whose_keys_expire_before_its_start_waits_for_new_ones(site: Site
     tries = itertools.count()
 
     def twice(call: str, key: str) -> Exception | None:
-        return KeysExpired("expired") if f"{call} {key}".startswith(what) and next(tries) < 2 else None
+        return CredentialsExpired("expired") if f"{call} {key}".startswith(what) and next(tries) < 2 else None
 
     site.aws.s3.fault = twice
     assert site.run().error == ""
@@ -312,7 +314,7 @@ def test_a_secret_that_is_asked_for_with_expired_keys_does_not_fail_the_job(
     arn = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:trainyard/yard/token"
     site.offer("import os; assert os.environ['TOKEN'] == 'x'", secrets={"TOKEN": arn})
     site.aws.secrets[arn] = "x"
-    answers = iter([KeysExpired("expired"), KeysExpired("expired"), None])
+    answers = iter([CredentialsExpired("expired"), CredentialsExpired("expired"), None])
     ask = site.aws.secret
 
     def secret(region: str, name: str) -> str:
@@ -327,8 +329,8 @@ def test_a_secret_that_is_asked_for_with_expired_keys_does_not_fail_the_job(
 def test_keys_that_expired_before_the_node_came_are_as_good_as_none(site: Site) -> None:
     site.offer("")
     site.gets_keys = False
-    site.give_keys(replace(OLD, expires=time.time() - 1))
-    threading.Timer(0.3, lambda: site.give_keys(NEW)).start()
+    site.give_credentials(replace(OLD, expires=time.time() - 1))
+    threading.Timer(0.3, lambda: site.give_credentials(NEW)).start()
     assert site.run().error == ""
     assert site.aws.used == [NEW]
 
@@ -347,7 +349,7 @@ def test_a_node_waits_for_its_first_keys_until_its_deadline_and_moves_its_power_
         clock[0] += 3000.0  # well beyond the boot allowance
         looks = len(site.aws.table.told("get"))
         until(lambda: len(site.aws.table.told("get")) > looks + 1 or site.sent())
-        site.give_keys(NEW)
+        site.give_credentials(NEW)
 
     beside = meanwhile(happen)
     assert site.run().error == ""
@@ -369,7 +371,7 @@ def test_a_table_that_does_not_answer_while_a_node_waits_for_keys_does_not_end_i
 
 
 def test_the_last_commits_wait_for_keys_as_long_as_it_takes() -> None:
-    expired = KeysExpired("expired")
+    expired = CredentialsExpired("expired")
     node = Finished((expired,) * 1000 + (None,), (None,))
     assert node.finish().text == ""
     assert node.checkpoints.tries == 1001
@@ -377,6 +379,6 @@ def test_the_last_commits_wait_for_keys_as_long_as_it_takes() -> None:
 
 def test_what_is_refused_for_another_reason_is_not_tried_for_ever() -> None:
     refused = ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "PutObject")
-    node = Finished((KeysExpired("expired"), refused), (None,))
+    node = Finished((CredentialsExpired("expired"), refused), (None,))
     assert "no" in node.finish().text
     assert node.checkpoints.tries == 2

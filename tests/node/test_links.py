@@ -74,7 +74,7 @@ def test_bus_bandwidth_does_not_depend_on_how_many_measure() -> None:
 def test_a_fast_network_has_nothing_wrong_and_needs_no_second_look(nodes: int) -> None:
     found = judged([FAST] * nodes, TYPE, attempt=1)
     assert (dict(found.wrong), found.unsure) == ({}, False)
-    assert found.told == f"an all-reduce between {nodes} nodes reached 4 Gbit/s (CPU), and 1 Gbit/s are the least"
+    assert found.note == f"an all-reduce between {nodes} nodes reached 4 Gbit/s (CPU), and 1 Gbit/s are the least"
 
 
 def test_exactly_the_floor_is_enough() -> None:
@@ -95,14 +95,14 @@ def test_of_two_nodes_that_never_end_both_are_named() -> None:
 def test_two_other_machines_that_are_as_slow_train_since_it_may_be_the_job(said: list[Measured]) -> None:
     found = judged(said, TYPE, attempt=2)
     assert found.wrong == {}
-    assert "an earlier attempt has had other machines" in found.told
+    assert "an earlier attempt has had other machines" in found.note
 
 
 @pytest.mark.parametrize("said", [[FAILED, FAILED], [FAILED, STUCK], [STUCK, FAILED]])
 def test_an_error_between_two_nodes_may_be_the_codes_and_names_nobody(said: list[Measured]) -> None:
     found = judged(said, TYPE, attempt=1)
     assert (dict(found.wrong), found.unsure) == ({}, False)
-    assert "unhandled system error" in found.told
+    assert "unhandled system error" in found.note
 
 
 @pytest.mark.parametrize("nodes", [2, 3])
@@ -113,11 +113,11 @@ def test_a_node_that_never_came_to_the_all_reduce_leaves_nobody_to_blame(
 ) -> None:
     found = judged([rest] * (nodes - 1) + [other], TYPE, attempt=1)
     assert (dict(found.wrong), found.unsure) == ({}, False)
-    assert f"rank {nodes - 1}" in found.told
+    assert f"rank {nodes - 1}" in found.note
 
 
 def test_a_node_that_died_after_the_end_of_the_all_reduce_changes_nothing() -> None:
-    assert judged([FAST, None], TYPE, attempt=1).told.startswith("an all-reduce between 2 nodes reached")
+    assert judged([FAST, None], TYPE, attempt=1).note.startswith("an all-reduce between 2 nodes reached")
 
 
 @pytest.mark.parametrize("said", [[SLOW] * 3, [STUCK] * 3, [STUCK, FAILED, STUCK]])
@@ -197,7 +197,7 @@ def test_gpus_of_one_node_have_to_come_to_an_end_and_to_no_rate() -> None:
 @pytest.mark.parametrize("said", [UNREADY, FAILED])
 def test_an_error_on_one_node_is_told_and_names_no_machine(said: Measured) -> None:
     found = judged_alone(said)
-    assert (dict(found.wrong), said.words in found.told) == ({}, True)
+    assert (dict(found.wrong), said.words in found.note) == ({}, True)
 
 
 # Ports

@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 
 from agent import requirements
+from agent.credentials import CredentialsExpired
 from agent.failures import CannotStart
 from agent.identity import Patience, Unknown, identify
-from agent.keys import KeysExpired
 from agent.machine import CLOUDWATCH_COMMON, cloudwatch_settings, run_cloudwatch
 from agent.metadata import Metadata
 from contract import tags
-from contract.sessions import SessionKeys
+from contract.sessions import SessionCredentials
 from tests.builders import JOB
 from tests.node.fakes import imds
 from tests.node.wheels import run, wheel
@@ -158,7 +158,7 @@ def test_code_without_requirements_installs_nothing(tmp_path: Path) -> None:
 
 # The CloudWatch agent
 
-KEYS = SessionKeys(access_key="ASIA1", secret_key="s", token="t", expires=2e9)
+KEYS = SessionCredentials(access_key="ASIA1", secret_key="s", token="t", expires=2e9)
 
 
 class Over(Exception):
@@ -176,7 +176,7 @@ def test_a_cloudwatch_agent_that_fails_is_a_line_in_the_log(tmp_path: Path) -> N
     cloudwatch(tmp_path, "exit 3")
     notes: list[str] = []
     settings = cloudwatch_settings(JOB, 1, 0)
-    run_cloudwatch(tmp_path, tmp_path, settings, keys=lambda: KEYS, sleep=time.sleep, note=notes.append)
+    run_cloudwatch(tmp_path, tmp_path, settings, credentials=lambda: KEYS, sleep=time.sleep, note=notes.append)
     assert "did not start" in notes[0]
     written = json.loads((tmp_path / "cloudwatch.json").read_text())
     assert written["metrics"]["metrics_collected"]["nvidia_gpu"]["append_dimensions"] == {"job": "job-1", "rank": "0"}
@@ -184,7 +184,7 @@ def test_a_cloudwatch_agent_that_fails_is_a_line_in_the_log(tmp_path: Path) -> N
 
 def test_an_image_without_a_cloudwatch_agent_is_left_alone(tmp_path: Path) -> None:
     notes: list[str] = []
-    run_cloudwatch(tmp_path, tmp_path, {}, keys=lambda: KEYS, sleep=time.sleep, note=notes.append)
+    run_cloudwatch(tmp_path, tmp_path, {}, credentials=lambda: KEYS, sleep=time.sleep, note=notes.append)
     assert notes == []
     assert list(tmp_path.iterdir()) == []
 
@@ -194,7 +194,7 @@ def test_a_cloudwatch_agent_has_the_newest_keys_of_the_job_and_those_of_the_inst
     given, notes, seen = iter(["ASIA1", "ASIA2", None, "ASIA4"]), list[str](), list[str]()
     file = tmp_path / "cloudwatch-keys"
 
-    def keys() -> SessionKeys:
+    def keys() -> SessionCredentials:
         if (key := next(given)) is None:
             raise OSError("no answer")
         return replace(KEYS, access_key=key)
@@ -205,7 +205,7 @@ def test_a_cloudwatch_agent_has_the_newest_keys_of_the_job_and_those_of_the_inst
             raise Over
 
     with pytest.raises(Over):
-        run_cloudwatch(tmp_path, tmp_path, {}, keys=keys, sleep=sleep, note=notes.append)
+        run_cloudwatch(tmp_path, tmp_path, {}, credentials=keys, sleep=sleep, note=notes.append)
     assert [line.rpartition(" ")[2] for line in seen] == ["ASIA1", "ASIA2", "ASIA2", "ASIA4"]
     assert file.stat().st_mode & 0o077 == 0
     assert notes == ["the CloudWatch agent keeps its keys: no answer"]
@@ -216,9 +216,9 @@ def test_a_cloudwatch_agent_starts_once_there_are_valid_keys_and_is_never_given_
     cloudwatch(tmp_path, "exit 0")
     given, notes, pauses = iter([None, KEYS, None]), list[str](), itertools.count()
 
-    def keys() -> SessionKeys:
+    def keys() -> SessionCredentials:
         if (found := next(given)) is None:
-            raise KeysExpired("the keys of the job have expired")
+            raise CredentialsExpired("the credentials of the job have expired")
         return found
 
     def sleep(_: float) -> None:
@@ -226,7 +226,7 @@ def test_a_cloudwatch_agent_starts_once_there_are_valid_keys_and_is_never_given_
             raise Over
 
     with pytest.raises(Over):
-        run_cloudwatch(tmp_path, tmp_path, {}, keys=keys, sleep=sleep, note=notes.append)
+        run_cloudwatch(tmp_path, tmp_path, {}, credentials=keys, sleep=sleep, note=notes.append)
     assert [line.partition(":")[0] for line in notes] == [
         "no CloudWatch agent yet",
         "the CloudWatch agent keeps its keys",

@@ -62,7 +62,7 @@ def test_a_broken_token_is_an_os_error(kind: str) -> None:
 def test_the_watch_sees_the_deadline_although_the_metadata_service_is_broken() -> None:
     items = NodeItems(NodeTable(), NAME, ROLE, "i-1")
     with served(ANSWER, BROKEN["cut off"]) as metadata:
-        order = watch(items, metadata, now=JOB.deadline - 60.0).look()
+        order = watch(items, metadata, now=JOB.deadline - 60.0).read_order()
     assert order is not None
     assert order.error == "DeadlineReached"
 

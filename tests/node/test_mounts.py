@@ -1,4 +1,4 @@
-"""How a node mounts file systems: argument by argument, with the keys of its job, within a time, and never over files of the machine."""
+"""How a node mounts file systems: argument by argument, with the job's credentials, in time, and never over files of the machine."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from agent.container.ground import ContainerGround
+from agent.container.container_workspace import ContainerWorkspace
+from agent.credentials import CredentialsExpired
 from agent.failures import CannotStart, MachineTrouble, Ordered
-from agent.keys import KeysExpired
 from agent.mounts import failing, profile
 from agent.mounts.mounting import CREDENTIALS, Mounts
 from agent.mounts.options import MEANING, PROFILE, command, helper
@@ -45,7 +45,7 @@ class Machine:
             root=self.root,
             work=self.work,
             variables={"PATH": str(self.programs)},
-            keys=keys,
+            credentials=keys,
             pause=self._pause,
             note=self.notes.append,
             tell=self.told.append,
@@ -233,9 +233,9 @@ def test_a_link_in_the_place_of_the_file_leads_nowhere(tmp_path: Path) -> None:
 
 def test_expired_keys_are_waited_for_by_whoever_began(machine: Machine) -> None:
     def expired() -> Any:
-        raise KeysExpired("none yet")
+        raise CredentialsExpired("none yet")
 
-    with pytest.raises(KeysExpired):
+    with pytest.raises(CredentialsExpired):
         machine.mounts(HOME, keys=expired).begin()
     assert machine.asked == []
 
@@ -381,11 +381,11 @@ def test_what_was_never_mounted_is_not_unmounted(tmp_path: Path) -> None:
 def test_a_container_has_its_file_systems_beside_the_jobs_folders(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     job = replace(JOB, container=CONTAINER, mounted=(CORPUS, replace(HOME, read_only=False)))
-    ground = ContainerGround(
+    workspace = ContainerWorkspace(
         job, CONTAINER, "eu-central-1", root=tmp_path, work=machine.work, variables={}, mounts=machine.mounts(*job.mounted, job=job).places,
         token=str, instance_type=str, pause=lambda _: None, note=print, tell=print,
     )  # fmt: skip
-    found = [str(one) for one in ground._mounts()][-2:]
+    found = [str(one) for one in workspace._mounts()][-2:]
     assert found == [
         f"type=bind,source={machine.work}/mounts/0,target=/corpus,readonly",
         f"type=bind,source={machine.work}/mounts/1,target=/home",

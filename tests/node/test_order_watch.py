@@ -48,7 +48,7 @@ class Node:
 
     def look(self, after: float = 0.0) -> Order | None:
         self.passed += after
-        return self.watch.look()
+        return self.watch.read_order()
 
     def give(self, order: Order) -> None:
         self.table.give(items.node_order(ROLE, instance(self.rank)), encode(order))
@@ -175,19 +175,19 @@ def test_a_node_whose_trainer_broke_sees_the_order_that_a_peer_obeyed_in_the_las
     node.table.knobs.lag_s = 1.0
     node.give(ORDER)
     assert node.look() is None
-    assert node.watch.look(stopped=True) == ORDER
+    assert node.watch.read_order(stopped=True) == ORDER
 
 
 def test_a_node_with_a_notice_whose_trainer_broke_waits_for_nobody() -> None:
     node = Node(NOTICE)
-    order = node.watch.look(stopped=True)
+    order = node.watch.read_order(stopped=True)
     assert order is not None
     assert (order.error, node.told) == ("Interrupted", [order])
 
 
 def test_a_node_without_notice_or_order_whose_trainer_broke_was_not_ordered() -> None:
     node = Node()
-    assert node.watch.look(stopped=True) is None
+    assert node.watch.read_order(stopped=True) is None
     assert node.told == []
 
 

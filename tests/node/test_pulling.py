@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.container import ground, pulling
+from agent.container import container_workspace, pulling
 from agent.container.docker import CONTAINERD, Docker
 from agent.container.pulling import Why
 from agent.failures import CannotStart, MachineTrouble
@@ -55,7 +55,7 @@ def test_an_image_that_the_machine_has_is_not_pulled(machine: Pulled, program: P
 def test_a_disk_too_small_for_the_image_is_told_before_the_pull(
     machine: Pulled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ground.devices, "free", lambda _: 20 * GIB)
+    monkeypatch.setattr(container_workspace.devices, "free", lambda _: 20 * GIB)
     large = Pulled(machine.folder, size=10 * GIB, variables={"PATH": f"{machine.folder}/programs:/usr/bin:/bin"})
     with pytest.raises(CannotStart, match=r"the disk has 20\.0 GiB free, and the image takes about 30\.0 GiB"):
         large.run()
@@ -161,7 +161,7 @@ def test_the_room_of_containerds_store_counts_where_docker_keeps_images_there(
     machine: Pulled, program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program("docker", docker("exit 0", CONTAINERDS))
-    monkeypatch.setattr(ground.devices, "free", lambda folder: 0 if folder == CONTAINERD else 20 * GIB)
+    monkeypatch.setattr(container_workspace.devices, "free", lambda folder: 0 if folder == CONTAINERD else 20 * GIB)
     with pytest.raises(CannotStart, match=r"the disk has 0\.0 GiB free"):
         machine.run()
 
@@ -169,7 +169,7 @@ def test_the_room_of_containerds_store_counts_where_docker_keeps_images_there(
 def test_containerds_folder_does_not_count_where_docker_has_its_own_store(
     machine: Pulled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ground.devices, "free", lambda folder: 0 if folder == CONTAINERD else 20 * GIB)
+    monkeypatch.setattr(container_workspace.devices, "free", lambda folder: 0 if folder == CONTAINERD else 20 * GIB)
     machine.run()
 
 

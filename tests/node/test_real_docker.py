@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from agent.container import options
-from agent.container.ground import ContainerGround
+from agent.container.container_workspace import ContainerWorkspace
 from agent.container.process import ContainerProcess
 from agent.failures import CannotStart, MachineTrouble
 from contract import containers, training
@@ -52,16 +52,16 @@ class Node:
             training.CHECKPOINT_DIR: containers.CHECKPOINTS,
             training.ARTIFACTS_DIR: containers.ARTIFACTS,
         }
-        self.ground: ContainerGround | None = None
+        self.workspace: ContainerWorkspace | None = None
 
-    def prepared(self, digest: str, name: str, arguments: tuple[str, ...] = (), **job: Any) -> ContainerGround:
-        """The ground once the image is pulled."""
+    def prepared(self, digest: str, name: str, arguments: tuple[str, ...] = (), **job: Any) -> ContainerWorkspace:
+        """The workspace once the image is pulled."""
         repository = f"{self._docker.registry}/{name}"
         container = Container(source=name, digest=digest, repositories={REGION: repository}, arguments=arguments)
         for one in ("checkpoints", "artifacts", "code", "role"):
             (self.work / one).mkdir(parents=True, exist_ok=True)
         facts: dict[str, Any] = {"code": None, "gpus": {}} | job
-        self.ground = ground = ContainerGround(
+        self.workspace = workspace = ContainerWorkspace(
             replace(JOB, container=container, **facts),
             container,
             REGION,
@@ -74,16 +74,16 @@ class Node:
             note=self.notes.append,
             tell=self.notes.append,
         )
-        ground.begin()
-        ground.prepare(self.work / "code")
-        return ground
+        workspace.begin()
+        workspace.prepare(self.work / "code")
+        return workspace
 
     def start(
         self, lines: list[str], *, command: tuple[str, ...] = (), arguments: tuple[str, ...] = (), **job: Any
     ) -> ContainerProcess:
         """Builds, pulls and starts an image whose Dockerfile has these lines."""
-        ground = self.prepared(self.push(lines), self.name(lines), arguments, **job)
-        return ground.start(command, self.environment, self.lines.append)
+        workspace = self.prepared(self.push(lines), self.name(lines), arguments, **job)
+        return workspace.start(command, self.environment, self.lines.append)
 
     @staticmethod
     def name(lines: list[str]) -> str:
@@ -116,8 +116,8 @@ def node(docker: RealDocker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(options, "LIMITS", dockerd.allowed(options.LIMITS))
     made = Node(docker, tmp_path)
     yield made
-    if made.ground is not None:
-        made.ground.close()
+    if made.workspace is not None:
+        made.workspace.close()
 
 
 def containers_left(docker: RealDocker) -> list[str]:
@@ -240,8 +240,8 @@ def test_the_pid_is_that_of_the_containers_first_process(node: Node) -> None:
 def test_nothing_of_a_container_is_left_its_own_volumes_included(node: Node, docker: RealDocker) -> None:
     assert node.run(["VOLUME /scratch"], command=("touch", "/scratch/x")) == 0
     assert docker.says("volume", "ls", "--quiet")
-    assert node.ground is not None
-    node.ground.close()
+    assert node.workspace is not None
+    node.workspace.close()
     assert docker.says("volume", "ls", "--quiet") == ""
     assert containers_left(docker) == []
 
@@ -308,8 +308,8 @@ def test_a_daemon_that_dies_under_a_container_is_the_machines_failure_and_the_ne
             node.ended(child)
     finally:
         docker.start_anew()
-    assert node.ground is not None
-    node.ground.close()
+    assert node.workspace is not None
+    node.workspace.close()
     assert containers_left(docker) == []
 
 
@@ -345,8 +345,8 @@ def test_dockers_client_that_is_killed_under_a_container_is_the_machines_failure
     os.kill(client, signal.SIGKILL)
     with pytest.raises(MachineTrouble):
         node.ended(child)
-    assert node.ground is not None
-    node.ground.close()
+    assert node.workspace is not None
+    node.workspace.close()
     assert containers_left(docker) == []
 
 

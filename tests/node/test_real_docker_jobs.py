@@ -137,7 +137,7 @@ def test_a_hostile_container_ends_and_changes_nothing_of_the_machine(real: Real)
 
 
 def test_a_container_that_forks_for_ever_ends_when_it_is_told_to(real: Real, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent.container.ground._most_processes", lambda: 200)
+    monkeypatch.setattr("agent.container.container_workspace._most_processes", lambda: 200)
     real.offer(BOMB, timing=replace(FAST, stop_grace_s=0.5))
     with once_it_trains(real.site, lambda: real.site.order(replace(ORDER, kind=OrderKind.STOP))):
         ending = real.site.run()

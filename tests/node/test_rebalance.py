@@ -30,7 +30,7 @@ class Node:
 
     def asks(self) -> Order | None:
         """The order that the node wants for all, after one more look."""
-        self.watch.look()
+        self.watch.read_order()
         return self.told[0] if self.told else None
 
 

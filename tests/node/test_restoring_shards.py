@@ -65,7 +65,7 @@ def test_ranks_that_restored_their_own_files_commit_no_others(tmp_path: Path, s3
     every = again(tmp_path, s3)
     for rank in every:
         rank.restore()
-    assert [file.path for file in every[2].folder.look()] == ["shard-2"]
+    assert [file.path for file in every[2].folder.list_own()] == ["shard-2"]
     every[0].clock.now += 1000.0
     for rank in every:
         rank.write(f"shard-{rank.rank}", f"{rank.rank} of 2000")

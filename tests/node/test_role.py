@@ -18,14 +18,14 @@ from typing import IO
 import pytest
 
 from agent.failures import MachineTrouble, Ordered
-from agent.role import RoleKeys
+from agent.role import RoleCredentials
 from contract import training
-from contract.sessions import Keys, SessionKeys
+from contract.sessions import Credentials, SessionCredentials
 from tests.node.world import FAST, KEYS, REGION, Site
 from tests.waiting import until
 
 NOW = 1_800_000_000.0
-ROLE = Keys(access_key="ASIAROLE", secret_key="hush", token="t", expires=NOW + 3600)
+ROLE = Credentials(access_key="ASIAROLE", secret_key="hush", token="t", expires=NOW + 3600)
 DENIED = "User: me is not authorized to perform: sts:AssumeRole"
 ASKS = """
 import sys, boto3
@@ -48,19 +48,19 @@ class Letters:
     """What the node's item of keys holds, and what the agent notes."""
 
     folder: Path
-    held: SessionKeys | Exception | None = None
+    held: SessionCredentials | Exception | None = None
     notes: list[str] = field(default_factory=list)
     now: float = NOW
     looks: int = 0
 
-    def read(self) -> SessionKeys | None:
+    def read(self) -> SessionCredentials | None:
         self.looks += 1
         if isinstance(self.held, Exception):
             raise self.held
         return self.held
 
-    def role(self) -> RoleKeys:
-        return RoleKeys(
+    def role(self) -> RoleCredentials:
+        return RoleCredentials(
             self.folder / "a folder", "corpus", REGION, read=self.read, note=self.notes.append,
             now=lambda: self.now, monotonic=lambda: self.now,
         )  # fmt: skip
@@ -74,13 +74,13 @@ def letters(tmp_path: Path) -> Letters:
     return Letters(tmp_path, replace(KEYS, training=ROLE))
 
 
-def waited(letters: Letters) -> RoleKeys:
+def waited(letters: Letters) -> RoleCredentials:
     role = letters.role()
     role.wait(600, letters.sleep)
     return role
 
 
-def printed(role: RoleKeys) -> dict[str, object]:
+def printed(role: RoleCredentials) -> dict[str, object]:
     """By the process that the config file names."""
     lines = Path(role.variables[training.CONFIG_FILE]).read_text().splitlines()
     (command,) = (line.partition(" = ")[2] for line in lines if line.startswith("credential_process"))
@@ -89,9 +89,12 @@ def printed(role: RoleKeys) -> dict[str, object]:
 
 
 @contextmanager
-def asking(role: RoleKeys) -> Iterator[subprocess.Popen[str]]:
+def asking(role: RoleCredentials) -> Iterator[subprocess.Popen[str]]:
     """A process with a real boto3, and no other way to keys."""
-    inherited = RoleKeys.without_others(os.environ) | {"AWS_EC2_METADATA_DISABLED": "true", "HOME": "/nonexistent"}
+    inherited = RoleCredentials.without_others(os.environ) | {
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "HOME": "/nonexistent",
+    }
     with subprocess.Popen(
         [sys.executable, "-c", ASKS], env=inherited | role.variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         text=True,
@@ -168,7 +171,7 @@ def test_a_reader_never_meets_half_of_the_keys(letters: Letters) -> None:
 
 
 @pytest.mark.parametrize("held", [None, KEYS, OSError("away"), replace(KEYS, refusal=DENIED)])
-def test_keys_that_come_late_are_waited_for(letters: Letters, held: SessionKeys | Exception | None) -> None:
+def test_keys_that_come_late_are_waited_for(letters: Letters, held: SessionCredentials | Exception | None) -> None:
     letters.held, role, pauses = held, letters.role(), list[float]()
 
     def sleep(seconds: float) -> None:
@@ -183,7 +186,7 @@ def test_keys_that_come_late_are_waited_for(letters: Letters, held: SessionKeys 
 
 def test_keys_that_never_come_are_the_machines_trouble_with_the_last_reason(letters: Letters) -> None:
     letters.held = replace(KEYS, refusal=DENIED)
-    with pytest.raises(MachineTrouble, match=f"no keys of the job_role corpus came within 600 s.*{DENIED}"):
+    with pytest.raises(MachineTrouble, match=f"no credentials of the job_role corpus came within 600 s.*{DENIED}"):
         letters.role().wait(600, letters.sleep)
 
 
@@ -217,7 +220,7 @@ def test_fresh_keys_are_not_looked_for(letters: Letters) -> None:
     ],
 )
 def test_what_is_not_newer_leaves_the_keys_that_the_training_has(
-    letters: Letters, held: SessionKeys | Exception | None
+    letters: Letters, held: SessionCredentials | Exception | None
 ) -> None:
     role = waited(letters)
     letters.now, letters.held = ROLE.expires - 60, held
@@ -250,11 +253,11 @@ def test_a_training_with_a_role_is_led_to_its_keys_alone(site: Site, monkeypatch
         monkeypatch.setenv(name, "of somebody else")
     monkeypatch.setenv("AWS_REGION", "eu-central-1")
     site.gets_keys = False
-    site.give_keys(replace(KEYS, training=replace(ROLE, expires=2e9)))
+    site.give_credentials(replace(KEYS, training=replace(ROLE, expires=2e9)))
     site.offer(SHOWS, job_role="corpus")
     assert site.run().error == ""
     found = shown(site)
-    assert found.keys() & training.OTHER_KEYS == {training.CONFIG_FILE}
+    assert found.keys() & training.OTHER_CREDENTIALS == {training.CONFIG_FILE}
     assert found["AWS_REGION"] == "eu-central-1"
     assert Path(found[training.CONFIG_FILE]).with_name("keys.json").exists()
 
@@ -279,9 +282,9 @@ def test_the_training_starts_once_its_role_has_keys_and_the_report_says_what_it_
     site.offer("print('trained')", job_role="corpus")
 
     def give() -> None:
-        until(lambda: any("keys of the job_role corpus" in one.note for one in site.sent()))
+        until(lambda: any("credentials of the job_role corpus" in one.note for one in site.sent()))
         assert "started" not in site.report().timeline
-        site.give_keys(replace(KEYS, training=replace(ROLE, expires=2e9)))
+        site.give_credentials(replace(KEYS, training=replace(ROLE, expires=2e9)))
 
     giver = threading.Thread(target=give)
     giver.start()
@@ -295,7 +298,7 @@ def test_a_training_whose_role_never_gets_keys_does_not_start(site: Site, monkey
     site.offer("print('trained')", job_role="corpus", timing=replace(FAST, prepare_allowance_s=0.5))
     ending = site.run()
     assert ending.error == "NodeLost"
-    assert "no keys of the job_role corpus came" in ending.reason
+    assert "no credentials of the job_role corpus came" in ending.reason
     assert "trained" not in site.lines
 
 
@@ -306,9 +309,9 @@ def test_the_installation_of_requirements_gets_no_keys(site: Site, monkeypatch: 
         given.append(environment)
         return False
 
-    monkeypatch.setattr("agent.ground.requirements.install", install)
+    monkeypatch.setattr("agent.workspace.requirements.install", install)
     site.gets_keys = False
-    site.give_keys(replace(KEYS, training=replace(ROLE, expires=2e9)))
+    site.give_credentials(replace(KEYS, training=replace(ROLE, expires=2e9)))
     site.offer("", job_role="corpus", files={"requirements.txt": "\n"})
     assert site.run().error == ""
     (environment,) = given

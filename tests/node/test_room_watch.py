@@ -71,7 +71,7 @@ class Watched:
         os.utime(file, (at - 1, at - 1))
         self.named = Named(count, at, count, 600.0 if count > 1 else 0.0)
         self.free(free)
-        self.watch.look()
+        self.watch.check_room()
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_many_looks_at_the_same_shortage_say_it_once(watched: Watched) -> None:
     watched.free(2 * GIB)
     for _ in range(100):
         watched.time += 10
-        watched.watch.look()
+        watched.watch.check_room()
     assert len(watched.notes) == 1
     assert len(watched.reporter.changes) == 1
 
@@ -115,25 +115,25 @@ def test_a_note_of_the_report_about_something_else_stays_and_the_shortage_is_sho
 ) -> None:
     watched.reporter.report.note = "waits for the master address"
     watched.free(2 * GIB)
-    watched.watch.look()
+    watched.watch.check_room()
     assert watched.reporter.changes == []
     watched.reporter.report.note = ""
-    watched.watch.look()
+    watched.watch.check_room()
     assert "nearly full" in watched.reporter.report.note
 
 
 def test_room_that_comes_back_takes_the_note_away(watched: Watched) -> None:
     watched.free(2 * GIB)
-    watched.watch.look()
+    watched.watch.check_room()
     watched.free(50 * GIB)
-    watched.watch.look()
+    watched.watch.check_room()
     assert watched.reporter.report.note == ""
 
 
 def test_room_that_falls_while_nothing_is_named_is_told_by_its_pace(watched: Watched) -> None:
     for step in range(14):
         watched.free((90 - 3 * step) * GIB)
-        watched.watch.look()
+        watched.watch.check_room()
         watched.time += 10
     assert len(watched.notes) == 1
     assert "the root volume is full in" in watched.notes[0]
@@ -142,7 +142,7 @@ def test_room_that_falls_while_nothing_is_named_is_told_by_its_pace(watched: Wat
 def test_the_root_volume_is_watched_beside_an_instance_store(tmp_path: Path) -> None:
     watched = Watched(tmp_path, on_instance_store=True)
     watched.free(GIB, Path("/"))
-    watched.watch.look()
+    watched.watch.check_room()
     (note,) = watched.notes
     assert note.startswith("the root volume is nearly full (1.0 of 200.0 GiB free)")
 
@@ -150,7 +150,7 @@ def test_the_root_volume_is_watched_beside_an_instance_store(tmp_path: Path) -> 
 def test_a_shortage_of_the_instance_store_counts_what_the_root_volume_holds(tmp_path: Path) -> None:
     watched = Watched(tmp_path, on_instance_store=True)
     watched.free(GIB)
-    watched.watch.look()
+    watched.watch.check_room()
     (note,) = watched.notes
     assert note.startswith("the instance store is nearly full")
     assert note.endswith("volume_gb of at least 210, which is then used instead")  # 1.1 x (125 + 60)

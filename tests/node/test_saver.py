@@ -12,7 +12,7 @@ import pytest
 
 from agent.checkpoints import Checkpoints
 from agent.commits import Artifacts
-from agent.failures import CannotStart, MachineTrouble, told
+from agent.failures import CannotStart, MachineTrouble, classify_problem
 from agent.reports import Reporter
 from agent.saver import NICE, QUIET_S, Saver, Unsaved
 from agent.snapshot import Changed
@@ -83,14 +83,14 @@ def test_a_full_disk_at_the_last_commit_names_the_setting_that_helps() -> None:
 def test_a_failure_is_the_jobs_only_where_a_new_attempt_would_meet_it_again(
     problem: Exception, error: str, words: str
 ) -> None:
-    found, reason = told(problem)
+    found, reason = classify_problem(problem)
     assert found == error
     assert words in reason
 
 
 def test_a_full_disk_is_named_whatever_was_written(tmp_path: Path) -> None:
     problem = OSError(errno.ENOSPC, "No space left on device", str(tmp_path / "code.tar.gz"))
-    assert "code.tar.gz" in told(problem)[1]
+    assert "code.tar.gz" in classify_problem(problem)[1]
 
 
 class Looking:

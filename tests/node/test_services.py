@@ -14,7 +14,7 @@ import pytest
 from botocore.awsrequest import AWSRequest, AWSResponse
 
 from agent.aws import Aws
-from agent.keys import JobKeys
+from agent.credentials import JobCredentials
 from contract import items
 from tests.builders import NOW
 from tests.node.table import NAME, ROLE
@@ -38,7 +38,7 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Aws:
     for name in ("AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB"):
         monkeypatch.delenv(name, raising=False)
     made = Aws()
-    made.use(JobKeys(KEYS, lambda: KEYS, now=time.time))
+    made.use(JobCredentials(KEYS, lambda: KEYS, now=time.time))
     return made
 
 

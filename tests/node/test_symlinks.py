@@ -153,7 +153,7 @@ def test_a_link_of_another_rank_is_not_committed_again(tmp_path: Path, s3: FakeS
     reader = Rank(tmp_path, s3, rank=1, attempt=2, nodes=2)
     assert reader.restore() == 5
     assert links_of(reader) == {"last": "step-5"}
-    assert (reader.folder.look(), reader.folder.is_empty) == ([], True)
+    assert (reader.folder.list_own(), reader.folder.is_empty) == ([], True)
 
 
 # Content of links

@@ -64,7 +64,7 @@ def test_a_checkpoint_that_is_in_its_place_and_not_named_yet_is_not_taken_for_th
     named_at = rank.progress.stat().st_mtime
 
     def unnamed(*_: object) -> None:
-        own = {one.path: one.mtime_ns / 1e9 for one in rank.folder.look()}
+        own = {one.path: one.mtime_ns / 1e9 for one in rank.folder.list_own()}
         assert newer_than(own, named_at) == "step-20/model.pt"
 
     monkeypatch.setattr(Run, "_tell", unnamed)

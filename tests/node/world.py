@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.aws import Aws
-from agent.keys import JobKeys
+from agent.credentials import JobCredentials
 from agent.work import World, work
 from contract import items, tags
 from contract.codec import decode, encode
@@ -21,7 +21,7 @@ from contract.jobs import Job
 from contract.keys import JobPrefix
 from contract.orders import Order
 from contract.reports import Exit, NodeReport
-from contract.sessions import SessionKeys
+from contract.sessions import SessionCredentials
 from contract.timing import Timing
 from tests import builders
 from tests.node.fakes import FakeImds, FakeLogs, FakeS3, refusal
@@ -38,7 +38,7 @@ FAST = Timing(
     deadline_notice_s=2.0,
 )
 REGION = "eu-central-1"
-KEYS = SessionKeys(access_key="ASIAJOB", secret_key="s", token="t", expires=2e9)
+KEYS = SessionCredentials(access_key="ASIAJOB", secret_key="s", token="t", expires=2e9)
 
 
 def archive(files: Mapping[str, str]) -> bytes:
@@ -72,8 +72,8 @@ class FakeAws(Aws):
     def __init__(self) -> None:
         super().__init__()
         self.s3, self.table, self.logs, self.secrets = FakeS3(), NodeTable(), FakeLogs(), dict[str, str]()
-        self.used: list[SessionKeys] = []
-        """The keys of the job that the agent used."""
+        self.used: list[SessionCredentials] = []
+        """The credentials of the job that the agent used."""
         self.without_credentials = 0
         """So many looks find none yet."""
 
@@ -81,12 +81,12 @@ class FakeAws(Aws):
         self.without_credentials -= 1
         return self.without_credentials < 0
 
-    def use(self, keys: JobKeys) -> None:
-        self.job_keys = keys
-        self.used.append(keys.current())
+    def use(self, credentials: JobCredentials) -> None:
+        self.job_credentials = credentials
+        self.used.append(credentials.current())
 
     def client(self, service: str, region: str) -> Any:  # noqa: ARG002
-        assert service == "dynamodb" or self.used, f"{service} is reached with the keys of the job alone"
+        assert service == "dynamodb" or self.used, f"{service} is reached with the credentials of the job alone"
         return {"s3": self.s3, "dynamodb": self.table, "logs": self.logs}[service]
 
     def secret(self, region: str, arn: str) -> str:  # noqa: ARG002
@@ -130,14 +130,14 @@ class Site:
     def put_order(self, document: bytes) -> None:
         self.aws.table.give(items.node_order(ROLE, self.instance), document)
 
-    def give_keys(self, keys: SessionKeys = KEYS) -> None:
-        """Gives the node keys of its job, as the attendant does."""
-        self.aws.table.give(items.node_keys(ROLE, self.instance), encode(keys))
+    def give_credentials(self, credentials: SessionCredentials = KEYS) -> None:
+        """Gives the node credentials of its job, as the attendant does."""
+        self.aws.table.give(items.node_credentials(ROLE, self.instance), encode(credentials))
 
     def run(self) -> Exit:
         """The agent, in this process; the attendant was there before."""
         if self.gets_keys:
-            self.give_keys()
+            self.give_credentials()
         return work(
             World(
                 root=self.root,

@@ -10,7 +10,7 @@ from typing import Any
 
 from contract import items, keys, tags
 from contract.codec import decode
-from contract.sessions import TAG, SessionKeys
+from contract.sessions import TAG, SessionCredentials
 from localaws.model import Refused
 from tests.builders import NODE_ROLE
 from tests.fakes.aws import Aws
@@ -113,7 +113,7 @@ class Watch:
     def _check_keys(self, call: Call) -> None:
         """A node's keys are of a session that IAM lets touch the node's own job."""
         (instance,) = INSTANCE.findall(place(call))
-        given = decode(SessionKeys, items.unpacked(call.params["Item"]))
+        given = decode(SessionCredentials, items.unpacked(call.params["Item"]))
         session = self.aws.sts.session(given.access_key)
         if session["Tags"] != [{"Key": TAG, "Value": self.owners[instance].id}]:
             self.surprises.append(f"{instance} of {self.owners[instance].id} gets keys for {session['Tags']}")

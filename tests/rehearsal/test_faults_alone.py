@@ -94,11 +94,11 @@ def test_a_session_service_that_is_away_for_lifetimes_of_keys_costs_a_training_n
             (calls := mending.aws.recorder.of(name="sts:AssumeRole")).sort(key=lambda one: one.at)
             assert calls[-1].error == "ServiceUnavailable"
         unharmed(job)
-    assert any("the keys of the job have expired" in one for one in notes), notes
+    assert any("the credentials of the job have expired" in one for one in notes), notes
     kept = {key.rpartition("/")[2] for key in job.artifacts()}
     assert {"result-0.json", "result-1.json"} <= kept
     lines = [line for rank in range(2) for line in job.log(names.log_stream(name, 1, rank))]
-    assert any("there are new keys of the job" in line for line in lines)
+    assert any("the job has new credentials" in line for line in lines)
     assert sum("the last line" in line for line in lines) == 2
 
 

@@ -31,7 +31,7 @@ def report(rank: int = 0, step: int | None = None, restored: int = -1, **timelin
 def attempt(
     *reports: NodeReport, told: tuple[int | None, ...] = (), struck_at: tuple[float, ...] = ()
 ) -> AttemptRecord:
-    return AttemptRecord(reports={one.rank: one for one in reports}, told=told, struck_at=struck_at)
+    return AttemptRecord(reports={one.rank: one for one in reports}, last_steps=told, struck_at=struck_at)
 
 
 def wrote(folder: Path, text: str) -> Path:

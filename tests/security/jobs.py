@@ -1,4 +1,4 @@
-"""What a node may do with the keys of its job, and what it may not do to another job, or as the instance that it is."""
+"""What a node may do with the credentials of its job, and what it may not do to another job, or as the instance that it is."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ DENIED = [
     Ask("Job", "sns:Publish", TOPIC),
     # One job against another.
     *(Ask("Job", *one) for other in NEARLY for one in of(other)),
-    # The instance without the keys of its job.
+    # The instance without the credentials of its job.
     *(Ask("Node", *one) for one in MAY),
     *(Ask(who, "sts:AssumeRole", JOB_ROLE) for who in ("Node", "Job", "Launcher", "Child", "Training", "Build")),
     # A session against what the control plane keeps, of its own job too.

@@ -1,4 +1,4 @@
-"""The keys of a job open its bucket of bytes from our network alone; whoever else has a right to the bucket keeps it."""
+"""The credentials of a job open its bucket of bytes from our network alone; whoever else has a right to the bucket keeps it."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from stacks.settings import BLOCK, BadSettings, Settings
 from tools.bake_image.image import Images
 from tools.bake_image.machine import Failed, Machine, Say, Time
-from tools.bake_image.plan import ARCHITECTURES, Asked, base_of, plan
+from tools.bake_image.plan import ARCHITECTURES, BakeOptions, base_of, plan
 from tools.bake_image.recipe import Rejected, read_requirements
 
 if TYPE_CHECKING:
@@ -62,7 +62,14 @@ def options(words: Sequence[str]) -> argparse.Namespace:
 
 
 def bake(
-    asked: Asked, settings: Settings, file: Path, limit_min: int, ec2: EC2Client, ssm: SSMClient, clock: Time, say: Say
+    chosen: BakeOptions,
+    settings: Settings,
+    file: Path,
+    limit_min: int,
+    ec2: EC2Client,
+    ssm: SSMClient,
+    clock: Time,
+    say: Say,
 ) -> int:
     """Bakes an image, or finds the one that was baked before. Returns an exit status: 0, or 1 where the machine could not be ended.
 
@@ -70,22 +77,22 @@ def bake(
     """
     if not 5 <= limit_min <= 600:
         raise Rejected(f"--limit-minutes is {limit_min}; allowed: 5 to 600")
-    if asked.region not in settings.training:
+    if chosen.region not in settings.training:
         raise Rejected(
-            f"--region: the deployment does not train in {asked.region}; allowed: {', '.join(settings.training)}"
+            f"--region: the deployment does not train in {chosen.region}; allowed: {', '.join(settings.training)}"
         )
     requirements = read_requirements(file)
-    base = base_of(asked, settings, ec2, ssm)
-    planned = plan(asked, settings, base, requirements, ec2, ssm)
+    base = base_of(chosen, settings, ec2, ssm)
+    planned = plan(chosen, settings, base, requirements, ec2, ssm)
     user_data = planned.recipe.user_data(limit_min + OWN_TIMER_MIN)
-    images = Images(ec2, clock, say, asked.region)
-    if image := images.made(planned.name):
+    images = Images(ec2, clock, say, chosen.region)
+    if image := images.find(planned.name):
         say(f"{image} ({planned.name}) was baked before from the same base and requirements; nothing is started")
         images.wait_until_available(image, IMAGE_LIMIT_S)
-        _tell_setting(image, asked, settings, say)
+        _tell_setting(image, chosen, settings, say)
         return 0
     say(f"Bakes {planned.name} from {planned.recipe.base} on a {planned.instance_type} in {planned.subnet}")
-    machine = Machine(ec2, planned, clock, say, asked.region)
+    machine = Machine(ec2, planned, clock, say, chosen.region)
     with machine.started(user_data):
         machine.wait_until_baked(limit_min * 60)
         image = images.make(machine, planned)
@@ -95,22 +102,22 @@ def bake(
             say(f"{image} is not finished. {images.removal(image)}")
             raise
     say(f"{image} ({planned.name}) is available")
-    _tell_setting(image, asked, settings, say)
+    _tell_setting(image, chosen, settings, say)
     return int(machine.left)
 
 
-def _tell_setting(image: str, asked: Asked, settings: Settings, say: Say) -> None:
+def _tell_setting(image: str, chosen: BakeOptions, settings: Settings, say: Say) -> None:
     """An id is known in its region alone, so a deployment of several regions names a parameter that each of them has."""
     value = image
     if len(settings.training) > 1:
-        value = f"/{settings.deployment}-images/{asked.family}"
+        value = f"/{settings.deployment}-images/{chosen.family}"
         say(
             f"The deployment trains in {', '.join(settings.training)}; each needs an image of its own, and a parameter of the same name:"
         )
         kind = "--type String --data-type aws:ec2:image"
-        say(f"  aws ssm put-parameter --region {asked.region} --overwrite {kind} --name {value} --value {image}")
+        say(f"  aws ssm put-parameter --region {chosen.region} --overwrite {kind} --name {value} --value {image}")
     say(f"In cdk.json, block {BLOCK}, then make deploy:")
-    say(f'  "images": {json.dumps({**settings.images, asked.family: value})}')
+    say(f'  "images": {json.dumps({**settings.images, chosen.family: value})}')
 
 
 def _read_settings() -> Settings:
@@ -126,22 +133,22 @@ def main(words: Sequence[str]) -> int:
     """Returns the exit status: 0 with an image, 1 without one or with a machine left, 2 for what was rejected, 130 for an interrupt."""
     for one in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(one, _interrupt)  # as Ctrl-C: the machine is ended
-    told = options(words)
+    given = options(words)
     try:
         settings = _read_settings()
-        asked = Asked(
-            family=told.family,
-            region=told.region or settings.home_region,
-            base=told.base,
-            subnet=told.subnet,
-            security_group=told.security_group,
-            instance_type=told.instance_type,
-            volume_gb=told.volume_gb,
+        chosen = BakeOptions(
+            family=given.family,
+            region=given.region or settings.home_region,
+            base=given.base,
+            subnet=given.subnet,
+            security_group=given.security_group,
+            instance_type=given.instance_type,
+            volume_gb=given.volume_gb,
         )
         config = Config(connect_timeout=10, read_timeout=60, retries={"mode": "standard", "total_max_attempts": 5})
-        ec2: EC2Client = boto3.client("ec2", region_name=asked.region, config=config)
-        ssm: SSMClient = boto3.client("ssm", region_name=asked.region, config=config)
-        return bake(asked, settings, told.requirements, told.limit_minutes, ec2, ssm, time, _say)
+        ec2: EC2Client = boto3.client("ec2", region_name=chosen.region, config=config)
+        ssm: SSMClient = boto3.client("ssm", region_name=chosen.region, config=config)
+        return bake(chosen, settings, given.requirements, given.limit_minutes, ec2, ssm, time, _say)
     except (Rejected, BadSettings) as problem:
         print(problem, file=sys.stderr)
         return 2

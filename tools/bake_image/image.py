@@ -22,7 +22,7 @@ class Images:
     def __init__(self, ec2: EC2Client, clock: Time, say: Say, region: str) -> None:
         self._ec2, self._clock, self._say, self._region = ec2, clock, say, region
 
-    def made(self, name: str) -> str:
+    def find(self, name: str) -> str:
         """Returns the id of the image of that name; empty if there is none. Raises Rejected if it cannot be used."""
         found = self._ec2.describe_images(Owners=["self"], Filters=[{"Name": "name", "Values": [name]}])["Images"]
         if not found:

@@ -146,7 +146,7 @@ class Machine:
         while True:
             state, reason = self._state()
             past = self._clock.time() - began
-            told = self._told()
+            told = self._read_lines()
             self._say(
                 f"{past / 60:5.1f} min  {self.id} is {state or 'not visible yet'}"
                 + (f", {told[-1]}" if told and told[-1] != seen else "")
@@ -167,7 +167,7 @@ class Machine:
             raise Failed(f"{self.id} was stopped, and not by itself ({reason or 'EC2 gives no reason'})")
         until = self._clock.time() + CONSOLE_PATIENCE_S
         while True:
-            told = self._told()
+            told = self._read_lines()
             self._raise_failure(told)
             if f"baked {self._plan.recipe.digest}" in told:
                 return
@@ -179,9 +179,9 @@ class Machine:
             self._say(f"{self.id} is stopped; waits for its console")
             self._clock.sleep(LOOK_S)
 
-    def _raise_failure(self, told: list[str]) -> None:
-        if any(line.startswith("failed:") for line in told):
-            raise Failed(f"{self.id} could not be prepared:\n" + "\n".join(told[-16:]))
+    def _raise_failure(self, lines: list[str]) -> None:
+        if any(line.startswith("failed:") for line in lines):
+            raise Failed(f"{self.id} could not be prepared:\n" + "\n".join(lines[-16:]))
 
     def _state(self) -> tuple[str, str]:
         """Returns state and EC2's reason; empty while EC2 does not show it yet."""
@@ -197,7 +197,7 @@ class Machine:
         why = one.get("StateReason", {})
         return one.get("State", {}).get("Name", ""), f"{why.get('Code', '')} {why.get('Message', '')}".strip()
 
-    def _told(self) -> list[str]:
+    def _read_lines(self) -> list[str]:
         """Our lines of its console, without the mark. Types without Nitro show only what EC2 kept."""
         for latest in (True, False):
             try:

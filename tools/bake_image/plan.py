@@ -33,7 +33,7 @@ BAKED_TAG = "trainyard-image:baked"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class BakeOptions:
     """The options, as a person gave them."""
 
     family: str
@@ -58,10 +58,10 @@ class Plan:
     volume_gb: int
 
 
-def base_of(asked: Asked, settings: Settings, ec2: EC2Client, ssm: SSMClient) -> ImageTypeDef:
+def base_of(chosen: BakeOptions, settings: Settings, ec2: EC2Client, ssm: SSMClient) -> ImageTypeDef:
     """Describes the base image. Raises Rejected if there is none, or if it is of another architecture."""
-    option, named = ("--base", asked.base) if asked.base else (f"images.{asked.family}", _named(asked, settings))
-    identity = _parameter(ssm, named, option, asked.region) if named.startswith("/") else named
+    option, named = ("--base", chosen.base) if chosen.base else (f"images.{chosen.family}", _named(chosen, settings))
+    identity = _parameter(ssm, named, option, chosen.region) if named.startswith("/") else named
     try:
         images = ec2.describe_images(ImageIds=[identity])["Images"]
     except ClientError as problem:
@@ -69,13 +69,13 @@ def base_of(asked: Asked, settings: Settings, ec2: EC2Client, ssm: SSMClient) ->
             raise
         images = []
     if not images:
-        raise Rejected(f"{option}: {asked.region} has no image {identity}; allowed: the id of an image of that region")
-    image, wanted = images[0], ARCHITECTURES[asked.family]
+        raise Rejected(f"{option}: {chosen.region} has no image {identity}; allowed: the id of an image of that region")
+    image, wanted = images[0], ARCHITECTURES[chosen.family]
     if (state := image.get("State", "available")) != "available":
         raise Rejected(f"{option}: {identity} is {state}; allowed: an image that is available")
     if (architecture := image.get("Architecture", wanted)) != wanted:
         raise Rejected(
-            f"{option}: {identity} is for {architecture}; allowed: an image for {wanted} (--family {asked.family})"
+            f"{option}: {identity} is for {architecture}; allowed: an image for {wanted} (--family {chosen.family})"
         )
     for tag in image.get("Tags", []):
         if tag.get("Key") == BASE_TAG:
@@ -86,11 +86,11 @@ def base_of(asked: Asked, settings: Settings, ec2: EC2Client, ssm: SSMClient) ->
 
 
 def plan(
-    asked: Asked, settings: Settings, base: ImageTypeDef, requirements: bytes, ec2: EC2Client, ssm: SSMClient
+    chosen: BakeOptions, settings: Settings, base: ImageTypeDef, requirements: bytes, ec2: EC2Client, ssm: SSMClient
 ) -> Plan:
     """Looks everything up that a launch needs. Raises Rejected, with the option."""
     recipe = Recipe(base["ImageId"], requirements)
-    subnet, network = _subnet(asked, settings, ec2, ssm)
+    subnet, network = _subnet(chosen, settings, ec2, ssm)
     root = base.get("RootDeviceName", "")
     sizes = [
         one.get("Ebs", {}).get("VolumeSize", 0)
@@ -100,27 +100,27 @@ def plan(
     snapshot_gb = max(sizes, default=0)
     if not snapshot_gb:
         raise Rejected(f"--base: {recipe.base} has no snapshot for its root device; allowed: an image on EBS")
-    if asked.volume_gb and asked.volume_gb < snapshot_gb:
+    if chosen.volume_gb and chosen.volume_gb < snapshot_gb:
         raise Rejected(
-            f"--volume-gb is {asked.volume_gb}; allowed: {snapshot_gb} and more, the size of the base's snapshot"
+            f"--volume-gb is {chosen.volume_gb}; allowed: {snapshot_gb} and more, the size of the base's snapshot"
         )
     return Plan(
         recipe=recipe,
-        name=recipe.name(settings.deployment, asked.family),
+        name=recipe.name(settings.deployment, chosen.family),
         subnet=subnet,
-        security_group=_group(asked, network, ec2),
-        instance_type=_instance_type(asked, ec2),
+        security_group=_group(chosen, network, ec2),
+        instance_type=_instance_type(chosen, ec2),
         root_device=root,
-        volume_gb=asked.volume_gb or snapshot_gb,
+        volume_gb=chosen.volume_gb or snapshot_gb,
     )
 
 
-def _named(asked: Asked, settings: Settings) -> str:
+def _named(chosen: BakeOptions, settings: Settings) -> str:
     images: dict[str, str] = {**settings.images}
-    if asked.family not in images:
+    if chosen.family not in images:
         set_ = ", ".join(sorted(images))
-        raise Rejected(f"--family: cdk.json has no images.{asked.family}; allowed: {set_}, or --base with an image")
-    return images[asked.family]
+        raise Rejected(f"--family: cdk.json has no images.{chosen.family}; allowed: {set_}, or --base with an image")
+    return images[chosen.family]
 
 
 def _parameter(ssm: SSMClient, name: str, option: str, region: str) -> str:
@@ -134,14 +134,14 @@ def _parameter(ssm: SSMClient, name: str, option: str, region: str) -> str:
         ) from None
 
 
-def _subnet(asked: Asked, settings: Settings, ec2: EC2Client, ssm: SSMClient) -> tuple[str, str]:
+def _subnet(chosen: BakeOptions, settings: Settings, ec2: EC2Client, ssm: SSMClient) -> tuple[str, str]:
     """Returns subnet and network."""
-    described = names.region_parameter(settings.deployment, asked.region)
-    place = decode(Place, _parameter(ssm, described, "--region", asked.region))
+    described = names.region_parameter(settings.deployment, chosen.region)
+    place = decode(Place, _parameter(ssm, described, "--region", chosen.region))
     ours = [zone.subnet for zone in place.zones]
     if not ours:
-        raise Rejected(f"--region: {asked.region} serves grids only; allowed: a region in which the deployment trains")
-    subnet = asked.subnet or ours[0]
+        raise Rejected(f"--region: {chosen.region} serves grids only; allowed: a region in which the deployment trains")
+    subnet = chosen.subnet or ours[0]
     if subnet not in ours:
         raise Rejected(f"--subnet: {subnet} is not of the deployment; allowed: {', '.join(ours)}")
     try:
@@ -150,27 +150,27 @@ def _subnet(asked: Asked, settings: Settings, ec2: EC2Client, ssm: SSMClient) ->
         if code_of(problem) != "InvalidSubnetID.NotFound":
             raise
         raise Rejected(
-            f"--subnet: {asked.region} has no {subnet}; allowed: {', '.join(ours)}; or deploy again"
+            f"--subnet: {chosen.region} has no {subnet}; allowed: {', '.join(ours)}; or deploy again"
         ) from None
     return subnet, found[0].get("VpcId", "")
 
 
-def _group(asked: Asked, network: str, ec2: EC2Client) -> str:
+def _group(chosen: BakeOptions, network: str, ec2: EC2Client) -> str:
     """Returns the security group: by default that of the network, in which no node ever is. What packages run while they are installed
     then reaches no node, as it would in a group of nodes."""
     wanted: list[Any] = [{"Name": "vpc-id", "Values": [network]}]
     wanted.append(
-        {"Name": "group-id", "Values": [asked.security_group]}
-        if asked.security_group
+        {"Name": "group-id", "Values": [chosen.security_group]}
+        if chosen.security_group
         else {"Name": "group-name", "Values": ["default"]}
     )
     allowed = "allowed: a group of the subnet's network that lets TCP 443 out, and in which no node is"
     found = ec2.describe_security_groups(Filters=wanted)["SecurityGroups"]
     if not found:
-        raise Rejected(f"--security-group: {network} has no {asked.security_group or 'default group'}; {allowed}")
+        raise Rejected(f"--security-group: {network} has no {chosen.security_group or 'default group'}; {allowed}")
     group = found[0].get("GroupId", "")
     if not _lets_https_out(found[0].get("IpPermissionsEgress", [])):
-        why = "" if asked.security_group else " (the setting compliance closes default groups)"
+        why = "" if chosen.security_group else " (the setting compliance closes default groups)"
         raise Rejected(f"--security-group: {group} lets no TCP 443 out{why}; {allowed}")
     return group
 
@@ -184,16 +184,16 @@ def _lets_https_out(rules: Sequence[Any]) -> bool:
     )
 
 
-def _instance_type(asked: Asked, ec2: EC2Client) -> str:
-    wanted = ARCHITECTURES[asked.family]
-    kind: Any = asked.instance_type or INSTANCE_TYPES[wanted]
+def _instance_type(chosen: BakeOptions, ec2: EC2Client) -> str:
+    wanted = ARCHITECTURES[chosen.family]
+    kind: Any = chosen.instance_type or INSTANCE_TYPES[wanted]
     try:
         found = ec2.describe_instance_types(InstanceTypes=[kind])["InstanceTypes"]
     except ClientError as problem:
         if code_of(problem) not in {"InvalidInstanceType", "InvalidParameterValue"}:
             raise
         raise Rejected(
-            f"--instance-type: {asked.region} has no {kind}; allowed: a type of {wanted} that the region has"
+            f"--instance-type: {chosen.region} has no {kind}; allowed: a type of {wanted} that the region has"
         ) from None
     supported: list[str] = [*found[0].get("ProcessorInfo", {}).get("SupportedArchitectures", [])]
     if wanted not in supported:

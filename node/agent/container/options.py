@@ -39,7 +39,7 @@ MEANING: Mapping[str, str] = {
     "--mount": "A folder of the job, or a file system that it mounts. What is missing on the machine is an error and makes no folder.",
     "--env-file": "The training's environment. Docker's own command line, which every process of the machine can read, has no value.",
     "--env": "The name of a variable whose value does not fit into a line of that file; docker takes it from its own environment. With "
-    "`job_role` also the names that would lead SDKs to other keys, without a value: the image's own values are taken away.",
+    "`job_role` also the names that would lead SDKs to other credentials, without a value: the image's own values are taken away.",
     "--workdir": "The folder of the request's code, where there is one; otherwise the image's own.",
     "--entrypoint": "The first word of the request's command, in place of the image's entry point.",
 }

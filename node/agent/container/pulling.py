@@ -18,7 +18,7 @@ class Why(Enum):
     """Why a pull has failed."""
 
     GONE = "gone"
-    """The registry has no such image, or the job's keys may not pull it. It was there at admission."""
+    """The registry has no such image, or the job's credentials do not allow the pull. It was there at admission."""
     FULL = "full"
     OTHER_PROCESSOR = "other processor"
     PASSING = "passing"

@@ -126,7 +126,9 @@ def free(folder: Path) -> int:
     return facts.f_bavail * facts.f_frsize
 
 
-def look(root: Path, work: str, *, run: Run = run, tools: frozenset[str], free: Callable[[Path], int] = free) -> Disks:
+def read_disks(
+    root: Path, work: str, *, run: Run = run, tools: frozenset[str], free: Callable[[Path], int] = free
+) -> Disks:
     """Returns what `root` (`/` on a real machine) shows. Raises OSError where the kernel does not show it.
 
     Only instance stores, and what was made of them, are opened: nothing is asked of an EBS volume.

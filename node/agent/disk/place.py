@@ -52,16 +52,16 @@ def settle(
     work folder is on the root volume. A second call changes nothing."""
     folder, path = root / work, f"/{work}"
 
-    def look() -> Disks:
-        return devices.look(root, path, run=in_time, tools=tools(), free=free)
+    def read() -> Disks:
+        return devices.read_disks(root, path, run=in_time, tools=tools(), free=free)
 
     try:
         _wait_for_image(root, run, sleep)
         in_time = _in_time(run, monotonic)
-        verdict = judge(look())
+        verdict = judge(read())
         if verdict.way is not Way.NOTHING:
             _carry_out(verdict, root, folder, in_time)
-            _prove(look, path, folder, run)
+            _prove(read, path, folder, run)
     except Exception as problem:
         return WorkPlace(folder, f"the work folder stays on the root volume: {problem}", root=root)
     return WorkPlace(folder, verdict.reason, verdict.on_instance_store, root)
@@ -99,11 +99,11 @@ def _carry_out(verdict: Verdict, root: Path, folder: Path, run: Run) -> None:
             )
 
 
-def _prove(look: Callable[[], Disks], path: str, folder: Path, run: Run) -> None:
+def _prove(read: Callable[[], Disks], path: str, folder: Path, run: Run) -> None:
     """Raises DiskTrouble, and unmounts, where the work folder is not on instance stores now, or cannot be written to."""
     probe = folder / ".probe"
     try:
-        disks = look()
+        disks = read()
         mount = next((one for one in disks.mounts if one.folder == path), None)
         if mount is None:
             raise DiskTrouble("the mount is not there, although mount reported no error")

@@ -65,7 +65,7 @@ def judge(disks: Disks) -> Verdict:
         return _stays("the machine has no NVMe instance store")
     if disks.work_in_use:
         return _stays("it has files already")
-    return _mounted(disks) or _made_before(disks) or _new(stores, disks)
+    return _mounted(disks) or _mount_earlier(disks) or _new(stores, disks)
 
 
 def objection(device: BlockDevice, disks: Disks) -> str:
@@ -110,7 +110,7 @@ def _is_fit(mount: MountPoint, disks: Disks) -> bool:
     return mount.writable and mount.kind in KINDS and disks.on_instance_stores(mount.device)
 
 
-def _made_before(disks: Disks) -> Verdict | None:
+def _mount_earlier(disks: Disks) -> Verdict | None:
     mounted = {one.device for one in disks.mounts}
     for one in disks.devices:
         ours = one.label == LABEL and one.content in KINDS and disks.on_instance_stores(one.name)

@@ -117,7 +117,7 @@ def _of_checkpoints(room: Room, habit: Habit, left_s: float, volume_gb: int) -> 
         if room.free >= habit.size:
             return None
         text = f"{room.what} has no room for a second checkpoint beside the first ({_gib(habit.size)}; {_free(room)})"
-        return _told("checkpoints", 0, text, used + habit.size, room, volume_gb)
+        return _describe_shortage("checkpoints", 0, text, used + habit.size, room, volume_gb)
     due = int(left_s / habit.period_s) if habit.period_s > 0 else 0
     if habit.kept <= STEADY * habit.size:
         return None
@@ -128,25 +128,27 @@ def _of_checkpoints(room: Room, habit: Habit, left_s: float, volume_gb: int) -> 
         f"{room.what} holds {fit} more checkpoint{'' if fit == 1 else 's'} ({_gib(habit.size)} each; {_free(room)}), and until the "
         f"job's deadline there is time for {due}: keep fewer"
     )
-    return _told("checkpoints", fit, text, used + habit.size + habit.kept * (due - 1), room, volume_gb)
+    return _describe_shortage("checkpoints", fit, text, used + habit.size + habit.kept * (due - 1), room, volume_gb)
 
 
 def _of_pace(room: Room, pace: float, left_s: float, volume_gb: int) -> Shortage | None:
     if pace <= 0 or (full_s := room.free / pace) > min(SOON_S, left_s):
         return None
     text = f"{room.what} is full in {max(1, round(full_s / 60))} min at the pace of the last minutes ({_free(room)}): write less"
-    return _told("pace", full_s, text, room.size - room.free + pace * min(left_s, LONGER_S), room, volume_gb)
+    return _describe_shortage(
+        "pace", full_s, text, room.size - room.free + pace * min(left_s, LONGER_S), room, volume_gb
+    )
 
 
 def _of_room(room: Room, volume_gb: int) -> Shortage | None:
     if room.free >= min(LOW * room.size, LOW_BYTES):
         return None
-    return _told(
+    return _describe_shortage(
         "room", room.free, f"{room.what} is nearly full ({_free(room)}): write less", room.size * 1.25, room, volume_gb
     )
 
 
-def _told(kind: str, left: float, text: str, need: float, room: Room, volume_gb: int) -> Shortage:
+def _describe_shortage(kind: str, left: float, text: str, need: float, room: Room, volume_gb: int) -> Shortage:
     least = max(volume_gb + 1, math.ceil(round((need + room.beside) * MARGIN / GIB, 3)))
     gb = math.ceil(least / 10) * 10
     instead = ", which is then used instead" if room.beside else ""

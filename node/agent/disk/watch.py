@@ -71,7 +71,7 @@ class RoomWatch:
         if self._thread.ident is not None:
             self._thread.join(EVERY_S)
 
-    def look(self) -> None:
+    def check_room(self) -> None:
         """Looks once at the disk of the work folder, and at the root volume where that is another."""
         size, free = self._measure(self._place.folder)
         beside = 0
@@ -89,7 +89,7 @@ class RoomWatch:
     def _run(self) -> None:
         while not self._over.wait(EVERY_S):
             with suppress(OSError):
-                self.look()
+                self.check_room()
 
     def _shortage(self, disk: Room, habit: room.Habit) -> Shortage | None:
         seen, at = self._seen.setdefault(disk.what, deque()), self._monotonic()

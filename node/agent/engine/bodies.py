@@ -65,8 +65,8 @@ def hash_once(client: Any) -> None:
     """Makes the client sign a body that has a checksum without a second digest of its own. Over TLS S3 wants none, and a SHA-256 takes
     longer than the encryption; botocore computes it for checksums that it was given."""
 
-    def told(params: Any, **_: Any) -> None:
+    def name_algorithm(params: Any, **_: Any) -> None:
         if CRC32 in params["headers"]:
             params["context"]["checksum"] = {"request_algorithm": {"algorithm": "crc32", "in": "header", "name": CRC32}}
 
-    client.meta.events.register("before-call.s3", told, unique_id="trainyard-hash-once")
+    client.meta.events.register("before-call.s3", name_algorithm, unique_id="trainyard-hash-once")

@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError, HTTPClientError, IncompleteReadErro
 
 from agent.engine.bodies import CONNECTIONS, receive
 from agent.engine.tree import Tree
-from agent.engine.wanted import Piece, Span, Unusable, check, requests
+from agent.engine.wanted import Piece, Span, Unusable, check, plan_reads
 from agent.store import Store
 from contract.aws_errors import code_of
 from contract.commits import CommittedFile
@@ -77,7 +77,7 @@ class Fetching:
         jobs = list[Future[None]]()
         try:
             with ThreadPoolExecutor(CONNECTIONS, "fetcher") as pool:
-                for request in requests(files):
+                for request in plan_reads(files):
                     self._ahead.acquire()
                     if self._failed.is_set():
                         break

@@ -83,7 +83,7 @@ def _check_path(text: str) -> None:
         raise Unusable(f"its path {text[:80]!r}... is longer than any that is committed")
 
 
-def requests(files: Sequence[CommittedFile]) -> Iterator[Span | Piece]:
+def plan_reads(files: Sequence[CommittedFile]) -> Iterator[Span | Piece]:
     """First what lies together, object by object, then the large files part by part. Empty files are in spans without bytes."""
     small = [file for file in files if file.size <= SPAN]
     yield from _spans(sorted(small, key=lambda file: (file.key, file.offset, file.size)))

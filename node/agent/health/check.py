@@ -54,14 +54,14 @@ class HealthWatch:
         self._thread = threading.Thread(target=self._check, name="health", daemon=True)
 
     @property
-    def asked(self) -> bool:
+    def is_on(self) -> bool:
         """Whether the job asks for a check."""
         return self._job.health is not HealthCheck.OFF
 
     @property
     def words(self) -> str:
         """What is wrong with the machine, for a report: before the training all of it, then what the kernel told in the last minutes."""
-        if not self.asked:
+        if not self.is_on:
             return ""
         return Health(wrong=tuple(self._errors.recent())).words if self._trains else self._first.words
 
@@ -71,13 +71,13 @@ class HealthWatch:
 
     def start(self) -> None:
         """Begins the check, in a thread of its own."""
-        if self.asked:
+        if self.is_on:
             self._thread.start()
 
     def gate(self, lacking: str = "") -> None:
         """Returns once the machine may train, as far as is known; called again once more is. Raises Unhealthy where something is wrong with
         it; `lacking` is what another look has found wrong."""
-        if not self.asked:
+        if not self.is_on:
             return
         self._thread.join(3 * self._most_s + facts.DISK_S)  # it ends by itself before
         found = judging.with_more(self._first, *self._errors.recent(), lacking)
@@ -88,7 +88,7 @@ class HealthWatch:
 
     def examine(self) -> str:
         """What is wrong with the machine that may explain why the command has failed just now; empty where nothing is known."""
-        if not self.asked:
+        if not self.is_on:
             return ""
         self._sleep(SETTLES_S)
         smi = facts.gpus(self._root, LATE_S) if self._promised.gpus else None
@@ -106,12 +106,12 @@ class HealthWatch:
     def _checked(self) -> None:
         began = time.monotonic()
         self._promised = self._promise()
-        found = self._look(began)
+        found = self._check_machine(began)
         while not found.sure and time.monotonic() - began + AGAIN_S < self._most_s and self._may_change(found):
             self._sleep(AGAIN_S)
-            found = self._look(began)
+            found = self._check_machine(began)
         self._first = found
-        for line in (*found.wrong, *found.told):
+        for line in (*found.wrong, *found.notes):
             self._note(f"health: {line}")
         if not found.wrong:
             counted = [f"{self._promised.gpus} GPUs"] * bool(self._promised.gpus)
@@ -124,7 +124,7 @@ class HealthWatch:
         needs = [facts.SMI] * bool(self._promised.gpus) + [facts.NEURON_LS] * bool(self._promised.neurons)
         return bool(found.wrong) or any((self._root / one).exists() for one in needs)
 
-    def _look(self, began: float) -> Health:
+    def _check_machine(self, began: float) -> Health:
         left_s = max(AGAIN_S, began + self._most_s - time.monotonic())
         return judging.judged(
             facts.gathered(

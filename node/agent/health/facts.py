@@ -86,10 +86,10 @@ def gpus(root: Path, most_s: float) -> Said | None:
 
 
 def _queried(program: Path, fields: tuple[str, ...], most_s: float) -> Said | None:
-    return _asked(program, f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits", most_s=most_s)
+    return _run_program(program, f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits", most_s=most_s)
 
 
-def _asked(program: Path, *options: str, most_s: float) -> Said | None:
+def _run_program(program: Path, *options: str, most_s: float) -> Said | None:
     try:
         return ask([str(program), *options], most_s)
     except OSError:  # a file that is no program is as good as none
@@ -112,7 +112,7 @@ def pci_gpus(root: Path) -> int | None:
 def neuron_ls(root: Path, most_s: float) -> Said | None:
     """neuron-ls's answer; None where the image has none."""
     program = root / NEURON_LS
-    return _asked(program, "--json-output", most_s=most_s) if program.exists() else None
+    return _run_program(program, "--json-output", most_s=most_s) if program.exists() else None
 
 
 def neuron_devices(root: Path) -> int | None:

@@ -47,7 +47,7 @@ class Health:
 
     wrong: tuple[str, ...] = ()
     """What is wrong with it, each in words for a person; empty for a healthy one."""
-    told: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     """What a person should know, and what could not be checked."""
     sure: bool = True
     """Whether nothing is missing that may only be late, such as a driver that still loads."""
@@ -59,10 +59,10 @@ class Health:
 
 def judged(facts: MachineFacts) -> Health:
     """All of it, before the training."""
-    parts = [_gpus(facts), _neurons(facts), Health(wrong=facts.kernel), _disk(facts), Health(told=_odd(facts))]
+    parts = [_gpus(facts), _neurons(facts), Health(wrong=facts.kernel), _disk(facts), Health(notes=_odd(facts))]
     return Health(
         wrong=tuple(one for part in parts for one in part.wrong),
-        told=tuple(one for part in parts for one in part.told),
+        notes=tuple(one for part in parts for one in part.notes),
         sure=all(part.sure for part in parts),
     )
 
@@ -72,7 +72,7 @@ def judged_late(facts: MachineFacts, before: Health) -> Health:
     few seconds that it has now proves nothing either."""
     asked = facts.smi is not None and facts.smi.code is not None and before.sure
     gpus = _gpus(facts) if asked else Health()
-    known = {*before.wrong, *before.told}
+    known = {*before.wrong, *before.notes}
     return Health(wrong=tuple(one for one in (*facts.kernel, *gpus.wrong) if one not in known))
 
 
@@ -91,7 +91,7 @@ def _gpus(facts: MachineFacts) -> Health:
         why = f"nvidia-smi ended with code {said.code}{_quoted(said)}" if said.code else "nvidia-smi says nothing else"
         wrong.append(f"it has {len(rows)} of the {promised} GPUs of its type: {why}")
     told = (f"nvidia-smi ended with code {said.code}{_quoted(said)}",) if said.code and not wrong else ()
-    return Health(wrong=tuple(wrong), told=told, sure=definite or not fewer)
+    return Health(wrong=tuple(wrong), notes=told, sure=definite or not fewer)
 
 
 def _without_driver(facts: MachineFacts, promised: int, said: Said | None) -> Health:
@@ -101,7 +101,7 @@ def _without_driver(facts: MachineFacts, promised: int, said: Said | None) -> He
     )
     if facts.pci_gpus is not None and facts.pci_gpus < promised:
         return Health(wrong=(f"PCI shows {facts.pci_gpus} of the {promised} GPUs of its type, and {why}",), sure=False)
-    return Health(told=(f"the GPUs were not checked: {why}",), sure=False)
+    return Health(notes=(f"the GPUs were not checked: {why}",), sure=False)
 
 
 def _row(line: str) -> list[str] | None:
@@ -137,7 +137,7 @@ def _neurons(facts: MachineFacts) -> Health:
     if found is None:
         found = facts.neuron_devices or None
     if found is None:
-        return Health(told=("the Neuron devices were not checked: the image shows no driver of them",), sure=False)
+        return Health(notes=("the Neuron devices were not checked: the image shows no driver of them",), sure=False)
     if found < promised:
         return Health(wrong=(f"it has {found} of the {promised} Neuron devices of its type",), sure=False)
     return Health()
@@ -157,7 +157,7 @@ def _disk(facts: MachineFacts) -> Health:
         return Health(wrong=("its disk has not kept a small file in time",))
     if facts.disk in BAD_DISK:
         return Health(wrong=(f"its disk does not keep what is written to it ({facts.disk})",))
-    return Health(told=(f"a small file could not be written ({facts.disk})",)) if facts.disk else Health()
+    return Health(notes=(f"a small file could not be written ({facts.disk})",)) if facts.disk else Health()
 
 
 def _odd(facts: MachineFacts) -> tuple[str, ...]:

@@ -47,7 +47,7 @@ class Node:
     """Where the processes work: an empty one."""
 
 
-def look(
+def check_network(
     job: Job,
     node: NodeIdentity,
     metadata: Metadata,
@@ -60,7 +60,7 @@ def look(
 ) -> str:
     """Measures the network with the other nodes of the job. Returns what is wrong with this machine, empty where nothing is known to be.
     `environment` is that of the training. Raises what `pause` raises, and CannotStart."""
-    address, kind = (_told(metadata, one, pause) for one in ("local-ipv4", "instance-type"))
+    address, kind = (_read_metadata(metadata, one, pause) for one in ("local-ipv4", "instance-type"))
     folder = work / PLACE
     folder.mkdir(parents=True, exist_ok=True)
     master = environment[training.MASTER_ADDR]
@@ -69,7 +69,7 @@ def look(
     return DeepCheck(one, pause=pause, note=note).run()
 
 
-def _told(metadata: Metadata, path: str, pause: Callable[[float], None]) -> str:
+def _read_metadata(metadata: Metadata, path: str, pause: Callable[[float], None]) -> str:
     """What the metadata service says there; empty where it does not answer."""
     with suppress(OSError):
         return metadata.patient(path, pause)
@@ -95,8 +95,8 @@ class DeepCheck:
         try:
             found = self._alone() if node.job.nodes == 1 else self._together()
         except (Apart, OSError, Garbled) as problem:
-            found = LinkFinding(told=f"the network was not measured: {problem}")
-        self._note(f"{found.told} ({time.monotonic() - began:.1f} s)")
+            found = LinkFinding(note=f"the network was not measured: {problem}")
+        self._note(f"{found.note} ({time.monotonic() - began:.1f} s)")
         if own := found.wrong.get(node.rank):
             return own
         for rank, why in sorted(found.wrong.items()):
@@ -108,7 +108,7 @@ class DeepCheck:
     def _alone(self) -> LinkFinding:
         node = self._node
         if node.job.gpus.get(node.me.instance_type, 0) < 2:
-            return LinkFinding(told="there is no network to measure: it is the only node, without several GPUs")
+            return LinkFinding(note="there is no network to measure: it is the only node, without several GPUs")
         return judging.judged_alone(self._measure((0,), node.me.address))
 
     def _together(self) -> LinkFinding:
@@ -144,7 +144,7 @@ class DeepCheck:
         found = judging.judged(self._round(seat, came, everyone), known, attempt=node.attempt)
         if not found.unsure:
             return _with_instances(found, came)
-        self._note(f"{found.told}: measures its links one by one")
+        self._note(f"{found.note}: measures its links one by one")
         links: dict[Pair, list[Measured | None]] = {}
         for pairs in judging.rounds(node.job.nodes):
             own = next((pair for pair in pairs if node.rank in pair), None)

@@ -72,8 +72,8 @@ def main(address: str, port: str, node: str, nodes: str, most_s: str, place: str
     return 0
 
 
-def tell(told: Any, **facts: object) -> None:
-    told.write(json.dumps(facts) + "\n")
+def tell(out: Any, **facts: object) -> None:
+    out.write(json.dumps(facts) + "\n")
 
 
 def listen(address: str, port: int) -> int:
@@ -118,10 +118,10 @@ def once(torch: Any, distributed: Any, values: Any) -> float:
     return time.monotonic() - began
 
 
-def several(told: Any, processes: int, words: list[str]) -> int:
+def several(out: Any, processes: int, words: list[str]) -> int:
     """A process for each GPU. The first that fails ends all, because the others would wait for it."""
     command = [sys.executable, str(HERE), *words]
-    left = [subprocess.Popen([*command, str(place)], stdout=told.fileno()) for place in range(processes)]
+    left = [subprocess.Popen([*command, str(place)], stdout=out.fileno()) for place in range(processes)]
     while left:
         for one in left:
             if (code := one.poll()) is not None:

@@ -37,7 +37,7 @@ class LinkFinding:
 
     wrong: Mapping[int, str] = field(default_factory=dict)
     """What is wrong with the machine of a rank, in words for a person."""
-    told: str = ""
+    note: str = ""
     unsure: bool = False
     """Whether the links have to be measured one by one to know more."""
 
@@ -55,20 +55,20 @@ def judged(said: Said, known: Expected, *, attempt: int) -> LinkFinding:
     nodes = len(said)
     rate, floor = _rate(said), floor_gbps(known, said)
     if rate is not None and rate >= floor:
-        return LinkFinding(told=f"an all-reduce between {nodes} nodes reached {shown(rate, said)}, {_least(floor)}")
+        return LinkFinding(note=f"an all-reduce between {nodes} nodes reached {shown(rate, said)}, {_least(floor)}")
     if rate is None and (why := _unknown(said)):
-        return LinkFinding(told=f"the network was not measured: {why}")
+        return LinkFinding(note=f"the network was not measured: {why}")
     what = f"an all-reduce between {nodes} nodes " + (
         "did not complete" if rate is None else f"reached {shown(rate, said)}, {_least(floor)}"
     )
     if nodes > 2:
-        return LinkFinding(told=what, unsure=True)
+        return LinkFinding(note=what, unsure=True)
     if rate is None and (failed := next((one for one in said if one and one.outcome is Reached.FAILED), None)):
-        return LinkFinding(told=f"{what}: {failed.words}")
+        return LinkFinding(note=f"{what}: {failed.words}")
     if attempt > 1:
-        return LinkFinding(told=f"{what}; an earlier attempt has had other machines, so this one trains")
+        return LinkFinding(note=f"{what}; an earlier attempt has had other machines, so this one trains")
     return LinkFinding(
-        told=what, wrong=dict.fromkeys((0, 1), f"{what}; which of the two machines is the cause cannot be told")
+        note=what, wrong=dict.fromkeys((0, 1), f"{what}; which of the two machines is the cause cannot be told")
     )
 
 
@@ -76,10 +76,10 @@ def judged_alone(said: Measured) -> LinkFinding:
     """By the all-reduce between the GPUs of the only node: there is no rate to compare it with."""
     what = f"an all-reduce between its {said.gpus} GPUs"
     if said.outcome is Reached.DONE:
-        return LinkFinding(told=f"{what} reached {shown(said.gbps, [said])}")
+        return LinkFinding(note=f"{what} reached {shown(said.gbps, [said])}")
     if said.outcome is Reached.STUCK:
-        return LinkFinding(wrong={0: f"{what} did not complete"}, told=f"{what} did not complete")
-    return LinkFinding(told=f"its GPUs were not measured together: {said.words}")
+        return LinkFinding(wrong={0: f"{what} did not complete"}, note=f"{what} did not complete")
+    return LinkFinding(note=f"its GPUs were not measured together: {said.words}")
 
 
 def rounds(nodes: int) -> list[list[Pair]]:
@@ -98,13 +98,13 @@ def judged_links(links: Mapping[Pair, Said], known: Expected) -> LinkFinding:
     fast = [rate for rate in rates.values() if rate is not None and rate >= max(floor, 1e-9)]
     slow = {pair: rate for pair, rate in rates.items() if rate is not None and rate < max(floor, 1e-9)}
     if not slow:
-        return LinkFinding(told="no link between two nodes alone is slow")
+        return LinkFinding(note="no link between two nodes alone is slow")
     if not fast:
-        return LinkFinding(told="no link between two nodes is fast, which no single machine explains")
+        return LinkFinding(note="no link between two nodes is fast, which no single machine explains")
     ranks = sorted({rank for pair in slow for rank in pair})
     alone = [rank for rank in ranks if all(pair in slow for pair in rates if rank in pair)]
     wrong = {rank: _words(rank, slow, floor, max(fast)) for rank in alone or ranks}
-    return LinkFinding(wrong=wrong, told=f"{len(slow)} of {len(rates)} links between two nodes are slow")
+    return LinkFinding(wrong=wrong, note=f"{len(slow)} of {len(rates)} links between two nodes are slow")
 
 
 def _rate(said: Said) -> float | None:

@@ -105,7 +105,7 @@ class MeetingTable:
                 self._open -= 1
                 if rank is not None and self._came.get(rank) is connection:
                     self._gone.add(rank)
-            self._look()
+            self._end_rounds()
 
     def _greeted(self, said: Said, connection: socket.socket) -> int | None:
         """Whose connection it is; None for a stranger's. A node that comes again has lost its first one."""
@@ -128,9 +128,9 @@ class MeetingTable:
             timer = threading.Timer(self._late_s, self._end, (number,))
             timer.daemon = True
             timer.start()
-        self._look()
+        self._end_rounds()
 
-    def _look(self) -> None:
+    def _end_rounds(self) -> None:
         """Ends the rounds in which everyone has spoken who is still there. All have to come to the first."""
         with self._lock:
             due = [

@@ -1,4 +1,4 @@
-"""Mounts the job's file systems before anything of the job runs, keeps their keys new, and unmounts them once everything is saved."""
+"""Mounts the job's file systems before anything of the job runs, renews their credentials, and unmounts them once everything is saved."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from agent.mounts.options import command, helper
 from agent.programs import Said, ask
 from contract.jobs import Job
 from contract.mounts import JobMount
-from contract.sessions import SessionKeys
+from contract.sessions import SessionCredentials
 
 AGAIN_S = 10.0
 KEYS_EVERY_S = 300.0
-"""How often the helpers get the newest keys; they are renewed half an hour before they expire."""
+"""How often the helpers get the newest credentials; they are renewed half an hour before they expire."""
 UNMOUNT_S = 30.0
 """How long an unmount may take, which writes what is not written yet; after that it is left to the kernel."""
 LAZY_S = 5.0
@@ -43,15 +43,16 @@ class Mounts:
         root: Path,
         work: Path,
         variables: Mapping[str, str],
-        keys: Callable[[], SessionKeys],
+        credentials: Callable[[], SessionCredentials],
         pause: Callable[[float], None],
         note: Callable[[str], None],
         tell: Callable[[str], None],
         ask: Callable[[Sequence[str], float, Callable[[float], None]], Said] = ask,
     ) -> None:
-        """`keys` raises KeysExpired; `pause` raises Ordered where an order comes; `tell` says in the node's report what it waits for."""
+        """`credentials` raises CredentialsExpired, and `pause` raises Ordered where an order comes. `tell` says in the node's report what
+        the agent waits for."""
         self._job, self._root, self._work, self._variables = job, root, work, variables
-        self._keys, self._pause, self._note, self._tell, self._ask = keys, pause, note, tell, ask
+        self._credentials, self._pause, self._note, self._tell, self._ask = credentials, pause, note, tell, ask
         self._partition = job.execution.split(":")[1]
         self._mounted = list[Path]()
         self._closed = threading.Event()
@@ -71,7 +72,7 @@ class Mounts:
         """Mounts everything. Raises CannotStart where every node would fail, and MachineTrouble where another may not."""
         if any(one.file_system.kind.service for one in self._job.mounted):
             self._renew()
-            threading.Thread(target=self._keep_keys, name="mount-keys", daemon=True).start()
+            threading.Thread(target=self._keep_credentials, name="mount-keys", daemon=True).start()
         for number, (place, one) in enumerate(self.places):
             if place in self._mounted:
                 continue
@@ -135,10 +136,10 @@ class Mounts:
             return Said(1, str(problem))
 
     def _renew(self) -> None:
-        profile.write(self._root / CREDENTIALS, self._keys())
+        profile.write(self._root / CREDENTIALS, self._credentials())
 
-    def _keep_keys(self) -> None:
-        """The helpers sign anew before their certificates end. Expired keys, or a full disk, are another try's."""
+    def _keep_credentials(self) -> None:
+        """The helpers sign anew before their certificates end. Expired credentials, or a full disk, are another try's."""
         while not self._closed.wait(KEYS_EVERY_S):
             with suppress(OSError):
                 self._renew()

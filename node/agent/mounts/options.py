@@ -8,7 +8,7 @@ from pathlib import Path
 from contract.mounts import JobMount, Kind
 
 PROFILE = "trainyard"
-"""The profile of root's AWS credentials that has the keys of the job."""
+"""The profile of root's AWS credentials that has the credentials of the job."""
 PACKAGES: Mapping[Kind, str] = {
     Kind.FSX: "the Lustre client (lustre-client, with modules for the machine's kernel)",
     Kind.EFS: "amazon-efs-utils",
@@ -23,7 +23,7 @@ MEANING: Mapping[str, str] = {
     "flock": "FSx for Lustre: locks of files hold on all nodes.",
     "tls": "EFS: encrypted on its way. S3 Files always is.",
     "iam": "EFS: the file system asks IAM who mounts it. S3 Files always does.",
-    "awsprofile": "EFS and S3 Files: the profile with the keys of the job, not the node's role.",
+    "awsprofile": "EFS and S3 Files: the profile with the credentials of the job, not the node's role.",
     "region": "EFS and S3 Files: where the file system lies.",
     "accesspoint": "EFS and S3 Files: the access point of the settings, where there is one.",
     "nodirects3read": "S3 Files: all reads go through the file system; read from the bucket itself, they would need rights on it.",

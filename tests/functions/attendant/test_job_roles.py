@@ -13,7 +13,7 @@ from attendant.policy import Action, judge
 from contract import items, names, sessions
 from contract.codec import decode, encode
 from contract.errors import NEW_ATTEMPT, RoleRefused
-from contract.sessions import LASTS_S, AttemptSessions, SessionKeys
+from contract.sessions import LASTS_S, AttemptSessions, SessionCredentials
 from tests.builders import JOB_ROLE, JOB_ROLES, NODE_ROLE, NOW
 from tests.fakes import state
 from tests.fakes.faults import Kind, Mishap
@@ -54,9 +54,9 @@ def later(fleet: Fleet, seconds: float) -> None:
         looked(fleet)
 
 
-def keys_of(fleet: Fleet, job: str) -> list[SessionKeys]:
-    found = [state.stored(fleet.aws, items.node_keys(NODE_ROLE, one)) for one in fleet.instances[job]]
-    return [decode(SessionKeys, one) for one in found if one]
+def keys_of(fleet: Fleet, job: str) -> list[SessionCredentials]:
+    found = [state.stored(fleet.aws, items.node_credentials(NODE_ROLE, one)) for one in fleet.instances[job]]
+    return [decode(SessionCredentials, one) for one in found if one]
 
 
 def begun(fleet: Fleet, role: str = ARN) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from contract import items, sessions
 from contract.codec import decode, encode
 from contract.intents import Intent
 from contract.jobs import Job, SourceCheckpoint
-from contract.sessions import LASTS_S, SessionKeys
+from contract.sessions import LASTS_S, SessionCredentials
 from tests.builders import JOB, JOB_ROLE, NODE_ROLE, NOW
 from tests.fakes import state
 from tests.fakes.faults import Kind, Mishap
@@ -51,10 +51,10 @@ def later(fleet: Fleet, seconds: float, *, away: Kind | None = None, reporting: 
     return looks
 
 
-def keys_of(fleet: Fleet, job: str) -> list[SessionKeys | None]:
+def keys_of(fleet: Fleet, job: str) -> list[SessionCredentials | None]:
     """Of each of its nodes."""
-    found = [state.stored(fleet.aws, items.node_keys(NODE_ROLE, one)) for one in fleet.instances[job]]
-    return [decode(SessionKeys, one) if one else None for one in found]
+    found = [state.stored(fleet.aws, items.node_credentials(NODE_ROLE, one)) for one in fleet.instances[job]]
+    return [decode(SessionCredentials, one) if one else None for one in found]
 
 
 def of_job(fleet: Fleet, job: str) -> list[dict[str, Any]]:
@@ -161,7 +161,7 @@ def test_keys_that_could_not_be_given_to_every_node_are_begun_again(fleet: Fleet
 
 def test_keys_written_by_a_node_itself_are_replaced_at_their_time_and_reach_nobody_else(fleet: Fleet) -> None:
     looked(fleet)
-    own = items.node_keys(NODE_ROLE, fleet.instances[A][0])
+    own = items.node_credentials(NODE_ROLE, fleet.instances[A][0])
     state.store(fleet.aws, own, b"nonsense")
     assert looked(fleet).error == ""
     later(fleet, LASTS_S)

@@ -177,11 +177,11 @@ def words(reason: str, job: Job = JOB, attempt: int = 1) -> Message:
 
 def test_of_two_looks_at_once_one_tells(watched: Watched) -> None:
     """The other one has read that nobody does."""
-    one, key, told = State(state.TABLE), items.told(watched.job.id, 1), list[ItemKey]()
+    one, key, told = State(state.TABLE), items.stall_notice(watched.job.id, 1), list[ItemKey]()
 
     class Late(State):
-        def told(self, key: ItemKey) -> Notified | None:
-            found = super().told(key)
+        def read_notice(self, key: ItemKey) -> Notified | None:
+            found = super().read_notice(key)
             tell_once(one, TOPIC, key, lambda: words("first"), now=NOW)
             told.append(key)
             return found

@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsError, ReadTimeoutError
 
 from aws import breaker
-from aws.breaker import LATE_S, OPEN_S, Silent, asked
+from aws.breaker import LATE_S, OPEN_S, Silent, ask_region
 from aws.clients import IN_PASSING
 from tests.builders import NOW
 from tests.fakes.threads import Process, SharedClock
@@ -49,12 +49,12 @@ def fails(
 
 def falls_silent(region: str = THERE) -> None:
     with pytest.raises(ReadTimeoutError):
-        asked(region, fails())
+        ask_region(region, fails())
 
 
 def is_asked(region: str = THERE) -> bool:
     try:
-        return asked(region, lambda: True)
+        return ask_region(region, lambda: True)
     except Silent:
         return False
 
@@ -109,7 +109,7 @@ def test_other_regions_are_asked_meanwhile(other: str) -> None:
 @pytest.mark.usefixtures("clock")
 def test_an_error_that_is_an_answer_or_our_own_silences_nothing(problem: Exception) -> None:
     with pytest.raises(type(problem)):
-        asked(THERE, fails(problem))
+        ask_region(THERE, fails(problem))
     assert is_asked()
 
 
@@ -117,8 +117,10 @@ def test_an_error_that_the_region_answers_ends_its_silence(clock: SharedClock) -
     falls_silent()
     clock.run(OPEN_S)
     with pytest.raises(ClientError):
-        asked(THERE, fails(refused()))
-    asks = together(clock, lambda: asked(THERE, lambda: clock.sleep(1.0)), lambda: asked(THERE, lambda: "asked"))
+        ask_region(THERE, fails(refused()))
+    asks = together(
+        clock, lambda: ask_region(THERE, lambda: clock.sleep(1.0)), lambda: ask_region(THERE, lambda: "asked")
+    )
     assert asks[1].result == "asked"
     clock.run(1)
 
@@ -127,15 +129,15 @@ def test_an_error_that_the_region_answers_ends_its_silence(clock: SharedClock) -
 @pytest.mark.usefixtures("clock")
 def test_no_answer_is_an_error_of_whoever_asked_and_of_nobody_else(problem: Exception) -> None:
     with pytest.raises(type(problem)):
-        asked(THERE, fails(problem))
+        ask_region(THERE, fails(problem))
     with pytest.raises(Silent, match="eu-west-1 gave no answer 0 s ago, and is left alone for 40 s"):
-        asked(THERE, lambda: True)
+        ask_region(THERE, lambda: True)
 
 
 def test_after_a_silence_one_asks_and_the_others_do_not_wait(clock: SharedClock) -> None:
     falls_silent()
     clock.run(OPEN_S)
-    first, *others = together(clock, lambda: asked(THERE, fails(after_s=LONGEST_S, clock=clock)), *[is_asked] * 7)
+    first, *others = together(clock, lambda: ask_region(THERE, fails(after_s=LONGEST_S, clock=clock)), *[is_asked] * 7)
     assert [one.result for one in others] == [False] * 7
     assert first.alive
     clock.run(LONGEST_S)
@@ -146,14 +148,14 @@ def test_after_a_silence_one_asks_and_the_others_do_not_wait(clock: SharedClock)
 def test_one_who_asks_and_dies_does_not_keep_others_from_asking(clock: SharedClock) -> None:
     falls_silent()
     clock.run(OPEN_S)
-    (dead,) = together(clock, lambda: asked(THERE, lambda: clock.sleep(LONGEST_S)))
+    (dead,) = together(clock, lambda: ask_region(THERE, lambda: clock.sleep(LONGEST_S)))
     assert not is_asked()
     dead.kill()
     assert is_asked()
 
 
 def test_those_who_come_late_do_not_join_one_who_waits(clock: SharedClock) -> None:
-    together(clock, lambda: asked(THERE, lambda: clock.sleep(LATE_S + 1)))
+    together(clock, lambda: ask_region(THERE, lambda: clock.sleep(LATE_S + 1)))
     clock.run(LATE_S - 1)
     assert is_asked()
     clock.run(1)
@@ -170,7 +172,7 @@ def test_eight_who_ask_a_region_that_falls_silent_are_held_up_for_less_than_20_s
         clock.sleep(first_s)
         for _ in range(100):
             try:
-                asked(THERE, fails(after_s=LONGEST_S, clock=clock))
+                ask_region(THERE, fails(after_s=LONGEST_S, clock=clock))
             except (ReadTimeoutError, Silent):
                 clock.sleep(0.01)
         over.append(clock.now - NOW)

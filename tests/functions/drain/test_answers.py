@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from aws.cloudformation import LARGEST, written
+from aws.cloudformation import LARGEST, write_answer
 from aws.state import State
 from contract import items, names
 from drain.policy import closed
@@ -115,14 +115,14 @@ def test_an_answer_that_cannot_be_given_fails_the_function_so_that_lambda_tries_
 
 @pytest.mark.parametrize("letter", ["a", "é", "\U0001f682", '"', "\n"])
 def test_a_reason_is_cut_to_what_cloudformation_takes(yard: Yard, letter: str) -> None:
-    body = written(yard.request("Delete"), "yard-drain", letter * 50_000)
+    body = write_answer(yard.request("Delete"), "yard-drain", letter * 50_000)
     assert LARGEST - 64 <= len(body) <= LARGEST
     assert json.loads(body)["Reason"].startswith(letter * 100)
     assert "has the rest" in json.loads(body)["Reason"]
 
 
 def test_a_reason_that_fits_is_whole(yard: Yard) -> None:
-    assert json.loads(written(yard.request("Delete"), "yard-drain", "é" * 100))["Reason"] == "é" * 100
+    assert json.loads(write_answer(yard.request("Delete"), "yard-drain", "é" * 100))["Reason"] == "é" * 100
 
 
 def test_a_request_that_comes_twice_starts_one_machine(yard: Yard) -> None:

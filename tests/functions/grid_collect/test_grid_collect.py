@@ -124,7 +124,7 @@ def test_a_line_whose_price_is_not_known_is_counted_apart_and_costs_nothing_that
     totals, line = Totals(lines=1, cost_at_most_usd=None), line_of(0)
     record = replace(refused(line, "x"), outcome=LineOutcome.COMPLETED, billable_seconds=100.0, cost_usd=None)
     totals.add(record)
-    assert (totals.told()["unpriced_lines"], totals.told()["cost_usd"]) == (1, 0.0)
+    assert (totals.to_report()["unpriced_lines"], totals.to_report()["cost_usd"]) == (1, 0.0)
 
 
 def test_lines_that_failed_alike_are_one_reason(yard: Yard) -> None:
@@ -140,7 +140,7 @@ def test_reasons_of_ten_thousand_kinds_stay_within_bounds() -> None:
     for number in range(10_000):
         totals.add(refused(line, f"reason {number} " + "x" * 1000))
     assert len(totals.reasons) <= REASONS + 1
-    assert len(json.dumps(totals.told())) < 20_000
+    assert len(json.dumps(totals.to_report())) < 20_000
     assert sum(totals.reasons.values()) == 10_000
 
 

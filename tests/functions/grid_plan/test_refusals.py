@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from contract.errors import InvalidRequest
-from grid_plan import asked, columns
+from grid_plan import columns, request
 from grid_plan.cells import READERS
 from tests.functions.grid_plan.account import Account, account, plan
 from tests.functions.grid_plan.troubles import THERE
@@ -59,7 +59,7 @@ def test_nobody_learns_by_a_grid_what_lies_in_buckets_of_others(there: Account) 
 
 
 def test_every_field_says_what_it_may_be() -> None:
-    assert set(columns.TrainingSpec.model_fields) | set(asked.GridRequest.model_fields) == set(ALLOWED)
+    assert set(columns.TrainingSpec.model_fields) | set(request.GridRequest.model_fields) == set(ALLOWED)
 
 
 def test_a_manifest_of_very_many_different_mistakes_is_told_in_what_a_cause_holds(there: Account) -> None:

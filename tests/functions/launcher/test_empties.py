@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from contract.empties import EmptyPlace
+from contract.empty_places import EmptyPlace
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
 from contract.jobs import Job, Market
 from launcher.empties import found, passed_over

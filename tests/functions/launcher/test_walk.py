@@ -11,13 +11,13 @@ import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
 from aws.ec2 import Ec2
-from aws.empties import EmptyPlaces
+from aws.empty_places import EmptyPlaces
 from aws.errors import Raced
 from aws.facts import Instance
 from aws.state import Held, State
 from aws.table import Item
 from contract import tags
-from contract.empties import EmptyPlace
+from contract.empty_places import EmptyPlace
 from contract.errors import CapacityPending, CapacityUnavailable, InvalidRequest, NodeLost
 from contract.groups import Taken
 from contract.health import UnhealthyNode

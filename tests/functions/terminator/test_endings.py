@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from artifact_check.policy import missing, told
+from artifact_check.policy import join_lines, missing
 from aws.facts import GONE, Instance, Status
 from contract.commits import Commit, CommittedFile
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome
@@ -37,7 +37,7 @@ def test_a_torn_file_is_named_with_both_sizes() -> None:
 
 
 def test_thousands_of_missing_files_make_a_short_error() -> None:
-    assert told([str(n) for n in range(5000)]).count("\n") == 20
+    assert join_lines([str(n) for n in range(5000)]).count("\n") == 20
 
 
 @pytest.mark.parametrize("state", ["pending", "running", "stopping", "stopped"])

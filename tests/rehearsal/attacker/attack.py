@@ -1,4 +1,4 @@
-"""Attacks another job with everything that a node has: its instance's credentials, the keys of its job, and its own items.
+"""Attacks another job with everything that a node has: its instance's credentials, the credentials of its job, and its own items.
 
 The arguments are the fields of `Victim` as JSON, and the folder of a whole boto3. Writes what each try answered to `attack.json` among the
 artifacts.

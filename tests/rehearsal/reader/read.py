@@ -1,4 +1,4 @@
-"""Reads objects with the keys of the job's role, which a real boto3 finds by itself, and as the instance; says what each try answered.
+"""Reads objects with the credentials of the job's role, which a real boto3 finds by itself, and as the instance; prints each answer.
 
 The arguments are a bucket, the job's own object, another job's object, and the folder of a whole boto3.
 """

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from grid_plan import asked, cells, columns, limits
+from grid_plan import cells, columns, limits, request
 from tools.refusals.grids.yard import (
     ACCOUNT,
     BUCKET,
@@ -30,7 +30,7 @@ DATA_PLACES = ", ".join(f"s3://{one}/..." for one in DATA_BUCKETS)
 UPLOADED = f"s3://{BUCKET}/uploads/..."
 PLACES = f"{DATA_PLACES}, {UPLOADED}, s3://{BYTES}-<region>/uploads/..., s3://{BYTES}-<region>/grids/... (data_buckets in cdk.json)"
 MANIFESTS = f"{UPLOADED}, s3://{BUCKET}/grids/..., {DATA_PLACES} (data_buckets in cdk.json)"
-ALLOWED = limits.allowed(LIMITS) | asked.ALLOWED
+ALLOWED = limits.allowed(LIMITS) | request.ALLOWED
 MISSING = "stands for a missing value (a cell without a value is left empty, a field left out)"
 GOOD = "eu-central-1,s3://data-eu/train/\n"
 """The smallest manifest that is planned, with the input of `Row.input`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aws.table import Table
 from contract import items
 from contract.codec import compact, decode
-from contract.empties import EmptyPlace
+from contract.empty_places import EmptyPlace
 
 KEPT_S = 3600.0
 """How long an item stays that nobody reads any more."""

@@ -1,4 +1,4 @@
-"""What a training runs on: the machine's own image with the job's Python, or the job's container (`agent.container.ground`)."""
+"""What a training runs in: the machine's own image with the job's Python, or the job's container."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Folders:
     artifacts: str
     progress_file: str
     role: str
-    """Folder of the keys of its `job_role`."""
+    """Folder of the credentials of its `job_role`."""
 
     def shown(self, work: Path) -> dict[str, str]:
         """Returns the folders of the job's own files, below `work`, by every path under which the training may know them."""
@@ -34,7 +34,7 @@ class Folders:
         return found
 
 
-class Ground(Protocol):
+class Workspace(Protocol):
     """Made once; the methods are called in this order."""
 
     @property
@@ -63,7 +63,7 @@ class Ground(Protocol):
         """Leaves nothing that runs. May be called at any time."""
 
 
-class Machine:
+class MachineWorkspace:
     """The machine's own image, and on top of its Python what the code's requirements.txt names."""
 
     def __init__(
@@ -76,13 +76,13 @@ class Machine:
         rank: int,
         bucket: Store,
         tool: Tool,
-        with_keys: Callable[[Callable[[], bool]], bool],
+        retry: Callable[[Callable[[], bool]], bool],
         note: Callable[[str], None],
         now: Callable[[], float],
     ) -> None:
         self._job, self._work, self._variables, self._bucket = job, work, variables, bucket
         self._attempt, self._rank, self._tool = attempt, rank, tool
-        self._with_keys, self._note, self._now = with_keys, note, now
+        self._retry, self._note, self._now = retry, note, now
         self.progress_file = work / "progress.json"
         self.folders = Folders(
             checkpoints=str(work / "checkpoints"),
@@ -126,7 +126,7 @@ class Machine:
             return Installed(self._bucket, self._job.id, name, python.folder, note=self._note)
 
         if self._attempt > 1:
-            if self._with_keys(kept().restore):
+            if self._retry(kept().restore):
                 return python
             python = requirements.make(self._work / "env")
         made, began = kept(), self._now()

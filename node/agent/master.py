@@ -10,7 +10,9 @@ from agent.metadata import Metadata
 from contract.timing import Timing
 
 
-def meet(metadata: Metadata, timing: Timing, *, now: Callable[[], float], pause: Callable[[float], None]) -> str:
+def wait_for_master(
+    metadata: Metadata, timing: Timing, *, now: Callable[[], float], pause: Callable[[float], None]
+) -> str:
     """The master's address. Raises MachineTrouble where it does not come within `meet_allowance_s`."""
     until = now() + timing.meet_allowance_s
     while now() < until:

@@ -12,7 +12,7 @@ from stacks.parts.acknowledged import acknowledge
 RIGHTS_FIRST = "The function's rights have to be there before its first call."
 
 
-def asked(
+def add_custom_resource(
     scope: Construct,
     name: str,
     *,

@@ -1,4 +1,4 @@
-"""The job's container as the ground of its training: pulls the image beside everything else, and runs it on the job's folders."""
+"""The job's container as the workspace of its training: pulls the image beside everything else, and runs it on the job's folders."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from agent.container import pulling
 from agent.container.docker import Docker
 from agent.container.options import DOCKERS_OWN, ENV_LINE, DockerEnvironment, Hardware, Mount, run
 from agent.container.process import ContainerProcess
+from agent.credentials import CredentialsExpired
 from agent.disk import devices
 from agent.failures import CannotStart, MachineTrouble, Ordered
-from agent.ground import Folders
-from agent.keys import KeysExpired
 from agent.requirements import REQUIREMENTS
+from agent.workspace import Folders
 from contract import containers, training
 from contract.containers import Container
 from contract.jobs import Job
@@ -33,7 +33,7 @@ NVIDIA = ("nvidia[0-9]*", "nvidiactl", "nvidia-modeset", "nvidia-uvm", "nvidia-u
 """Also those that the NVIDIA toolkit gives: of them systemd does not know, and takes them away when it reads its units anew."""
 
 
-class ContainerGround:
+class ContainerWorkspace:
     """Safe to close from any thread."""
 
     def __init__(
@@ -54,7 +54,7 @@ class ContainerGround:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """`mounts` says where the machine has the job's file systems; `token` gives the login of a registry's region, and raises
-        KeysExpired; `pause` raises Ordered where an order comes; `tell` says in the node's report what it waits for."""
+        CredentialsExpired; `pause` raises Ordered where an order comes; `tell` says in the node's report what it waits for."""
         self._job, self._container, self._address = job, container, container.address(region)
         self._root, self._work, self._variables, self._mounted = root, work, variables, mounts
         self._token, self._instance_type, self._pause = token, instance_type, pause
@@ -104,7 +104,7 @@ class ContainerGround:
                 f"the value of {unsafe[0]} has more than one line or {ENV_LINE:,} bytes, and docker itself would obey it: set it in the "
                 "image, or by a script that the container runs"
             )
-        absent = training.OTHER_KEYS - environment.keys() if self._job.job_role else frozenset[str]()
+        absent = training.OTHER_CREDENTIALS - environment.keys() if self._job.job_role else frozenset[str]()
         self._settings.mkdir(mode=0o700, parents=True, exist_ok=True)
         file.touch(mode=0o600)
         file.write_text("".join(f"{line}\n" for line in said.lines), "utf-8")
@@ -207,7 +207,7 @@ class ContainerGround:
             try:
                 token = self._token(registry.split(".")[3])
                 break
-            except KeysExpired:
+            except CredentialsExpired:
                 if self._closed.wait(pulling.AGAIN_S):
                     raise
             except Exception as problem:
