@@ -13,7 +13,7 @@ from aws.state import State
 from contract import names
 from contract.environments import CleanupEnvironment
 from contract.errors import StillRunning
-from ending.aftermath import Aftermath, clear
+from ending.aftermath import Aftermath, clean_up
 from ending.instances import Ending
 from messages.policy import read
 from messages.work import work_through
@@ -47,7 +47,7 @@ def _clean(body: str, env: CleanupEnvironment, queue: Queue) -> None:
         regions=env.regions,
         visibility_s=env.timing.visibility_s,
     )
-    found = clear(ending, notice.execution)
+    found = clean_up(ending, notice.execution)
     logger.info("cleaned up", execution=notice.execution, found=found, second=notice.second)
     if found is Aftermath.CLEARED and not notice.second:
         queue.send(notice.again(), in_s=env.timing.cleanup_again_s)

@@ -19,7 +19,15 @@ from aws.state import State
 from contract.codec import Garbled
 from contract.errors import StillRunning
 from contract.intents import Intent, of_every_attempt
-from ending.policy import kept, may_appear, may_have_launched_in, remembered, to_end, told, unclear
+from ending.policy import (
+    describe_left,
+    explain_pending,
+    find_kept,
+    find_to_end,
+    find_unclear,
+    prepared_regions,
+    recorded_ids,
+)
 
 logger = Logger(service="terminator")
 
@@ -83,10 +91,10 @@ class Ending:
                 continue
             ended += [one.id for one in found]
             shown |= {one.id: one for one in after}
-            left += told(to_end(after, attempt, self.profile), refused)
-        left += may_appear(intents, shown, now=looked_at, visibility_s=self.visibility_s)
-        left += unclear(shown.values(), now=looked_at, visibility_s=self.visibility_s)
-        staying = kept(shown.values(), self.profile)
+            left += describe_left(find_to_end(after, attempt, self.profile), refused)
+        left += explain_pending(intents, shown, now=looked_at, visibility_s=self.visibility_s)
+        left += find_unclear(shown.values(), now=looked_at, visibility_s=self.visibility_s)
+        staying = find_kept(shown.values(), self.profile)
         logger.info(
             "terminated", job=job, attempt=attempt, instances=ended, left=left, kept=[one.id for one in staying]
         )
@@ -105,7 +113,7 @@ class Ending:
             admitted = self.state.job(job)
         except Garbled:  # somebody changed the document
             admitted = None
-        launched = may_have_launched_in(intents)
+        launched = prepared_regions(intents)
         if admitted is None or not of_every_attempt(intents, attempt):
             return dict.fromkeys(sorted({*(admitted.places if admitted else self.regions), *launched}), True)
         return dict.fromkeys(sorted(launched), True) | dict.fromkeys(sorted(admitted.places.keys() - launched), False)
@@ -114,19 +122,19 @@ class Ending:
         self, ec2: Ec2, job: str, attempt: int, intents: list[Intent]
     ) -> tuple[list[Instance], list[Instance], dict[str, str]]:
         """Ends what runs in a region. Returns what ran, what EC2 shows of the job afterwards, and the refusals by id."""
-        shown = self._look(ec2, job, intents)
-        found = to_end(shown, attempt, self.profile)
+        shown = self._read_instances(ec2, job, intents)
+        found = find_to_end(shown, attempt, self.profile)
         if not found:
             return [], shown, {}
         refused = ec2.terminate([one.id for one in found])
-        after = self._look(ec2, job, intents)
+        after = self._read_instances(ec2, job, intents)
         for pause_s in self.again_s:
-            if refused or not to_end(after, attempt, self.profile):
+            if refused or not find_to_end(after, attempt, self.profile):
                 break
             time.sleep(pause_s)
-            after = self._look(ec2, job, intents)
+            after = self._read_instances(ec2, job, intents)
         return found, after, refused
 
-    def _look(self, ec2: Ec2, job: str, intents: list[Intent]) -> list[Instance]:
-        ids = sorted(remembered(i for i in intents if any(step.rung.region == ec2.region for step in i.steps)))
+    def _read_instances(self, ec2: Ec2, job: str, intents: list[Intent]) -> list[Instance]:
+        ids = sorted(recorded_ids(i for i in intents if any(step.rung.region == ec2.region for step in i.steps)))
         return list({one.id: one for one in [*ec2.of_job(self.deployment, job), *ec2.by_id(ids)]}.values())

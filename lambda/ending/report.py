@@ -25,7 +25,7 @@ def cause_of_end(status: Status) -> dict[str, str]:
     return {"error": status.error or error, "cause": status.cause or cause}
 
 
-def report(
+def build_report(
     job: str,
     attempts: int,
     problem: Mapping[str, Any] | None,
@@ -44,10 +44,10 @@ def report(
         "attempts": attempts,
         "error": problem["error"] if problem else None,
         "cause": problem["cause"] if problem else None,
-        "recovered": recovered(before, attempts),
-        "unhealthy": _told_before(before) if unhealthy is None else [asdict(one) for one in unhealthy],
-        "protected": [_named(one) for one in kept if one.protected],
-        "without_our_profile": [_named(one) for one in kept if not one.protected],
+        "recovered": list_recovered(before, attempts),
+        "unhealthy": _unhealthy_before(before) if unhealthy is None else [asdict(one) for one in unhealthy],
+        "protected": [_identify(one) for one in kept if one.protected],
+        "without_our_profile": [_identify(one) for one in kept if not one.protected],
         "launches": [
             {
                 "attempt": intent.attempt,
@@ -64,16 +64,16 @@ def report(
     }
 
 
-def _told_before(before: object) -> list[Any]:
+def _unhealthy_before(before: object) -> list[Any]:
     told = before.get("unhealthy") if isinstance(before, dict) else None
     return told if isinstance(told, list) else []
 
 
-def _named(instance: Instance) -> dict[str, str]:
+def _identify(instance: Instance) -> dict[str, str]:
     return {"instance": instance.id, "region": instance.region}
 
 
-def recovered(before: object, attempts: int) -> list[dict[str, Any]]:
+def list_recovered(before: object, attempts: int) -> list[dict[str, Any]]:
     """Attempt, error and cause of every attempt before number `attempts`, taken from the report before."""
     if not isinstance(before, dict):
         return []
@@ -87,7 +87,7 @@ def recovered(before: object, attempts: int) -> list[dict[str, Any]]:
     return [known[number] for number in sorted(known)]
 
 
-def tells_of(written: object, ours: Mapping[str, Any]) -> bool:
+def covers_end(written: object, ours: Mapping[str, Any]) -> bool:
     """Whether the report in the bucket already tells of this end: the same error, of this attempt or a later one."""
     return (
         isinstance(written, dict)

@@ -25,9 +25,9 @@ from contract.errors import CapacityUnavailable, InvalidRequest
 from contract.intents import Intent, Step
 from contract.jobs import Job
 from launcher import waits
+from launcher.arguments import build_user_data
 from launcher.pace import LaunchPace
-from launcher.policy import network, shown
-from launcher.requests import user_data
+from launcher.policy import describe_network, list_rungs
 from launcher.turn import Tries
 from launcher.waiter import Waiter
 from launcher.walk import Walker
@@ -66,7 +66,7 @@ def _wait(
         )
     if not walks[-1].launched:  # this call may come late: what runs keeps its security group
         _walker(env, state, job, context).give_back(job, event["attempt"])
-    wait = waits.begun(job, event["attempt"], event["token"], walks, now=time.time(), chance=random.random())
+    wait = waits.begin_wait(job, event["attempt"], event["token"], walks, now=time.time(), chance=random.random())
     tries = _tries(env, state, context)
     tries.waits.keep(wait)
     tries.tell(wait, walks, waits.WAITS)
@@ -121,8 +121,8 @@ def _output(job: Job, intent: Intent, step: Step) -> dict[str, Any]:
         "region": step.rung.region,
         "instances": list(step.answer.instances),
         "master_address": step.answer.master_address,
-        "network": network(job, step),
-        "rungs": shown(intent),
+        "network": describe_network(job, step),
+        "rungs": list_rungs(intent),
         "deadline": launched.deadline,
         "late_error": launched.late_error,
         "cost": money.describe_launch_cost(job, intent, step.rung),
@@ -136,7 +136,7 @@ def _user_data(env: LauncherEnvironment, job: Job) -> str:
         raise InvalidRequest(
             f"job {job.id} was admitted before jobs named their node agent; start it again as a new job"
         )
-    return user_data(
+    return build_user_data(
         SCRIPT.read_text(),
         {
             "TRAINYARD_AGENT": f"s3://{env.bucket}/{keys.agent(job.agent)}",

@@ -14,8 +14,8 @@ from aws.state import State
 from contract.errors import CapacityPending
 from contract.groups import Taken
 from contract.jobs import Job
-from ending.policy import may_appear
-from launcher.groups import Choice, Facts, choose, running, runs
+from ending.policy import explain_pending
+from launcher.groups import Choice, Facts, choose, find_running, runs
 
 logger = Logger(service="launcher")
 AFTERWARDS_S = 86400.0
@@ -25,7 +25,7 @@ AGAIN_S = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class ShownRegion:
     """What EC2 showed of the deployment in a region."""
 
     region: str
@@ -43,24 +43,24 @@ class Taker:
     sleep: Callable[[float], None]
     reserved: Callable[[], bool]
 
-    def take(self, job: Job, attempt: int, look: Look) -> Choice:
+    def take(self, job: Job, attempt: int, region: ShownRegion) -> Choice:
         """Takes a group for the attempt's nodes. Whoever takes one in the same moment fails the conditional write, and decides again.
 
         Raises CapacityPending where the time does not suffice, and InvalidRequest where the region has no group.
         """
         while True:
-            taken, item = self.state.taken_groups(look.region)
+            taken, item = self.state.taken_groups(region.region)
             facts = Facts(
-                region=look.region,
-                pool=job.places[look.region].security_groups,
+                region=region.region,
+                pool=job.places[region.region].security_groups,
                 taken=taken,
-                over=self._over(job, attempt, taken, look),
-                instances=look.instances,
+                over=self._over(job, attempt, taken, region),
+                instances=region.instances,
             )
             choice = choose(job.id, attempt, facts, until=job.deadline + AFTERWARDS_S, now=self.now())
             try:
                 if choice.taken != taken:
-                    self.state.take_groups(look.region, choice.taken, item)
+                    self.state.take_groups(region.region, choice.taken, item)
             except Raced:
                 if self.reserved():
                     raise CapacityPending("many launches take their security groups in the same moment") from None
@@ -83,19 +83,21 @@ class Taker:
             else:
                 return
 
-    def _over(self, job: Job, attempt: int, taken: Sequence[Taken], look: Look) -> frozenset[tuple[str, int]]:
+    def _over(self, job: Job, attempt: int, taken: Sequence[Taken], region: ShownRegion) -> frozenset[tuple[str, int]]:
         """Attempts among those that took a group that are closed, and of which nothing can appear that EC2 did not show."""
-        shown = {one.id for one in look.instances}
-        alive = running(look.instances)  # they keep what they have, so that nothing has to be read for any of them
+        shown = {one.id for one in region.instances}
+        alive = find_running(
+            region.instances
+        )  # they keep what they have, so that nothing has to be read for any of them
         doubted = {(one.job, one.attempt) for one in taken if not runs(one, alive)} - {(job.id, attempt)}
         return frozenset(
             (other, number)
             for other, number in doubted
             if self.state.closed(other, number)  # before its intents: from then on no launch of it begins
-            and not may_appear(
+            and not explain_pending(
                 [held.intent for held in self.state.intents(other, number)],
                 shown,
-                now=look.at,
+                now=region.at,
                 visibility_s=job.timing.visibility_s,
             )
         )

@@ -64,9 +64,9 @@ class Tries:
     def turn(self) -> dict[str, int]:
         """Beats the tokens whose time it is, then tries for those that are due, unless another invocation does. Returns what came of it, by
         the number of jobs. Raises RuntimeError at its end for tries that failed otherwise than by an answer."""
-        alive = [one for one in self.waits.all() if self._beaten(one)]
+        alive = [one for one in self.waits.all() if self._beat(one)]
         by_wait = {one.wait: one for one in alive}
-        ready = waits.due(by_wait, now=self.now())
+        ready = waits.list_due(by_wait, now=self.now())
         mine = self.waits.take_turn(self.holder, self.now() + self.left()) if ready else None
         if mine is None:
             return {}
@@ -86,18 +86,18 @@ class Tries:
             raise RuntimeError(f"{len(failures)} of {len(ready)} tries failed: {'; '.join(failures)}")
         return dict(done)
 
-    def _beaten(self, one: HeldWait) -> bool:
+    def _beat(self, one: HeldWait) -> bool:
         """Whether somebody may wait for the token, as far as this tick asks; forgets it where nobody does."""
         wait, now = one.wait, self.now()
         if not waits.beats_now(wait.job, now=now, heartbeat_s=self.heartbeat_s, every_s=CLOCK_S):
             return True
         try:
-            return self._awaited(one)
+            return self._is_awaited(one)
         except (ClientError, BotoCoreError):
             logger.exception("no heartbeat", job=wait.job, attempt=wait.attempt)
             return True
 
-    def _awaited(self, one: HeldWait) -> bool:
+    def _is_awaited(self, one: HeldWait) -> bool:
         """Sends a heartbeat. Where nobody waits for the token any more it forgets the wait: the execution was stopped, or has gone on."""
         if states.heartbeat(one.wait.token):
             return True
@@ -110,9 +110,9 @@ class Tries:
         wait, job = one.wait, self.state.job(one.wait.job)
         if job is None:
             return self._fail(one, InvalidRequest(f"job {wait.job} is not in the table any more"))
-        if self.now() >= wait.until and (end := self._over(wait, job)) is not None:
+        if self.now() >= wait.until and (end := self._explain_end(wait, job)) is not None:
             return self._fail(one, end)
-        if not self._awaited(one):  # right before the walk: nothing is launched for an execution that is over
+        if not self._is_awaited(one):  # right before the walk: nothing is launched for an execution that is over
             return "nobody waits"
         try:  # a try that is killed is made again once its walk can be taken over
             one = self.waits.change(one, replace(wait, next_try_at=self.now() + self.left()))
@@ -131,20 +131,20 @@ class Tries:
         try:
             intent, step = walker.launch(job, wait.attempt)
         except CapacityPending as problem:
-            return self._again(one, job, problem)
+            return self._wait_on(one, job, problem)
         except CapacityUnavailable as problem:  # the time was over during the try, or no reservation is left
-            over = self._over(wait, job) if self.now() >= wait.until else None
+            over = self._explain_end(wait, job) if self.now() >= wait.until else None
             return self._fail(one, over or problem)
         except JobError as problem:
             return self._fail(one, problem)
         except (ClientError, BotoCoreError) as problem:
             logger.exception("the ladder could not be walked", job=job.id, attempt=wait.attempt)
-            if (end := self._idle(wait, job, problem)) is not None:
+            if (end := self._explain_idle(wait, job, problem)) is not None:
                 return self._fail(one, end)
-            return self._again(one, job, problem)
+            return self._wait_on(one, job, problem)
         return self._succeed(one, job, intent, step)
 
-    def _idle(self, wait: CapacityWait, job: Job, problem: Exception) -> JobError | None:
+    def _explain_idle(self, wait: CapacityWait, job: Job, problem: Exception) -> JobError | None:
         """The end of a wait whose nodes run, and of which nobody can tell them, for longer than Launch would try."""
         walks = self._walks(wait)
         step = walks[-1].launched if walks else None
@@ -155,15 +155,15 @@ class Tries:
             f"Nodes were launched {idle:.0f} s ago, and cannot begin: {type(problem).__name__}: {problem}"
         )
 
-    def _over(self, wait: CapacityWait, job: Job) -> JobError | None:
-        return waits.over(wait, job, self._walks(wait), now=self.now())
+    def _explain_end(self, wait: CapacityWait, job: Job) -> JobError | None:
+        return waits.explain_end(wait, job, self._walks(wait), now=self.now())
 
-    def _again(self, one: HeldWait, job: Job, problem: Exception) -> str:
+    def _wait_on(self, one: HeldWait, job: Job, problem: Exception) -> str:
         walks = self._walks(one.wait)
-        trouble, soon = (waits.doubted(walks[-1]), waits.rest(walks[-1])) if walks else ("", False)
+        trouble, soon = (waits.describe_doubt(walks[-1]), waits.has_unasked(walks[-1])) if walks else ("", False)
         if not isinstance(problem, CapacityPending) or self.silent & job.places.keys():
             trouble = f"{type(problem).__name__}: {problem}"
-        wait = waits.tried(one.wait, job.timing, now=self.now(), chance=random.random(), trouble=trouble, soon=soon)
+        wait = waits.count_try(one.wait, job.timing, now=self.now(), chance=random.random(), trouble=trouble, soon=soon)
         try:
             self.waits.change(one, wait)
         except Raced:  # the state's own call came a second time, and began the wait anew
@@ -192,7 +192,7 @@ class Tries:
 
     def tell(self, wait: CapacityWait, walks: Sequence[Intent], how: str) -> None:
         """Writes what people read. Without it the job waits, and goes on, all the same."""
-        document = waits.document(wait, walks, how, now=self.now())
+        document = waits.build_document(wait, walks, how, now=self.now())
         try:
             self.home.put(keys.JobPrefix(wait.job).wait, as_json(document))
         except (ClientError, BotoCoreError):

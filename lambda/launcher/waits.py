@@ -17,7 +17,7 @@ from contract.jobs import Job
 from contract.timing import Timing
 from contract.waits import CapacityWait
 from launcher import prices
-from launcher.policy import begins_at, ended, rungs_told, shown
+from launcher.policy import begins_at, describe_rungs, have_ended, list_rungs
 
 BEATS = 6
 """How often a token gets a heartbeat within the time of one, so that five may be missed."""
@@ -47,7 +47,7 @@ def wait_left_s(job: Job, waited_s: float) -> float:
 
 def after_patience(job: Job, walks: Sequence[Intent], problem: CapacityUnavailable, *, now: float) -> JobError:
     """What Launch ends with where its patience is over: the job waits if it may, and if there is something to wait for."""
-    if not walks or now >= until(job, walks) or ended(job.ladder, now):
+    if not walks or now >= until(job, walks) or have_ended(job.ladder, now):
         return problem
     return CapacityAwaited(f"{problem} The job waits for capacity until {utc(until(job, walks))} at most.")
 
@@ -58,7 +58,9 @@ def pause_s(tries: int, timing: Timing, chance: float) -> float:
     return whole * (1 - VARIES + 2 * VARIES * chance)
 
 
-def begun(job: Job, attempt: int, token: str, walks: Sequence[Intent], *, now: float, chance: float) -> CapacityWait:
+def begin_wait(
+    job: Job, attempt: int, token: str, walks: Sequence[Intent], *, now: float, chance: float
+) -> CapacityWait:
     """The wait of a state that was entered now. One that ends as its reservation begins still has the try that it waited for."""
     begins, end = begins_at(job), until(job, walks)
     return CapacityWait(
@@ -71,7 +73,7 @@ def begun(job: Job, attempt: int, token: str, walks: Sequence[Intent], *, now: f
     )
 
 
-def tried(
+def count_try(
     wait: CapacityWait, timing: Timing, *, now: float, chance: float, trouble: str = "", soon: bool = False
 ) -> CapacityWait:
     """The wait after one more try. One that met trouble may have launched, so the next comes soon, and their pauses grow. `soon`: the
@@ -82,7 +84,7 @@ def tried(
     return replace(wait, tries=wait.tries + 1, next_try_at=now + pause, trouble=trouble, troubles=troubles)
 
 
-def due(waits: Iterable[CapacityWait], *, now: float) -> list[CapacityWait]:
+def list_due(waits: Iterable[CapacityWait], *, now: float) -> list[CapacityWait]:
     """Those whose try is due, or whose time is over, the longest overdue first: none comes last again and again."""
     ready = [wait for wait in waits if min(wait.next_try_at, wait.until) <= now]
     return sorted(ready, key=lambda wait: (min(wait.next_try_at, wait.until), wait.job))
@@ -95,12 +97,12 @@ def beats_now(job: str, *, now: float, heartbeat_s: float, every_s: float) -> bo
     return int(now / every_s) % ticks == zlib.crc32(job.encode()) % ticks
 
 
-def over(wait: CapacityWait, job: Job, walks: Sequence[Intent], *, now: float) -> CapacityUnavailable | None:
+def explain_end(wait: CapacityWait, job: Job, walks: Sequence[Intent], *, now: float) -> CapacityUnavailable | None:
     """The end of a wait whose time is over; None where its last walk launched, and only the answer is missing. It says how long the job
     waited, and what every rung answered last."""
     if walks and walks[-1].launched:
         return None
-    answers = rungs_told(walks[-1]) if walks else "no walk is on record"
+    answers = describe_rungs(walks[-1]) if walks else "no walk is on record"
     trouble = f" The last try did not get through: {wait.trouble}." if wait.trouble else ""
     return CapacityUnavailable(
         f"no capacity on any rung for {(now - wait.since) / 3600:.1f} h (since {utc(wait.since)}, {wait.tries} tries while it waited); "
@@ -108,7 +110,7 @@ def over(wait: CapacityWait, job: Job, walks: Sequence[Intent], *, now: float) -
     )
 
 
-def document(wait: CapacityWait, walks: Sequence[Intent], state: str, *, now: float) -> dict[str, Any]:
+def build_document(wait: CapacityWait, walks: Sequence[Intent], state: str, *, now: float) -> dict[str, Any]:
     """What people read while the job waits (`keys.JobPrefix.wait`), and afterwards how the wait ended."""
     last = walks[-1] if walks else None
     return {
@@ -121,27 +123,29 @@ def document(wait: CapacityWait, walks: Sequence[Intent], state: str, *, now: fl
         "tries": wait.tries,
         "next_try_at": utc(wait.next_try_at) if state == WAITS else None,
         "trouble": wait.trouble or None,
-        "rungs": _rungs(last, now) if last else [],
+        "rungs": _list_rungs(last, now) if last else [],
     }
 
 
-def _rungs(walk: Intent, now: float) -> list[dict[str, Any]]:
+def _list_rungs(walk: Intent, now: float) -> list[dict[str, Any]]:
     """The rungs with their last answers and their prices."""
     asked = [step.rung for step in walk.steps if step.answer]
-    return [one | {"price": prices.told(rung, now=now)} for one, rung in zip(shown(walk), asked, strict=True)]
+    return [
+        one | {"price": prices.describe_price(rung, now=now)} for one, rung in zip(list_rungs(walk), asked, strict=True)
+    ]
 
 
 WAITS, LAUNCHED = "waits for capacity", "launched"
 """What the document says while the job waits, and once it has capacity; otherwise it has the name of the error."""
 
 
-def rest(intent: Intent) -> bool:
+def has_unasked(intent: Intent) -> bool:
     """Whether rungs are left that nobody has asked yet, and none is in doubt."""
     place = intent.next_place
     return place is not None and intent.steps[place].answer is None
 
 
-def doubted(intent: Intent) -> str:
+def describe_doubt(intent: Intent) -> str:
     """The rung of which nobody knows whether it launched, with the last answer; empty where there is none."""
     place = intent.next_place
     step = None if place is None else intent.steps[place]

@@ -33,7 +33,7 @@ class Findings:
     ended: list[Case] = field(default_factory=list)
     would_end: list[Case] = field(default_factory=list)
     """What a pass that is not report-only would end, at once or at a second look."""
-    told: list[Case] = field(default_factory=list)
+    unknown: list[Case] = field(default_factory=list)
     """What is kept because too little is known."""
     news: list[Case] = field(default_factory=list)
     """Those of `told` of which people have not been told before."""
@@ -48,7 +48,7 @@ class Findings:
         thing, verdict = case.thing, case.verdict
         self.late += verdict.rule is Rule.DEADLINE
         if verdict.tell:
-            self.told.append(case)
+            self.unknown.append(case)
         if not verdict.quiet:
             logger.info(
                 "judged",
@@ -76,7 +76,7 @@ class Findings:
             metrics.SEEN: self.seen,
             metrics.ENDED: len(self.ended),
             metrics.WOULD_END: len(self.would_end),
-            metrics.TOLD: len(self.told),
+            metrics.TOLD: len(self.unknown),
             metrics.REFUSED: len(self.refused),
             metrics.LIMITED: len(self.limited),
             metrics.FAILED_REGIONS: len(self.failed),

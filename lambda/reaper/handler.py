@@ -27,7 +27,7 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Raises Unfinished at its very end, when everything is ended, counted and told."""
     env = ReaperEnvironment.read()
     if event.get("action") == "weekly":
-        return weekly.tell(env, now=time.time())
+        return weekly.publish_summary(env, now=time.time())
     report_only = env.report_only or bool(event.get("report_only"))
     findings = ReaperPass(
         env,

@@ -20,7 +20,7 @@ class Section:
     looked_at: float = 0.0
     """When the last complete scan was; only for kinds that are not scanned in each pass."""
     suspects: dict[str, Suspect] = field(default_factory=dict)
-    told: dict[str, Rule] = field(default_factory=dict)
+    reported: dict[str, Rule] = field(default_factory=dict)
     """Those of which people were told that too little is known to end them."""
     ended: dict[str, float] = field(default_factory=dict)
     """When the reaper last asked AWS to end it; removed once it is gone."""

@@ -31,12 +31,12 @@ class Owners:
         self._clock, self._has_time = clock, has_time
         ours = (re.escape(machine.replace(":stateMachine:", ":execution:")) for machine in machines)
         self._ours = re.compile(f"({'|'.join(ours)}):{names.JOB_PATTERN.pattern}")
-        self._running = frozenset[str]().union(*map(self._list, machines))
+        self._running = frozenset[str]().union(*map(self._list_running, machines))
         self._asked: dict[str, tuple[OwningExecution, float]] = {}
         self._failures = 0
 
     @staticmethod
-    def _list(machine: str) -> frozenset[str]:
+    def _list_running(machine: str) -> frozenset[str]:
         """The executions that run. A list that fails counts as empty: each execution is asked for then."""
         try:
             return frozenset(executions.running(machine, BRISK))

@@ -63,7 +63,7 @@ class Scan:
         elif not verdict.quiet:
             self.candidates.append(thing)
 
-    def judged(self, owners: Owners, rules: Rules) -> Iterable[Case]:
+    def judge_candidates(self, owners: Owners, rules: Rules) -> Iterable[Case]:
         """The candidates with their verdicts, each after asking for its execution where that matters; none if a listing failed."""
         if self.problem or self.moment is None:
             return
@@ -74,14 +74,14 @@ class Scan:
                 verdict = judge(thing, owners.ask(thing.execution), suspect, now, rules)
             yield Case(thing=thing, verdict=verdict, at=self.moment.latest)
 
-    def told_lately(self, case: Case, rules: Rules) -> bool:
+    def ended_lately(self, case: Case, rules: Rules) -> bool:
         """Whether a pass ended it a moment ago, so that what AWS shows of it may be older than that."""
         before = self.section.ended.get(case.thing.id)
         return before is not None and case.at - before < rules.second_look_s
 
     def is_news(self, case: Case) -> bool:
         """Whether people have not been told yet that it is kept, for this reason, because too little is known."""
-        return case.verdict.tell and self.section.told.get(case.thing.id) is not case.verdict.rule
+        return case.verdict.tell and self.section.reported.get(case.thing.id) is not case.verdict.rule
 
     def remember(self, cases: Iterable[Case]) -> Section:
         """The marks after this scan. A complete scan drops the mark of what is no longer suspicious, unless its execution could
@@ -104,4 +104,4 @@ class Scan:
                 told[id_] = verdict.rule
         ended = {id_: at for id_, at in self.section.ended.items() if id_ in doomed}
         looked_at = self.moment.latest if self.kind.every_s else 0.0
-        return Section(looked_at=looked_at, suspects=suspects, told=told, ended=ended | self.ended)
+        return Section(looked_at=looked_at, suspects=suspects, reported=told, ended=ended | self.ended)

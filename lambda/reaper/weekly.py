@@ -17,7 +17,7 @@ from aws.state import State
 from aws.topic import publish
 from contract import metrics
 from contract.environments import ReaperEnvironment
-from ending.policy import alive, protected
+from ending.policy import find_alive, find_protected
 from reaper.words import RUNBOOK, SHOWN, when
 
 logger = Logger(service="reaper")
@@ -40,17 +40,17 @@ class Running:
     """Regions that could not be looked at."""
 
 
-def tell(env: ReaperEnvironment, *, now: float) -> dict[str, Any]:
+def publish_summary(env: ReaperEnvironment, *, now: float) -> dict[str, Any]:
     """Publishes the summary. Raises ClientError or BotoCoreError where that fails, or where the figures cannot be read."""
     week = sums(env.deployment, metrics.ALL, days=DAYS, until=now)
-    running = _running(env)
-    subject, message = word(env.deployment, week, running)
+    running = _read_instances(env)
+    subject, message = word_summary(env.deployment, week, running)
     publish(env.topic, subject, message)
     logger.info("told the week", subject=subject)
     return {"subject": subject}
 
 
-def word(deployment: str, week: dict[str, float], running: Running) -> tuple[str, str]:
+def word_summary(deployment: str, week: dict[str, float], running: Running) -> tuple[str, str]:
     """Subject and text."""
     passes = week[metrics.PASSES]
     missing = passes < ENOUGH * PASSES
@@ -69,7 +69,7 @@ def word(deployment: str, week: dict[str, float], running: Running) -> tuple[str
         f"{week[metrics.REFUSED]:.0f}, left for the next pass {week[metrics.LIMITED]:.0f}, regions not seen "
         f"{week[metrics.FAILED_REGIONS]:.0f}. All four should be 0; the messages of those passes say more.",
         "",
-        *_shown(running),
+        *_list_instances(running),
         "",
         "This message comes every week. If it does not come, alarms may not reach you either.",
     ]
@@ -77,7 +77,7 @@ def word(deployment: str, week: dict[str, float], running: Running) -> tuple[str
     return f"Trainyard {deployment}: {state}", "\n".join(lines)
 
 
-def _shown(running: Running) -> list[str]:
+def _list_instances(running: Running) -> list[str]:
     lines = [f"{count} in {where}" for where, count in sorted(running.counts.items())]
     lines = [f"Instances now: {', '.join(lines) or 'none'}."]
     lines += [f"{region} could not be looked at: {why}." for region, why in sorted(running.unseen.items())]
@@ -93,13 +93,13 @@ def _shown(running: Running) -> list[str]:
     return lines
 
 
-def _running(env: ReaperEnvironment) -> Running:
+def _read_instances(env: ReaperEnvironment) -> Running:
     found = Running()
     for region in sorted({*env.regions, *State(env.table, BRISK).launched_regions()}):
         try:
             for page in Belongings(region).instances(tagged(env.deployment)):
-                found.counts.update(f"{region} ({one.state})" for one in alive(page.things))
-                found.protected += protected(page.things)
+                found.counts.update(f"{region} ({one.state})" for one in find_alive(page.things))
+                found.protected += find_protected(page.things)
         except (ClientError, BotoCoreError) as problem:
             found.unseen[region] = str(problem)
     return found

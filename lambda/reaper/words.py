@@ -55,7 +55,7 @@ def message(deployment: str, findings: Findings, price: Price) -> str:
         ),
         _section(
             f'The reaper ended these {len(findings.ended)}. If that was wrong: {RUNBOOK}, "The reaper ended something".',
-            [(case, _done(case.thing)) for case in findings.ended],
+            [(case, _describe_end(case.thing)) for case in findings.ended],
             price,
         ),
         _section(
@@ -73,13 +73,13 @@ def message(deployment: str, findings: Findings, price: Price) -> str:
 def _section(title: str, cases: Sequence[tuple[Case, str]], price: Price) -> str:
     if not cases:
         return ""
-    lines = [described(case, done, price) for case, done in cases[:SHOWN]]
+    lines = [describe(case, done, price) for case, done in cases[:SHOWN]]
     if len(cases) > SHOWN:
         lines.append(f"- and {len(cases) - SHOWN} more")
     return "\n".join([title, *lines])
 
 
-def described(case: Case, done: str, price: Price) -> str:
+def describe(case: Case, done: str, price: Price) -> str:
     """Describes one thing in a few sentences."""
     thing = case.thing
     what = f"- {thing.sort.value} {thing.id}"
@@ -88,14 +88,14 @@ def described(case: Case, done: str, price: Price) -> str:
     owner_kind = "grid" if thing.sort in TIMED_BY_AWS else "job"
     whose = f" of {owner_kind} {thing.job}" if thing.job else f" of no {owner_kind} that its tags name"
     owner = f", owner {thing.owner}" if thing.owner else ""
-    return f"{what} in {thing.region}{whose}{owner}. {_cost(thing, case.at, price)}Why: {case.verdict.reason}. {done}"
+    return f"{what} in {thing.region}{whose}{owner}. {_describe_cost(thing, case.at, price)}Why: {case.verdict.reason}. {done}"
 
 
-def _done(thing: Belonging) -> str:
+def _describe_end(thing: Belonging) -> str:
     return DONE.get(thing.sort, "It was deleted.")
 
 
-def _cost(thing: Belonging, now: float, price: Price) -> str:
+def _describe_cost(thing: Belonging, now: float, price: Price) -> str:
     if thing.born_at is None:
         return ""
     age = span(now - thing.born_at)

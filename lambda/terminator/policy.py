@@ -9,7 +9,7 @@ from aws.checkpoints import ClosedSet
 from contract.keys import LAST_SET
 
 
-def overtaken(written: object, attempts: int, *, meanwhile: bool) -> bool:
+def is_overtaken(written: object, attempts: int, *, meanwhile: bool) -> bool:
     """Whether the report in the bucket knows more than this Terminate, which may be slow or run twice.
 
     It does if it tells of a later attempt, or if somebody wrote it about this attempt while this Terminate ran.
@@ -24,7 +24,7 @@ def newest_step(closed: Iterable[ClosedSet], before: int) -> int:
     return max([before, *(one.step for one in closed)])
 
 
-def progressed(closed: Iterable[ClosedSet], before: int) -> bool:
+def has_progressed(closed: Iterable[ClosedSet], before: int) -> bool:
     """Whether the attempt closed a checkpoint that is newer than all before it, of which `before` has the highest step.
 
     The set of an attempt's end may hold no more than what was restored, and its step says that. Any other set is opened for new files

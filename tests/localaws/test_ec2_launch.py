@@ -9,7 +9,7 @@ import pytest
 
 from admission.efa import interfaces
 from aws.types import instance_type
-from launcher.interfaces import asked
+from launcher.interfaces import list_interfaces
 from localaws.services import ec2
 from tests.localaws.ec2 import PARAMETER, Yard, local_aws, refusal
 from tests.waiting import until
@@ -181,7 +181,9 @@ def test_the_public_parameter_of_neuron_names_an_image_that_exists(yard: Yard) -
 def efa(yard: Yard, name: str) -> dict[str, Any]:
     """A launch with the interfaces that the local EC2's own description of the type asks for."""
     entry = yard.ec2.describe_instance_types(InstanceTypes=[name])["InstanceTypes"][0]
-    wanted = asked(interfaces(instance_type(entry)), subnet=yard.subnet["SubnetId"], security_groups=[yard.group])
+    wanted = list_interfaces(
+        interfaces(instance_type(entry)), subnet=yard.subnet["SubnetId"], security_groups=[yard.group]
+    )
     return yard.request(1, InstanceType=name, NetworkInterfaces=wanted)
 
 

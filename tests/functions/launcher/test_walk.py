@@ -24,7 +24,7 @@ from contract.health import UnhealthyNode
 from contract.intents import Intent, LaunchOutcome
 from contract.items import ItemKey
 from contract.jobs import Job, Market
-from launcher.requests import request
+from launcher.arguments import build_arguments
 from launcher.walk import Walker
 from tests.builders import JOB, NOW
 
@@ -355,7 +355,9 @@ def test_a_walk_that_launched_already_notes_nothing_more() -> None:
 
 @pytest.mark.parametrize("market", list(Market))
 def test_a_spot_request_carries_the_tags_of_its_instances(market: Market) -> None:
-    made = request(JOB, 1, replace(JOB.ladder[0], market=market), group="", security_group="sg-1", profile="arn:p")
+    made = build_arguments(
+        JOB, 1, replace(JOB.ladder[0], market=market), group="", security_group="sg-1", profile="arn:p"
+    )
     marks = {one["ResourceType"]: one["Tags"] for one in made["TagSpecifications"]}
     assert ("spot-instances-request" in marks) == (market is Market.SPOT)
     assert all(tags == marks["instance"] for tags in marks.values())

@@ -75,7 +75,9 @@ def test_a_pass_that_loses_the_race_for_the_marks_ends_nothing_before_its_deadli
     assert yard.marks() == {}, "the marks are left to the other pass"
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"sections": 3}', b'{"sections": {"instances": {"told": []}}}'])
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b'{"sections": 3}', b'{"sections": {"instances": {"reported": []}}}']
+)
 def test_marks_that_cannot_be_read_are_no_marks_and_are_written_anew(yard: Yard, body: bytes) -> None:
     over, late = yard.instance(), yard.instance(deadline=-HOUR)
     yard.over()

@@ -13,7 +13,7 @@ EMPTY = frozenset({"InsufficientInstanceCapacity", "InsufficientHostCapacity", "
 NOT_ASKED = "NotAsked: "
 
 
-def found(job: Job, step: Step) -> EmptyPlace | None:
+def describe_empty(job: Job, step: Step) -> EmptyPlace | None:
     """What an answer says to other jobs; None where it says nothing. A reservation is its owner's alone."""
     rung, answer = step.rung, step.answer
     if answer is None or answer.code not in EMPTY or rung.reservation:
@@ -29,7 +29,7 @@ def found(job: Job, step: Step) -> EmptyPlace | None:
     )
 
 
-def passed_over(
+def pass_over(
     job: Job, known: Iterable[EmptyPlace], before: Intent | None, *, waiting: bool, now: float
 ) -> dict[Rung, LaunchAnswer]:
     """The rungs that are not asked in the walk that begins now, with the answer that each gets instead.
@@ -38,7 +38,7 @@ def passed_over(
     asks every place itself in its first walk, and then at least in every second one: a job does not fail on what others say. Jobs that
     wait take their turn, so that one of them asks for all.
     """
-    asked = {step.rung for step in before.steps if _was_asked(step)} if before else set[Rung]()
+    asked = {step.rung for step in before.steps if _has_own_answer(step)} if before else set[Rung]()
     told: dict[Rung, LaunchAnswer] = {}
     for rung in job.ladder:
         note = next((one for one in known if _is_about(one, rung, job)), None)
@@ -53,7 +53,7 @@ def passed_over(
     return told
 
 
-def _was_asked(step: Step) -> bool:
+def _has_own_answer(step: Step) -> bool:
     return step.answer is not None and not step.answer.code.startswith(NOT_ASKED)
 
 
