@@ -148,7 +148,7 @@ def word_end(owed: OwedEnd, status: Status, deployment: str, job: Job | None, at
 
 
 def event_of(status: Status) -> Event:
-    """Which of the two ends it is. Only what succeeded is done."""
+    """Returns which of the two ends it is. Only what succeeded is done."""
     return Event.DONE if status.name == "SUCCEEDED" else Event.FAILED
 
 

@@ -157,7 +157,7 @@ def summary(facts: AttemptFacts) -> str:
 
 
 def progress(facts: AttemptFacts) -> dict[str, object]:
-    """What the execution shows of the training: the progress of the lowest rank that reports one."""
+    """Returns what the execution shows of the training: the progress of the lowest rank that reports one."""
     for rank in sorted(facts.nodes):
         report = facts.nodes[rank].report
         if report.progress is not None:
@@ -187,6 +187,6 @@ def _ranks(ranks: Sequence[int]) -> str:
 
 
 def _quoted(end: Exit) -> str:
-    """The last line that says something."""
+    """Returns the last line that says something."""
     line = next((line.strip() for line in reversed(end.tail) if line.strip()), "")
     return f": {line[:LINE]}" if line else ""

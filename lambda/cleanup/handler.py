@@ -37,7 +37,7 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
 def _clean(body: str, env: CleanupEnvironment, queue: Queue) -> None:
     notice = read(body, names.machine(env.deployment))
     if notice is None:
-        logger.warning("dropped: the event is another machine's", body=body)
+        logger.warning("dropped an event of another state machine", body=body)
         return
     ending = Ending(
         state=State(env.table),

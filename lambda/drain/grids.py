@@ -40,7 +40,7 @@ class Grids:
         lines = []
         for arn, status in listed.items():
             if status in Status.RUNS:
-                logger.info("stopped", execution=arn)
+                logger.info("stopped an execution", execution=arn)
                 executions.stop(arn, *STOP_REASON)
                 lines.append(f"- {arn} was running a moment ago")
             if self.there:
@@ -55,7 +55,7 @@ class Grids:
             for job in alive:
                 jobs.terminate(job.id, REASON)
         except (ClientError, BotoCoreError) as problem:
-            return [f"- jobs of Batch could not be asked for, or ended: {problem}"]
+            return [f"- Batch jobs could not be listed or ended: {problem}"]
         return [f"- Batch job {job.name} is {job.status}" for job in alive]
 
     def _stop_trainings(self) -> list[str]:
@@ -65,7 +65,7 @@ class Grids:
             try:
                 lines += self._stop_in(region)
             except (ClientError, BotoCoreError) as problem:
-                lines.append(f"- trainings in {region} could not be asked for: {problem}")
+                lines.append(f"- trainings in {region} could not be listed or stopped: {problem}")
         return lines
 
     def _stop_in(self, region: str) -> list[str]:

@@ -26,7 +26,7 @@ that CloudFormation made up."""
 
 
 def handler(event: Mapping[str, Any], context: LambdaContext) -> None:
-    """Does what the event's `action` asks for, which may come twice. An error in CloudFormation's request is answered at once."""
+    """Does what the event's `action` names, which may come twice. An error in CloudFormation's request is answered at once."""
     env = DrainEnvironment.read()
     match event.get("action"):
         case "drain":
@@ -41,7 +41,7 @@ def _serve_cloudformation(event: Mapping[str, Any], env: DrainEnvironment, conte
     """Create and Update open admission again that a destroy closed. Delete closes it, and is answered when the drain machine is
     done. The Delete of a resource whose Create failed drains nothing: the rest of the deployment may be healthy."""
     problem, kind = None, event["RequestType"]
-    logger.info("asked", request=kind)
+    logger.info("CloudFormation sent a request", kind=kind)
     try:
         if kind != "Delete":
             State(env.table).open_admission(explain_closed(env.deployment))
@@ -55,7 +55,7 @@ def _serve_cloudformation(event: Mapping[str, Any], env: DrainEnvironment, conte
 
 
 def _begin_drain(event: Mapping[str, Any], env: DrainEnvironment, context: LambdaContext) -> bool:
-    """Closes admission and starts the drain machine. False where that machine does not exist, so that nobody waits for it."""
+    """Closes admission and starts the drain machine. False where that machine does not exist, so that nothing waits for it."""
     state, since = State(env.table), time.time()
     if state.exists():
         state.close_admission(explain_closed(env.deployment))
@@ -76,12 +76,12 @@ def _begin_pass(env: DrainEnvironment, since: float, context: LambdaContext) -> 
 
 
 def _physical_id(env: DrainEnvironment) -> str:
-    """The resource's id. It is constant, so that an update never replaces, and so never deletes, the resource."""
+    """Returns the resource's id. It is constant, so that an update never replaces, and so never deletes, the resource."""
     return names.drain_machine(env.deployment)
 
 
 def _word_problem(problem: Mapping[str, str] | None) -> str | None:
-    """The problem in words for the person who reads the stack's events."""
+    """Returns the problem in words for the person who reads the stack's events."""
     if problem is None:
         return None
     return problem["cause"] if problem["error"] == NotDrained.__name__ else f"{problem['error']}: {problem['cause']}"

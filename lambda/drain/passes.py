@@ -60,7 +60,7 @@ class DrainPass:
             left = self._work()
         except (ClientError, BotoCoreError) as problem:
             left = [f"- AWS could not be asked: {problem}"]
-        logger.info("looked", left=left)
+        logger.info("drained as far as it goes", left=left)
         if left:
             patience = self.env.timing.drain_patience_s
             raise build_error(left, now=time.time(), since=self.since, patience_s=patience)
@@ -87,7 +87,7 @@ class DrainPass:
                 note = (
                     ""
                     if region in self.env.regions
-                    else f" (looked at because something was launched there: {_name_item(region)})"
+                    else f" (it is read because something was launched there: {_name_item(region)})"
                 )
                 dark.append(f"- {region} could not be asked{note}: {problem}")
         return found, dark
@@ -98,8 +98,8 @@ class DrainPass:
         if listed is None:
             return []
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            told = pool.map(lambda one: self._clean_up(state, *one), listed.items())
-            left = [line for line in told if line]
+            lines = pool.map(lambda one: self._clean_up(state, *one), listed.items())
+            left = [line for line in lines if line]
         settle = self.env.timing.cleanup_again_s
         return left + explain_settling(now=time.time(), since=self.since, settle_s=settle)
 
@@ -109,15 +109,15 @@ class DrainPass:
             return f"- {arn} was not looked at yet"
         try:
             if status in Status.RUNS:
-                logger.info("stopped", execution=arn)
+                logger.info("stopped an execution", execution=arn)
                 executions.stop(arn, *STOP_REASON)
             if state is not None and clean_up(self._ending(state), arn) is Aftermath.RUNS:
                 return f"- {arn} still runs"
         except StillRunning as problem:
             return f"- {problem}"
         except Exception as problem:
-            logger.exception("an execution could not be dealt with", execution=arn)
-            return f"- {arn} could not be dealt with: {problem}"
+            logger.exception("could not clean up an execution", execution=arn)
+            return f"- {arn} could not be cleaned up: {problem}"
         return ""
 
     def _ending(self, state: State) -> Ending:
@@ -168,6 +168,6 @@ class DrainPass:
 
 
 def _name_item(region: str) -> str:
-    """The item that says so, for a person who knows better."""
+    """Names the item that says so, for a person who knows better."""
     key = items.region(region)
     return f"item {key.partition}/{key.sort}"

@@ -23,7 +23,8 @@ class NotDrained(Exception):
 
 
 def explain_closed(deployment: str) -> str:
-    """Why nothing is admitted, for the people whose requests are refused."""
+    """Words why nothing is admitted, for the people whose requests are refused. The table keeps it: a destroy opens admission that is
+    closed for this reason alone."""
     return f"deployment {deployment} is being destroyed, or a destroy of it failed"
 
 
@@ -47,8 +48,8 @@ def refuse_kept(instances: Iterable[Instance], deployment: str, profile: str) ->
 
 def _why(instance: Instance) -> str:
     if instance.protected:
-        return f"it carries the tag {tags.PROTECTED}"
-    return f"it carries the tag {tags.DEPLOYMENT}, and not the deployment's instance profile"
+        return f"it has the tag {tags.PROTECTED}"
+    return f"it has the tag {tags.DEPLOYMENT}, and not the deployment's instance profile"
 
 
 def refuse_protected_trainings(names: Sequence[str], region: str) -> None:
@@ -58,7 +59,7 @@ def refuse_protected_trainings(names: Sequence[str], region: str) -> None:
         raise NotDrained(
             "\n".join(
                 [
-                    f"The deployment was not destroyed. These trainings carry the tag {tags.PROTECTED}, so they are kept:",
+                    f"The deployment was not destroyed. These trainings have the tag {tags.PROTECTED}, so they are kept:",
                     *shorten(lines),
                     f"Take the tag off, or wait for their end, then destroy again. {BY_HAND}",
                 ]
@@ -67,7 +68,7 @@ def refuse_protected_trainings(names: Sequence[str], region: str) -> None:
 
 
 def list_standing(instances: Iterable[Instance], refused: Mapping[str, str]) -> list[str]:
-    """A line for each instance that is not terminated. One that is shutting down still holds its network interface."""
+    """Returns a line for each instance that is not terminated. One that is shutting down still holds its network interface."""
     return [
         f"- {one.id} in {one.region} is {one.state}" + (f": {refused[one.id]}" if one.id in refused else "")
         for one in instances
@@ -76,7 +77,7 @@ def list_standing(instances: Iterable[Instance], refused: Mapping[str, str]) -> 
 
 
 def list_open_requests(spot_requests: Iterable[Belonging], refused: Mapping[str, str]) -> list[str]:
-    """A line for each spot request that was open, the cancelled ones too: the next look proves that they are gone."""
+    """Returns a line for each spot request that was open, the cancelled ones too: the next look proves that they are gone."""
     return [
         f"- spot request {one.id} in {one.region} was open, and "
         + (f"could not be cancelled: {refused[one.id]}" if one.id in refused else "is cancelled")
@@ -85,28 +86,28 @@ def list_open_requests(spot_requests: Iterable[Belonging], refused: Mapping[str,
 
 
 def explain_settling(*, now: float, since: float, settle_s: float) -> list[str]:
-    """A line until `settle_s` after admission was closed: Step Functions' list may lack an execution that began just before."""
+    """Returns a line until `settle_s` after admission was closed: Step Functions' list may lack an execution that began just before."""
     if now >= since + settle_s:
         return []
     return [f"- executions that began just before admission was closed may appear for {since + settle_s - now:.0f} s"]
 
 
 def build_error(left: Sequence[str], *, now: float, since: float, patience_s: float) -> Exception:
-    """What to raise while something is left: StillRunning within the patience, NotDrained beyond it."""
+    """Builds the error while something is left: StillRunning within the patience, NotDrained beyond it."""
     if now < since + patience_s:
         return StillRunning("\n".join(["the deployment is not drained yet:", *shorten(left)]))
     return NotDrained(
         "\n".join(
             [
-                f"The deployment was not destroyed: {(now - since) / 60:.0f} minutes after its executions were stopped there is left:",
+                f"The deployment was not destroyed. These are left {(now - since) / 60:.0f} minutes after its executions were stopped:",
                 *shorten(left),
-                f"End it by hand, then destroy again. {BY_HAND}",
+                f"End them by hand, then destroy again. {BY_HAND}",
             ]
         )
     )
 
 
 def shorten(lines: Sequence[str]) -> list[str]:
-    """The first lines, and how many more there are."""
+    """Returns the first lines, and how many more there are."""
     more = len(lines) - LINES
     return [*lines[:LINES], *([f"- and {more} more"] if more > 0 else [])]

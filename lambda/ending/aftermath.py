@@ -28,7 +28,7 @@ class Aftermath(str, Enum):
 
 
 def clean_up(end: Ending, execution: str) -> Aftermath:
-    """Ends the instances of an execution that is over, notes when they had ended, and writes the job's report unless it already tells of
+    """Ends the instances of an execution that is over, notes when they had ended, and writes the job's report unless it already covers
     this end.
 
     Asks Step Functions first, whatever an event said. Raises StillRunning as long as an instance of the job runs or may
@@ -63,4 +63,4 @@ def _update_report(end: Ending, job: str, attempts: int, status: Status, ended: 
     try:
         end.home.tell_result(job, replace_report)
     except Raced as problem:
-        raise StillRunning(f"others write the report of job {job} again and again") from problem
+        raise StillRunning(f"other writers replace the report of job {job} again and again") from problem

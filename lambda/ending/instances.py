@@ -55,20 +55,21 @@ class Ending:
     profile: str
     """ARN of the nodes' instance profile."""
     regions: tuple[str, ...]
-    """Looked at for a job of which nobody knows where it was to run."""
+    """Read for a job of which it is unknown where it was to run."""
     visibility_s: float
     again_s: tuple[float, ...] = ()
     """Pauses before further looks at what it has ended: EC2 may show it as running for about a second more."""
 
     def end(self, job: str, attempt: int) -> Ended:
-        """Nothing of the job runs in `attempt` or an earlier one, nor ever will, but for what is `kept`.
+        """Ends the job's instances: when it returns, nothing of the job runs in `attempt` or an earlier one, nor ever will, but for what is
+        `kept`.
 
         Raises StillRunning as long as that is not proven; what AWS does not answer now it may answer when asked again.
         """
         try:
             return self._end(job, attempt)
         except (ClientError, BotoCoreError) as problem:
-            raise StillRunning(f"whether instances of job {job} run is not known: {problem}") from problem
+            raise StillRunning(f"AWS does not say whether instances of job {job} run: {problem}") from problem
 
     def _end(self, job: str, attempt: int) -> Ended:
         numbers = range(1, attempt + 1)
@@ -86,7 +87,10 @@ class Ending:
                     left.append(f"- {region} could not be asked: {problem}")
                 else:
                     logger.warning(
-                        "could not be asked; nothing was launched there", job=job, region=region, problem=str(problem)
+                        "a region did not answer; nothing was launched there",
+                        job=job,
+                        region=region,
+                        problem=str(problem),
                     )
                 continue
             ended += [one.id for one in found]
@@ -99,7 +103,7 @@ class Ending:
             "terminated", job=job, attempt=attempt, instances=ended, left=left, kept=[one.id for one in staying]
         )
         if left:
-            raise StillRunning("\n".join([f"of job {job}, attempt {attempt}, something runs or may appear:", *left]))
+            raise StillRunning("\n".join([f"instances of job {job}, attempt {attempt}, run or may appear:", *left]))
         return Ended(instances=ended, kept=staying, intents=intents, at=time.time())
 
     def _regions(self, job: str, attempt: int, intents: list[Intent]) -> dict[str, bool]:
@@ -111,7 +115,7 @@ class Ending:
         """
         try:
             admitted = self.state.job(job)
-        except Garbled:  # somebody changed the document
+        except Garbled:  # the document has been changed
             admitted = None
         launched = prepared_regions(intents)
         if admitted is None or not of_every_attempt(intents, attempt):

@@ -74,12 +74,12 @@ def build_arguments(
 
 
 def security_group(step: Step) -> str:
-    """The job's own that a request names for its nodes, ahead of those of file systems; empty in a request that names none."""
+    """Returns the job's own that a request names for its nodes, ahead of those of file systems; empty in a request that names none."""
     return next((str(group) for one in step.request.get("NetworkInterfaces", []) for group in one["Groups"]), "")
 
 
 def _clients(job: Job, rung: Rung) -> list[str]:
-    """The groups that let nodes reach the file systems which the job mounts, each once: without them a node reaches none."""
+    """Returns the groups that let nodes reach the file systems which the job mounts, each once: without them a node reaches none."""
     return list(dict.fromkeys(one.file_system.clients for one in job.mounted if one.region == rung.region))
 
 
@@ -103,9 +103,9 @@ def _target_reservation(rung: Rung) -> dict[str, Any]:
 
 
 def _tagged_kinds(rung: Rung) -> tuple[str, ...]:
-    """The kinds of resources that the launch creates and tags; a spot rung also creates a spot request."""
-    made = ("instance", "volume", "network-interface")
-    return (*made, "spot-instances-request") if rung.market is Market.SPOT else made
+    """Returns the kinds of resources that the launch creates and tags; a spot rung also creates a spot request."""
+    kinds = ("instance", "volume", "network-interface")
+    return (*kinds, "spot-instances-request") if rung.market is Market.SPOT else kinds
 
 
 def _zone(place: Place, name: str) -> Zone:
@@ -113,7 +113,7 @@ def _zone(place: Place, name: str) -> Zone:
 
 
 def name_node(job: Job, attempt: int, rank: int) -> str:
-    """What the console shows of a node; at most 256 characters, as every tag."""
+    """Returns what the console shows of a node; at most 256 characters, as every tag."""
     return f"{job.id}/{attempt}/{rank}"
 
 
@@ -133,7 +133,7 @@ def _tags(job: Job, attempt: int) -> dict[str, str]:
 
 
 def build_user_data(script: str, values: Mapping[str, str]) -> str:
-    """The node's start script with its values as quoted assignments ahead of it: data, never text within a command."""
+    """Returns the node's start script with its values as quoted assignments ahead of it: data, never text within a command."""
     shebang, _, rest = script.partition("\n")
     return "\n".join([shebang, *(f"{name}={shlex.quote(value)}" for name, value in values.items()), rest])
 

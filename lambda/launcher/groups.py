@@ -12,7 +12,7 @@ from contract.groups import Taken
 TERMINATED = "terminated"
 """Only then has an instance certainly lost its network; one that shuts down may still run its code."""
 NAMED = 3
-"""Of the jobs that share a group, as many are named to people; of many attempts, all names would not fit the execution."""
+"""Of the jobs that share a group, as many are named in messages; of many attempts, all names would not fit the execution."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ def _with(mine: Taken, kept: Iterable[Taken]) -> tuple[Taken, ...]:
 
 
 def find_running(instances: Iterable[Instance]) -> dict[str, int]:
-    """The lowest attempt by job of the instances that have not terminated."""
+    """Returns the lowest attempt by job of the instances that have not terminated."""
     found = dict[str, int]()
     for one in _alive(instances):
         found[one.job] = min(one.attempt, found.get(one.job, one.attempt))
@@ -79,7 +79,7 @@ def find_running(instances: Iterable[Instance]) -> dict[str, int]:
 
 
 def runs(one: Taken, alive: Mapping[str, int]) -> bool:
-    """Whether an instance runs that may use what the job took; `alive` as `running` tells it."""
+    """Whether an instance runs that may use what the job took; `alive` as `find_running` returns it."""
     return alive.get(one.job, one.attempt + 1) <= one.attempt
 
 
@@ -89,7 +89,7 @@ def is_kept(one: Taken, facts: Facts, *, now: float) -> bool:
 
 
 def describe_reach(group: str, shared_with: Sequence[str], *, region: str, groups: int) -> str:
-    """Says in a sentence whom the nodes can reach."""
+    """Words in a sentence whom the nodes can reach."""
     if not shared_with:
         return f"{group}: no other job has this security group"
     return (
@@ -99,13 +99,13 @@ def describe_reach(group: str, shared_with: Sequence[str], *, region: str, group
 
 
 def shorten_jobs(jobs: Sequence[str]) -> list[str]:
-    """The first few, and how many more there are."""
+    """Returns the first few, and how many more there are."""
     more = [f"{len(jobs) - NAMED} more"] if len(jobs) > NAMED else []
     return [*jobs[:NAMED], *more]
 
 
 def _having(group: str, taken: Iterable[Taken], instances: Iterable[Instance]) -> set[str]:
-    """Jobs that have the group. An instance without a job stands for itself: it is nobody's that is known."""
+    """Jobs that have the group. An instance without a job stands for itself: it belongs to no known job."""
     using = {one.job or one.id for one in _alive(instances) if group in one.security_groups}
     return using | {one.job for one in taken if one.group == group}
 

@@ -1,4 +1,4 @@
-"""Decides the order of spot places by new prices, for jobs that wait longer than prices last, and tells people a price with its age.
+"""Decides the order of spot places by new prices, for jobs that wait longer than prices last, and words a price with its age.
 
 Facts and the time in, verdicts out: no call of AWS.
 """
@@ -24,7 +24,7 @@ class Priced:
 
 
 def list_wanted(job: Job, known: Container[Kind], *, now: float) -> dict[str, list[str]]:
-    """The types whose prices have to be asked for, by region; none while those of the admission are fresh."""
+    """Returns the types whose prices have to be asked for, by region; none while those of the admission are fresh."""
     if now - job.admitted_at < job.timing.spot_prices_s:
         return {}
     kinds = dict.fromkeys((one.region, one.instance_type) for one in job.ladder if one.market is Market.SPOT)
@@ -38,7 +38,7 @@ def list_wanted(job: Job, known: Container[Kind], *, now: float) -> dict[str, li
 def sort_prices(
     region: str, types: Iterable[str], usd: Mapping[tuple[str, str], float], *, now: float
 ) -> dict[Kind, Priced]:
-    """What EC2 said of a region's types, by type and zone. A type of which it said nothing is known to have no price."""
+    """Returns what EC2 said of a region's types, by type and zone. A type of which it said nothing is known to have no price."""
     return {
         (region, name): Priced(at=now, usd={zone: price for (kind, zone), price in usd.items() if kind == name})
         for name in types
@@ -46,8 +46,8 @@ def sort_prices(
 
 
 def order_ladder(job: Job, known: Mapping[Kind, Priced]) -> tuple[Rung, ...]:
-    """The job's ladder with new prices: of each type the cheaper spot place comes first. Types and markets stay in their order, and so
-    does everything whose price EC2 does not tell."""
+    """Returns the job's ladder with new prices: of each type the cheaper spot place comes first. Types and markets stay in their order, and
+    so does everything whose price EC2 does not tell."""
     rungs = [_price_rung(one, known) for one in job.ladder]
     groups = list(dict.fromkeys((one.instance_type, one.market) for one in rungs))
 
@@ -66,7 +66,7 @@ def _price_rung(rung: Rung, known: Mapping[Kind, Priced]) -> Rung:
 
 
 def describe_price(rung: Rung, *, now: float) -> str:
-    """The price of a rung, and how old it is."""
+    """Words the price of a rung with its age."""
     if rung.usd is None:
         return "unknown"
     age = f"{max(0.0, now - rung.priced_at) / 60:.0f} min ago" if rung.priced_at else "when the job was admitted"

@@ -1,4 +1,4 @@
-"""Takes a security group for an attempt: looks, decides, and writes it down before anything is launched."""
+"""Takes a security group for an attempt: reads, decides, and writes it down before anything is launched."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ AGAIN_S = 0.5
 class ShownRegion:
     """What EC2 showed of the deployment in a region."""
 
-    region: str
+    name: str
     at: float
     """From before EC2 was asked: what was launched later it may not show."""
     instances: tuple[Instance, ...]
@@ -49,10 +49,10 @@ class Taker:
         Raises CapacityPending where the time does not suffice, and InvalidRequest where the region has no group.
         """
         while True:
-            taken, item = self.state.taken_groups(region.region)
+            taken, item = self.state.taken_groups(region.name)
             facts = Facts(
-                region=region.region,
-                pool=job.places[region.region].security_groups,
+                region=region.name,
+                pool=job.places[region.name].security_groups,
                 taken=taken,
                 over=self._over(job, attempt, taken, region),
                 instances=region.instances,
@@ -60,13 +60,13 @@ class Taker:
             choice = choose(job.id, attempt, facts, until=job.deadline + AFTERWARDS_S, now=self.now())
             try:
                 if choice.taken != taken:
-                    self.state.take_groups(region.region, choice.taken, item)
+                    self.state.take_groups(region.name, choice.taken, item)
             except Raced:
                 if self.reserved():
                     raise CapacityPending("many launches take their security groups in the same moment") from None
                 self.sleep(random.uniform(0.0, AGAIN_S))
             else:
-                self._tell(job, attempt, choice)
+                self._log_choice(job, attempt, choice)
                 return choice
 
     def give_back(self, job: Job, attempt: int, region: str) -> None:
@@ -86,9 +86,8 @@ class Taker:
     def _over(self, job: Job, attempt: int, taken: Sequence[Taken], region: ShownRegion) -> frozenset[tuple[str, int]]:
         """Attempts among those that took a group that are closed, and of which nothing can appear that EC2 did not show."""
         shown = {one.id for one in region.instances}
-        alive = find_running(
-            region.instances
-        )  # they keep what they have, so that nothing has to be read for any of them
+        # Those that run keep what they have, so that nothing has to be read for any of them.
+        alive = find_running(region.instances)
         doubted = {(one.job, one.attempt) for one in taken if not runs(one, alive)} - {(job.id, attempt)}
         return frozenset(
             (other, number)
@@ -103,6 +102,6 @@ class Taker:
         )
 
     @staticmethod
-    def _tell(job: Job, attempt: int, choice: Choice) -> None:
+    def _log_choice(job: Job, attempt: int, choice: Choice) -> None:
         log = logger.warning if choice.shared_with else logger.info
         log("took a security group", job=job.id, attempt=attempt, reason=choice.reason, shared_with=choice.shared_with)

@@ -67,13 +67,13 @@ class Walker:
         try:
             return self._walk(job, attempt)
         except Raced:
-            raise CapacityPending("another invocation walks the ladder since a moment ago") from None
+            raise CapacityPending("another invocation has just begun to walk the ladder") from None
 
     def _walk(self, job: Job, attempt: int) -> tuple[Intent, Step]:
         held = self._claim(job, attempt)
         if self.state.closed(job.id, attempt):  # after the claim: Terminate waits for a claim that it sees
             self._release(job, held)
-            raise NodeLost(f"attempt {attempt} was terminated; nothing is launched for it any more")
+            raise NodeLost(f"attempt {attempt} was terminated; nothing more is launched for it")
         noted = set[str]()
         while (place := held.intent.next_place) is not None:
             step = held.intent.steps[place]
@@ -100,12 +100,12 @@ class Walker:
         walks = self.state.intents(job.id, attempt)
         last = walks[-1] if walks else None
         if last is not None and last.intent.waiting and not last.intent.launched and self.waiter is None:
-            raise CapacityUnavailable("the attempt waits for capacity already, and is tried for in turn with others")
+            raise CapacityUnavailable("the attempt already waits for capacity, and takes its turn with other jobs")
         if last is None or (last.intent.next_place is None and not last.intent.launched):
             return self._write_plan(job, attempt, walks)
         if last.intent.held_by != self.holder and last.intent.held_until > self.now():
             raise CapacityPending(
-                f"another invocation walks the ladder for {last.intent.held_until - self.now():.0f} s at most"
+                f"another invocation may walk the ladder for {last.intent.held_until - self.now():.0f} s more"
             )
         if self.waiter is not None and self._is_abandoned(job, last.intent):
             return self._write_plan(job, attempt, walks, going_on=True)
@@ -121,7 +121,7 @@ class Walker:
             self._taker().give_back(job, attempt, region)
 
     def _write_plan(self, job: Job, attempt: int, walks: Sequence[Held], *, going_on: bool = False) -> Held:
-        """A new walk, behind those before it. Once the job waits it takes the place of the one before, so that there is only one.
+        """Returns a new walk, behind those before it. Once the job waits it takes the place of the one before, so that there is only one.
         `going_on`: it begins where the one before stopped."""
         before = [held.intent for held in walks]
         if going_on:
@@ -134,7 +134,7 @@ class Walker:
         return self.state.create_intent(job, intent)
 
     def _order_by_prices(self, job: Job) -> Job:
-        """The job with its ladder in the order of new spot prices, where it waits and those of its admission are old."""
+        """Returns the job with its ladder in the order of new spot prices, where it waits and those of its admission are old."""
         if self.waiter is None:
             return job
         known, now = self.waiter.prices, self.now()
@@ -143,7 +143,9 @@ class Walker:
             if (usd := None if kept else self.ec2(region).spot_prices(types)) is None:
                 self.waiter.unpriced.add(region)
             if not usd:
-                logger.warning("spot prices are not known, the order stays", job=job.id, region=region, types=types)
+                logger.warning(
+                    "EC2 gave no spot prices; the ladder keeps its order", job=job.id, region=region, types=types
+                )
             known.update(prices.sort_prices(region, types, usd or {}, now=now))
         return replace(job, ladder=prices.order_ladder(job, known))
 
@@ -188,21 +190,21 @@ class Walker:
         return policy.plan(job, attempt, walk, passed_over=passed_over)
 
     def _read_empty_places(self) -> list[EmptyPlace]:
-        """What other jobs found. Without it every place is asked."""
+        """Returns the places that other jobs found empty; none where the table does not answer: every place is asked then."""
         try:
             return self.empty_places.all()
         except (ClientError, BotoCoreError):
-            logger.exception("what others found empty is not known")
+            logger.exception("could not read the empty places; every place is asked")
             return []
 
     def _note(self, job: Job, step: Step) -> None:
-        """Tells other jobs of a place without capacity. It does not matter if they do not hear of it."""
+        """Notes a place without capacity for other jobs. Without the note they ask it themselves."""
         if (place := empty_places.describe_empty(job, step)) is None:
             return
         try:
             self.empty_places.note(place)
         except (ClientError, BotoCoreError):
-            logger.exception("other jobs do not hear that a place is empty", job=job.id)
+            logger.exception("could not note an empty place", job=job.id)
 
     def _prepare(self, job: Job, held: Held, region: str) -> Held:
         """Writes down what will be sent in a region. One that cannot be asked does not keep the walk from the others."""
@@ -220,7 +222,7 @@ class Walker:
         return self.state.replace_intent(job, planned, held)
 
     def _record_unasked(self, job: Job, held: Held, region: str, code: str, message: str) -> Held:
-        logger.warning("a region could not be asked", job=job.id, region=region, problem=message)
+        logger.warning("a region did not answer", job=job.id, region=region, problem=message)
         answer = LaunchAnswer(
             outcome=LaunchOutcome.NO_CAPACITY,
             at=self.now(),
@@ -230,7 +232,7 @@ class Walker:
         return self.state.replace_intent(job, policy.skip_region(held.intent, region, answer), held)
 
     def _patient(self, intent: Intent) -> Intent:
-        """The intent with the patience of this walk."""
+        """Returns the intent with the patience of this walk."""
         return intent if self.waiter is None else replace(intent, patience_until=self.waiter.until)
 
     def _waited_s(self, job: Job, attempt: int, walks: Sequence[Intent], now: float) -> float:
@@ -245,8 +247,8 @@ class Walker:
         return 0.0
 
     def _spent_usd(self, job: Job, attempt: int, before: Sequence[Intent], now: float) -> float:
-        """What the attempts before have cost at most, and in this one what may run since Launch gave up to learn whether it launched. It
-        matters only to a job with a cap, whose prices are all known."""
+        """Returns what the attempts before have cost at most, and in this one what may run since Launch gave up to learn whether it
+        launched. It matters only to a job with a cap, whose prices are all known."""
         doubted = [walk for walk in before if walk.doubted_usd and not walk.waiting]
         if job.max_cost_usd is None or (attempt == 1 and not doubted):
             return 0.0
@@ -258,14 +260,14 @@ class Walker:
         """Takes a security group of the region, before the intent names it."""
         at = self.now()
         every = self._read_ec2(region, lambda ec2: ec2.every(job.deployment))
-        look = ShownRegion(region=region, at=at, instances=tuple(every))
-        choice = self._taker().take(job, attempt, look)
+        shown = ShownRegion(name=region, at=at, instances=tuple(every))
+        choice = self._taker().take(job, attempt, shown)
         return policy.Groups(
-            busy=policy.find_busy(look.instances), security_group=choice.group, shared_with=choice.shared_with
+            busy=policy.find_busy(shown.instances), security_group=choice.group, shared_with=choice.shared_with
         )
 
     def _read_ec2(self, region: str, read: Callable[[Ec2], list[Instance]]) -> list[Instance]:
-        """What EC2 shows in a region. The jobs behind this one do not ask a region that has not answered."""
+        """Returns what EC2 shows in a region. The jobs behind this one do not ask a region that has not answered."""
         try:
             return read(self.ec2(region))
         except BotoCoreError:
@@ -308,7 +310,9 @@ class Walker:
                 return held
             if self.waiter is not None:
                 self._release(job, held)
-                raise CapacityPending("whether a rung launched is not known; the next try sends the same bytes again")
+                raise CapacityPending(
+                    "EC2 has not said whether a rung launched; the next try sends the same call again"
+                )
             if self.now() >= intent.patience_until:
                 return self.state.replace_intent(job, policy.give_up(job, held.intent, place, answer), held)
             self.sleep(pause)
@@ -326,7 +330,7 @@ class Walker:
         left = [one.id for one in every if one.attempt == intent.attempt and one.state not in ENDING]
         if left:
             self._release(job, held)
-            raise NodeLost(f"nodes ended before their launch was known, and {', '.join(left)} run without them")
+            raise NodeLost(f"nodes ended before EC2 answered their launch, and {', '.join(left)} run without them")
 
     def _run(self, intent: Intent, step: Step) -> LaunchAnswer:
         mark = token(step.request, intent.user_data, step.generation)

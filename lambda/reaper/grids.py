@@ -12,7 +12,7 @@ from aws.trainings import RUNS, Training, Trainings, training
 from contract import grid, names, tags
 
 PROBES = 3
-"""At most this many trainings of a group are asked for their tags until one of them is ours."""
+"""At most this many trainings of a group are read for their tags until one of them is ours."""
 REASON = "The grid of this job is over."
 
 

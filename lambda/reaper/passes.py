@@ -85,7 +85,7 @@ class ReaperPass:
     # Facts
 
     def _list_regions(self) -> list[str]:
-        """The regions of the settings, and every other one where anything was ever launched."""
+        """Returns the regions of the settings, and every other one where anything was ever launched."""
         regions = set(self._env.regions)
         with self._going_on("the list of regions"):
             regions |= self._state.launched_regions()
@@ -93,7 +93,7 @@ class ReaperPass:
 
     def _read_region(self, name: str) -> None:
         if not self._has_time():
-            raise OutOfTime("it was not looked at: the function's time was nearly over")
+            raise OutOfTime("it was not read: the function's time was nearly over")
         region = RegionPass(name, self._book(name))
         self._regions.append(region)
         now = 0.0
@@ -150,7 +150,7 @@ class ReaperPass:
                     yield scan, case
 
     def _limit(self, doomed: Sequence[tuple[Scan, Case]]) -> list[tuple[Scan, Case]]:
-        """Those that this pass may end: all past their deadline, then the oldest marks up to the limit. Others wait a pass."""
+        """Returns those that this pass may end: all past their deadline, then the oldest marks up to the limit. Others wait a pass."""
         late = [one for one in doomed if one[1].verdict.rule is Rule.DEADLINE]
         early = [one for one in doomed if one[1].verdict.rule is not Rule.DEADLINE]
         early.sort(key=lambda one: one[0].section.suspects[one[1].thing.id].since)
@@ -192,7 +192,9 @@ class ReaperPass:
             try:
                 page = scan.kind.again(list(chunk))
             except (ClientError, BotoCoreError) as problem:
-                self.findings.fail(scan.region, f"the last look before the end failed, so nothing was ended: {problem}")
+                self.findings.fail(
+                    scan.region, f"the facts could not be read again before the end, so nothing was ended: {problem}"
+                )
                 return
             sure = [thing.id for thing in page.things if self._is_sure(scan, thing, chunk, page.moment.earliest)]
             refused = scan.kind.end(sure) if sure else {}
@@ -202,7 +204,9 @@ class ReaperPass:
                     continue
                 scan.ended[id_] = page.moment.latest
                 if before := scan.section.ended.get(id_):
-                    self.findings.refuse(chunk[id_], f"it was told to end at {when(before)}, and it is still there")
+                    self.findings.refuse(
+                        chunk[id_], f"AWS was asked to end it at {when(before)}, and it is still there"
+                    )
                 else:
                     self.findings.ended.append(chunk[id_])
 

@@ -71,7 +71,7 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
 
 
 def _read_job(state: State, name: str) -> Job | None:
-    """The job; None where somebody changed the document, which keeps nobody from ending instances."""
+    """Returns the job; None where its document has been changed: instances end all the same."""
     try:
         return state.job(name)
     except Garbled:
@@ -79,19 +79,19 @@ def _read_job(state: State, name: str) -> Job | None:
 
 
 def _describe_cost(state: State, job: Job | None, ended: Ended) -> dict[str, Any]:
-    """What all attempts have cost at most, US dollars."""
+    """Returns what all attempts have cost at most, US dollars."""
     usd = money.spent_usd(job, ended.intents, state.ends(job.id), now=ended.at) if job else None
     return {"usd_at_most": "unknown" if usd is None else money.up_to_cents(usd)}
 
 
 def _describe_progress(job: Job | None, attempt: int, ended: Ended, before: int) -> dict[str, Any]:
-    """Whether the attempt closed a newer checkpoint than those before it, and the highest step of any."""
+    """Returns whether the attempt closed a newer checkpoint than those before it, and the highest step of any."""
     closed = _list_closed_sets(job, attempt, ended.intents) if job else []
     return {"progressed": has_progressed(closed, before), "step": newest_step(closed, before)}
 
 
 def _list_closed_sets(job: Job, attempt: int, intents: Iterable[Intent]) -> list[ClosedSet]:
-    """The newest sets that the attempt has closed. Where S3 does not answer, none: Terminate does not wait to know that the attempt
+    """Returns the newest sets that the attempt has closed. Where S3 does not answer, none: Terminate does not wait to know that the attempt
     brought the job further."""
     regions = ran_in(one for one in intents if one.attempt == attempt)
     found = list[ClosedSet]()
@@ -99,12 +99,12 @@ def _list_closed_sets(job: Job, attempt: int, intents: Iterable[Intent]) -> list
         try:
             found += closed_sets(Bucket(place.bucket, place.region, IN_PASSING), job.id, attempt)
         except (ClientError, BotoCoreError) as problem:
-            logger.warning("checkpoints could not be looked at", job=job.id, attempt=attempt, problem=str(problem))
+            logger.warning("could not list checkpoints", job=job.id, attempt=attempt, problem=str(problem))
     return found
 
 
 def _read_result_tag(home: HomeBucket, job: str) -> str | None:
-    """The tag of the report that was there when this Terminate began; None where S3 does not answer: instances end all the same."""
+    """Returns the tag of the report that was there when this Terminate began; None where S3 does not answer: instances end all the same."""
     try:
         return home.result_tag(job)
     except (ClientError, BotoCoreError):

@@ -147,5 +147,5 @@ def test_the_weekly_summary_arrives_with_the_weeks_figures(yard: Yard, mailbox: 
     finally:
         clock.update_schedule(**kept)
     assert word.subject.startswith("Trainyard trainyard: ")
-    assert re.search(r"looked 20\d\d times", word.text)
+    assert re.search(r"made 20\d\d passes", word.text)
     assert "Instances now: " in word.text

@@ -72,7 +72,7 @@ def test_a_place_that_the_money_does_not_pay_for_beside_what_is_in_doubt_is_not_
     job = replace(JOB, ladder=tuple(places), max_cost_usd=1.5)
     left = policy.give_up(job, planned(job), 0, answer(LaunchOutcome.UNKNOWN))
     assert left.steps[1].answer is not None
-    assert left.steps[1].answer.code == "NotAsked: too dear for what is left of max_cost_usd"
+    assert left.steps[1].answer.code == "NotAsked: too expensive for the rest of max_cost_usd"
 
 
 def test_rungs_are_asked_from_the_top() -> None:

@@ -137,7 +137,7 @@ def test_prices_that_cannot_be_read_leave_the_order_and_the_log_says_so(yard: Wa
     with mock.patch.object(walk.logger, "warning") as warned:
         yard.run(TRY_S)
     assert {one.zone for one in yard.running()} == {A.zone}
-    assert "spot prices are not known" in str(warned.call_args)
+    assert "EC2 gave no spot prices" in str(warned.call_args)
     assert [rung["price"] for rung in yard.document()["rungs"]] == [
         "$0.2000 an hour of one node, when the job was admitted"
     ]

@@ -23,7 +23,7 @@ UNKNOWN = LaunchAnswer(outcome=LaunchOutcome.UNKNOWN, at=NOW, code="RequestLimit
 WALK = replace(INTENT, steps=tuple(replace(step, answer=NONE) for step in INTENT.steps))
 LATER = replace(WALK, walk=2, started_at=NOW + HOUR, waiting=True, waited_s=HOUR)
 WAIT = CapacityWait(job=JOB.id, attempt=1, token="t", since=NOW, until=NOW + 48 * HOUR, next_try_at=NOW + 60, tries=3)
-UNAVAILABLE = CapacityUnavailable("no capacity on any rung")
+UNAVAILABLE = CapacityUnavailable("no rung had capacity")
 
 
 def test_a_job_that_may_wait_waits_once_the_patience_is_over() -> None:
@@ -113,7 +113,7 @@ def test_a_clock_that_is_slower_than_the_beats_beats_every_token_at_each_tick() 
 
 def test_the_end_says_how_long_and_what_every_rung_answered() -> None:
     end = waits.explain_end(WAIT, PATIENT, [WALK], now=NOW + 48 * HOUR)
-    assert str(end).startswith("no capacity on any rung for 48.0 h (since 2027-01-15 08:00:00 UTC, 3 tries")
+    assert str(end).startswith("no rung had capacity for 48.0 h (since 2027-01-15 08:00:00 UTC, 3 tries")
     assert str(end).count("InsufficientInstanceCapacity") == len(JOB.ladder)
     assert "max_wait_hours is 48" in str(end)
 
@@ -122,7 +122,7 @@ def test_the_end_names_the_trouble_of_the_last_try() -> None:
     end = waits.explain_end(
         replace(WAIT, trouble="EC2 of eu-central-1 does not answer"), PATIENT, [WALK], now=WAIT.until
     )
-    assert "The last try did not get through: EC2 of eu-central-1 does not answer." in str(end)
+    assert "The last try failed: EC2 of eu-central-1 does not answer." in str(end)
 
 
 def test_a_walk_that_launched_is_never_the_end() -> None:

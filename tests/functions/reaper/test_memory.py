@@ -140,7 +140,7 @@ def test_a_price_list_that_does_not_answer_stops_no_message(yard: Yard, kind: Ki
     yard.instance(deadline=-HOUR)
     yard.fake.faults.add(kind, "pricing:GetProducts", times=100)
     assert yard.run().error == ""
-    assert "at a price that is not known here" in yard.fake.topics.messages[0][1]
+    assert "at an unknown price" in yard.fake.topics.messages[0][1]
 
 
 def test_a_table_restored_to_a_time_before_all_marks_and_launches_loses_no_machine(yard: Yard) -> None:
