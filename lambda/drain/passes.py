@@ -57,7 +57,7 @@ class DrainPass:
         is over.
         """
         try:
-            left = self._work()
+            left = self._end_all()
         except (ClientError, BotoCoreError) as problem:
             left = [f"- AWS could not be asked: {problem}"]
         logger.info("drained as far as it goes", left=left)
@@ -65,7 +65,7 @@ class DrainPass:
             patience = self.env.timing.drain_patience_s
             raise build_error(left, now=time.time(), since=self.since, patience_s=patience)
 
-    def _work(self) -> list[str]:
+    def _end_all(self) -> list[str]:
         state = State(self.env.table)
         there = state.exists()  # where the table is missing no job was ever admitted
         regions = sorted({*self.env.regions, *(state.launched_regions() if there else ())})

@@ -43,7 +43,7 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
     env = LauncherEnvironment.read()
     state = State(env.table)
     if "job" not in event:
-        return dict(_tries(env, state, context).turn())
+        return dict(_tries(env, state, context).take_turn())
     job = state.job(event["job"])
     if job is None:
         raise InvalidRequest(f"job {event['job']} is not in the table {env.table}")

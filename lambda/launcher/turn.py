@@ -62,7 +62,7 @@ class Tries:
     unpriced: set[str] = field(default_factory=set)
     """Regions that gave no spot prices in this turn."""
 
-    def turn(self) -> dict[str, int]:
+    def take_turn(self) -> dict[str, int]:
         """Beats the tokens whose time it is, then tries for those that are due, unless another invocation does. Returns what came of it, by
         the number of jobs. Raises RuntimeError at its end for tries that failed otherwise than by an answer."""
         alive = [one for one in self.waits.all() if self._beat(one)]
