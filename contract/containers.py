@@ -54,5 +54,5 @@ def repository_arn(repository: str, partition: str) -> str:
     """Returns the ARN of a repository (registry and name) of a private ECR registry, with any region."""
     host, _, name = repository.partition("/")
     found = PRIVATE_REGISTRY.fullmatch(host)
-    assert found, f"{host} is no private registry"
+    assert found, f"{host} is not a private registry"
     return f"arn:{partition}:ecr:*:{found['account']}:repository/{name}"

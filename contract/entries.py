@@ -73,7 +73,7 @@ class Metered:
         """Raises TooLarge when the caller asks for more than is left, and the file has more."""
         data: bytes = self._file.read(size if 0 <= size <= self.left else min(self.left, sys.maxsize - 1) + 1)
         if len(data) > self.left:
-            raise TooLarge("its description of its entries is larger than any honest one")
+            raise TooLarge("its list of entries is larger than that of any valid archive")
         self.left -= len(data)
         self.last = data
         return data
@@ -135,7 +135,7 @@ def _tarred(packed: IO[bytes], *, is_gzip: bool) -> Iterator[ArchiveEntry]:
             tar.members = []  # type: ignore[attr-defined]
             file.left = MOST_HEADER
     if file.last.strip(b"\0"):  # tarfile silently takes a header that it cannot read for the end
-        raise tarfile.ReadError("what follows its last readable entry is neither an entry nor the end")
+        raise tarfile.ReadError("the bytes after its last readable entry are neither an entry nor its end")
     if is_gzip:
         _read_on(file)
 
@@ -151,7 +151,7 @@ def _read_on(file: Metered) -> None:
     except gzip.BadGzipFile as problem:
         if "Not a gzipped file" not in str(problem):
             raise
-        raise Refused("has other bytes behind its end", PACK) from problem
+        raise Refused("has other bytes after its end", PACK) from problem
 
 
 def _zipped(packed: IO[bytes], most_directory: int) -> Iterator[ArchiveEntry]:

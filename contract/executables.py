@@ -17,7 +17,7 @@ FOREIGN = {
     b"MZ": "Windows",
 }
 EXECUTABLE = (
-    "a file on which `chmod +x` was run before it was packed on Linux or macOS, or the program that runs it ahead of it"
+    "a file on which `chmod +x` was run before it was packed on Linux or macOS, or its interpreter in front of it"
 )
 MACHINES = {3: "i686", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64"}
 """What an ELF file calls the processors that it is for, by their names of `uname -m`."""
@@ -38,7 +38,8 @@ CARRIAGE_RETURN = CannotRun(
 )
 BYTE_ORDER_MARK = CannotRun("begins with a byte order mark", "UTF-8 without one")
 NO_INTERPRETER = CannotRun(
-    "does not begin with #! and what runs it", "a first line as #!/bin/bash, or the program that runs it ahead of it"
+    "does not begin with #! and what runs it",
+    "a first line such as #!/bin/bash, or its interpreter in front of it",
 )
 
 

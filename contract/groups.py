@@ -13,7 +13,7 @@ class Taken:
     job: str
     attempt: int
     until: float
-    """UTC epoch seconds from which on no launch of the attempt can begin, even if nobody ever closes it."""
+    """UTC epoch seconds from which on no launch of the attempt can begin, even if it is never closed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,9 +55,9 @@ class ContainerImage:
         rest, at, digest = rest.partition("@")
         repository, colon, tag = rest.partition(":")
         if not REPOSITORY.fullmatch(repository) or len(repository) not in REPOSITORY_LENGTHS:
-            raise ValueError("has no repository's name after its registry")
+            raise ValueError("has no repository name after its registry")
         if (colon and not TAG.fullmatch(tag)) or (at and not DIGEST.fullmatch(digest)):
-            raise ValueError("has a tag or a digest that is none")
+            raise ValueError("has a tag or a digest that is not valid")
         if not tag and not digest:
             raise ValueError("has neither a tag nor a digest")
         return cls(registry, repository, tag, digest)
@@ -87,9 +87,9 @@ def parsed(text: str) -> ContainerImage:
     rest, at, digest = text.partition("@")
     repository, colon, tag = rest.partition(":")
     if not REPOSITORY.fullmatch(repository) or len(repository) not in REPOSITORY_LENGTHS:
-        raise ValueError("begins with no repository's name")
+        raise ValueError("does not begin with a repository name")
     if (colon and not TAG.fullmatch(tag)) or (at and not DIGEST.fullmatch(digest)):
-        raise ValueError("has a tag or a digest that is none")
+        raise ValueError("has a tag or a digest that is not valid")
     if not tag and not digest:
         raise ValueError("has neither a tag nor a digest")
     return ContainerImage("", repository, tag, digest)

@@ -17,7 +17,7 @@ class LaunchOutcome(str, Enum):
     NO_CAPACITY = "no-capacity"
     QUOTA = "quota"
     UNKNOWN = "unknown"
-    """Nobody knows whether it launched: send the same bytes again before the next rung."""
+    """Whether it launched is unknown: the same bytes have to be sent again before the next rung."""
     RENEW = "renew"
     """The token belongs to instances that have ended: ask the same rung with the next generation."""
     CLOSED = "closed"
@@ -52,7 +52,7 @@ class LaunchAnswer:
     """Instance ids in the order of launch index, which is the order of ranks."""
     master_address: str = ""
     doubted: bool = False
-    """Whether nobody ever learnt if it launched: the walk went on when the launch patience was over."""
+    """Whether it stayed unknown if it launched: the walk went on when the launch patience was over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -99,7 +99,7 @@ def order(job: str, attempt: int) -> ItemKey:
 
 
 def stall_notice(job: str, attempt: int) -> ItemKey:
-    """When people were told last that the training of the attempt makes no progress: `{"told": true}`, false while somebody tells them."""
+    """When people were last told that the training of the attempt makes no progress: `{"told": true}`, false while they are being told."""
     return ItemKey(f"{ORDERS}{job}", f"{of_attempt(attempt)}told")
 
 

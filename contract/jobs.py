@@ -209,7 +209,7 @@ class Job:
     """Whether the deadline is when the money is used up, and not the end of the hours. False in job.json."""
     retries: RetryPlan = field(default_factory=RetryPlan)
     stall: NoProgress | None = None
-    """None where nobody asks for it: a training may then stand still until its hours are over."""
+    """None where the request does not ask for it: a training may then stand still until its hours are over."""
     resume: SourceCheckpoint | None = None
     """What the job begins with before it has a checkpoint of its own; None for nothing."""
     leave_on_rebalance: bool = False

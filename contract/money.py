@@ -53,8 +53,8 @@ def affords_s(job: Job, rung: Rung, spent_usd: float, beside_usd: float = 0.0) -
 
 def launched_as(job: Job, walk: Intent, rung: Rung) -> Job:
     """The admitted job as the walk launches it on the rung. Its hours begin once it has waited, and it ends before a Capacity Block does,
-    and before its money is used up. The money pays also for the minutes in which nodes end themselves if nobody else ends them, and for
-    nodes of other places that may have been launched without anybody learning it: they end with the attempt, and not before."""
+    and before its money is used up. The money pays also for the minutes in which nodes end themselves if nothing else ends them, and for
+    nodes of other places that may have been launched unnoticed: they end with the attempt, and not before."""
     lasts_s = affords_s(job, rung, walk.spent_usd, walk.doubted_usd)
     paid_until = walk.started_at + lasts_s - job.timing.power_off_after_deadline_s
     return job.extended(walk.waited_s, rung, paid_until=paid_until)
@@ -74,7 +74,7 @@ def spent_usd(job: Job, walks: Iterable[Intent], ends: Mapping[int, float], *, n
     """What the attempts of these walks cost at most, US dollars; None where a price is not known.
 
     `walks` in their order. `ends`: by attempt, when its last instance had begun to end. Where this is not known the attempt counts until
-    the next one began, or until `now`. A launch counts from the beginning of its walk; one of which nobody knows whether it launched counts
+    the next one began, or until `now`. A launch counts from the beginning of its walk; one that may have launched counts
     as one that did.
     """
     attempts = [list(group) for _, group in groupby(walks, key=lambda one: one.attempt)]

@@ -8,7 +8,7 @@ JOB_PATTERN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,79}")
 """An execution name that Step Functions, S3 keys, tags and log streams all take unchanged. It cannot begin with a dot: `..` would lead
 up wherever a key becomes a path, and a leading dot hides a file. Step Functions takes more (`!`, `'`, `(`, `)`, `+`, `=`, `@`,
 and letters beyond ASCII); S3 keys, log streams or tags do not take all of them, or show them escaped."""
-JOB_WORDS = "1 to 80 letters (a to z), digits, _, - and ., no . at the beginning"
+JOB_WORDS = "1 to 80 letters (a to z), digits, _, - and ., not beginning with ."
 GRID_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,80}")
 """The same for a grid, without dots: Batch takes none in the name of a job."""
 GRID_WORDS = "1 to 80 letters, digits, _ and -"

@@ -26,7 +26,7 @@ _STOPS = {
     "MaxWaitTimeExceeded": "reached the longest wait for spot machines (MaxWaitTimeInSeconds {wait}) and was stopped",
     "Interrupted": "lost its spot machines and was not started again",
 }
-"""Reason by the last secondary status of a Stopped training; with any other status, somebody stopped it."""
+"""Reason by the last secondary status of a Stopped training; any other status means that a call stopped it."""
 
 
 def ended(answer: Mapping[str, Any]) -> bool:
@@ -100,7 +100,7 @@ def reason_of(line: Line, answer: Mapping[str, Any]) -> str:
 
 def _stop(line: Line, answer: Mapping[str, Any]) -> str:
     condition = line.request.get("StoppingCondition", {})
-    words = _STOPS.get(answer.get("SecondaryStatus", ""), "was stopped before it was done")
+    words = _STOPS.get(answer.get("SecondaryStatus", ""), "was stopped before it completed")
     return words.format(
         runtime=condition.get("MaxRuntimeInSeconds", "of SageMaker's default"),
         wait=condition.get("MaxWaitTimeInSeconds", "of SageMaker's default"),

@@ -1,4 +1,4 @@
-"""Every Batch call of a child: whether somebody ended its job on purpose."""
+"""Every Batch call of a child: whether a call ended its job."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from grid_child.trouble import trouble_of
 
 
 def ended_on_purpose(job: str, region: str) -> str:
-    """In words who ended the job, or the array that it is part of, by TerminateJob or CancelJob; empty where nobody did.
+    """In words who ended the job, or the array that it is part of, by TerminateJob or CancelJob; empty where no call did.
 
     SIGTERM alone says nothing: retirement of the task, a reclaim by Fargate Spot and a time-out send it too. Raises Trouble, or
     Unfit where the right is missing.

@@ -21,8 +21,8 @@ from grid_child.store import Home
 from grid_child.trouble import Trouble
 from grid_child.waits import Waits
 
-STOPPED = "the grid is to end"
-RECORDED = "its line has its record already"
+STOPPED = "the grid is ending"
+RECORDED = "its line already has a record"
 
 
 class Child:
@@ -81,7 +81,7 @@ class Child:
                     return verdict.exit
 
     def end(self, reason: str, until: float) -> ExitCode:
-        """Stops the training because somebody ended this child's job on purpose, and records it if it ends before `until`."""
+        """Stops the training because a call ended this child's job, and records it if it ends before `until`."""
         self.facts = replace(self.facts, unwanted=reason, stopping=False, troubles=0)
         pause = self.timing.stop_grace_s / 15
         while True:
@@ -126,7 +126,7 @@ class Child:
         return Known.STRANGER, f"{arn}, with the tags {json.dumps(tags, sort_keys=True, ensure_ascii=False)}"
 
     def _create(self) -> None:
-        """Submits the training, unless the grid is to end."""
+        """Submits the training, unless the grid is ending."""
         self._fence()
         if self.facts.unwanted:
             return
@@ -148,7 +148,7 @@ class Child:
         )
 
     def _fence(self) -> None:
-        """Checks, before a submission and again after it, whether the grid is to end or the line has its record already.
+        """Checks, before a submission and again after it, whether the grid is ending or the line has its record already.
 
         Whoever ends the grid, or refuses the line, first writes that and then looks for a training. So one of the two sees the other.
         """

@@ -23,11 +23,11 @@ class ChildIdentity:
     attempt: int
     """Of Batch, from 1."""
     job: str
-    """Of Batch; empty where nobody said."""
+    """Of Batch; empty where that is unknown."""
 
     @property
     def first_look(self) -> bool:
-        """Whether nobody can have submitted the line before: no earlier attempt, no earlier round."""
+        """Whether this is the first attempt of the first round, before which no child can have submitted the line."""
         return self.attempt == 1 and self.environment.round == 1
 
 

@@ -25,7 +25,7 @@ def main(variables: Mapping[str, str], *, waits: Waits, chance: random.Random | 
     try:
         return _serve(identify(variables), waits, chance or random.Random())
     except Unfit as problem:
-        print(f"Nothing better comes of trying again: {problem}", file=sys.stderr, flush=True)
+        print(f"Another attempt would fail in the same way: {problem}", file=sys.stderr, flush=True)
         return ExitCode.FINAL
     except Trouble as problem:
         print(f"The next attempt goes on: {problem}", file=sys.stderr, flush=True)
@@ -55,15 +55,15 @@ def _serve(me: ChildIdentity, waits: Waits, chance: random.Random) -> ExitCode:
 
 
 def _terminated(me: ChildIdentity, waits: Waits, child: Child | None) -> ExitCode:
-    """SIGTERM: the training is left alone, and the next attempt adopts it, unless somebody ended the job on purpose."""
+    """SIGTERM: the training is left alone, and the next attempt adopts it, unless a call ended the job."""
     until = waits.hear() + LEAVES_S * me.environment.timing.stop_grace_s
     reason = _why(me, waits, until)
-    print(reason or "SIGTERM, and nobody ended the job on purpose: the training is left running", flush=True)
+    print(reason or "SIGTERM, and no call has ended the job: the training keeps running", flush=True)
     return child.end(reason, until) if reason and child else ExitCode.AGAIN
 
 
 def _why(me: ChildIdentity, waits: Waits, until: float) -> str:
-    """Who ended the job; empty where nobody did, or nobody can say."""
+    """Says who ended the job; empty where no call did, or where that is unknown."""
     pause = me.environment.timing.stop_grace_s / 30
     while me.job and waits.time() + pause < until:
         try:

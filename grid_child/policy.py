@@ -72,7 +72,7 @@ class ChildFacts:
     holder: str = ""
     """The training that has the name, where it is a stranger's."""
     unwanted: str = ""
-    """Why there must be no training (the grid is to end, or the line has its record); empty otherwise."""
+    """Why there must be no training (the grid is ending, or the line has its record); empty otherwise."""
     stopping: bool = False
     """SageMaker has accepted StopTrainingJob."""
     answer: SubmitAnswer | None = None
@@ -101,7 +101,7 @@ class Verdict:
 def decide(facts: ChildFacts, rules: ChildRules, now: float, chance: random.Random) -> Verdict:
     """Looks up whatever is not certain, and creates a training only where none has its name."""
     if now >= rules.leaves_at:
-        return Verdict(Action.LEAVE, "its container would soon be ended for its age; the next attempt watches on")
+        return Verdict(Action.LEAVE, "its container soon reaches its longest age; the next attempt goes on watching")
     match facts.known:
         case Known.OURS:
             return _watch(facts, rules, chance)
@@ -109,7 +109,7 @@ def decide(facts: ChildFacts, rules: ChildRules, now: float, chance: random.Rand
             return Verdict(Action.REFUSE, f"the name of its training is taken by {facts.holder}")
         case Known.UNKNOWN:
             return Verdict(
-                Action.LOOK, "whether it was submitted is not known", _again_s(facts.troubles, rules, chance)
+                Action.LOOK, "the child does not know whether it was submitted", _again_s(facts.troubles, rules, chance)
             )
     return _submit(facts, rules, now, chance)
 
@@ -140,7 +140,8 @@ def _submit(facts: ChildFacts, rules: ChildRules, now: float, chance: random.Ran
             return Verdict(Action.CREATE, facts.said, watch / 4 + backoff_s(facts.tries, watch, most, chance))
     if not patient:
         return Verdict(
-            Action.LEAVE, f"nobody took the submission for {patience:.0f} s; the next attempt goes on: {facts.said}"
+            Action.LEAVE,
+            f"SageMaker did not take the submission for {patience:.0f} s; the next attempt goes on: {facts.said}",
         )
     most = min(max(watch / 2, rules.turn_s), 5 * watch)
     return Verdict(Action.CREATE, facts.said, backoff_s(facts.tries, watch / 30, most, chance))
@@ -181,7 +182,7 @@ PASSING = frozenset(
 
 
 def answered(code: str, status: int) -> SubmitAnswer:
-    """What an error of CreateTrainingJob means; status 0 where nobody answered."""
+    """What an error of CreateTrainingJob means; status 0 where there was no answer."""
     if code in THROTTLES or status == 429:
         return SubmitAnswer.THROTTLED
     if code == "ResourceLimitExceeded":

@@ -28,10 +28,10 @@ class SageMaker:
     def _client(self) -> Any:
         return client("sagemaker", self.region)
 
-    def create(self, request: Mapping[str, Any]) -> tuple[SubmitAnswer, str]:
+    def create(self, arguments: Mapping[str, Any]) -> tuple[SubmitAnswer, str]:
         """Submits a training. Returns SageMaker's answer and its message; never raises because of an answer, or a lost one."""
         try:
-            made = self._client.create_training_job(**request)
+            made = self._client.create_training_job(**arguments)
         except ParamValidationError as problem:
             return SubmitAnswer.REFUSED, str(problem)
         except ClientError as problem:

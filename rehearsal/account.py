@@ -91,7 +91,7 @@ class DeployedAccount:
         sagemaker = self._yard.aws.client("sagemaker", region)
         try:
             return _plain(sagemaker.list_tags(ResourceArn=arn)["Tags"])
-        except sagemaker.exceptions.ClientError:  # somebody asked for a name that no training has
+        except sagemaker.exceptions.ClientError:  # the name that was asked for belongs to no training
             return {}
 
     def _role(self, profile: str) -> str:

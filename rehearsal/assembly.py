@@ -1,7 +1,7 @@
 """Keeps the synthesised assembly of a tree under the digest of everything that it was made from.
 
-The digest covers all files of the tree, whatever they are, except folders that synth cannot read from (`NOT_READ`): so a file that
-nobody thought of changes it too. An assembly is not kept if its tree changes during synth.
+The digest covers all files of the tree, whatever they are, except folders that synth cannot read from (`NOT_READ`): so every new
+file changes it too. An assembly is not kept if its tree changes during synth.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ class Director:
 
 
 def _bound(entry: Entry, job: str) -> Entry:
-    """The entry for this job alone, where its fault can be for one and names none; calls of functions are nobody's."""
+    """The entry for this job alone, where its fault can be for one and names none; calls of functions belong to no job."""
     fault = entry.fault
     if "job" not in FAULTS[fault.name].keys or fault.given.get("who", "nodes") != "nodes" or "job" in fault.given:
         return entry

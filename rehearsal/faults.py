@@ -42,7 +42,7 @@ class UnknownFault(ValueError):
 
 FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
     "abort-in-state": FaultKind(
-        "somebody stops the execution (StopExecution), once, when it is in a state; no Catch runs, nor any later state",
+        "a person stops the execution (StopExecution), once, when it is in a state; no Catch runs, nor any later state",
         "The end of the execution wakes the cleanup, which closes the job's attempts, ends its instances and writes its report.",
         {
             "state": choice("Train", "which", *STATES),
@@ -58,7 +58,7 @@ FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
     ),
     "attendant-dead": FaultKind(
         "no invocation of the attendant does anything: by clock, event or token",
-        "A lost heartbeat, and then an invocation that fails, only lead to another look; nobody touches the nodes. The job goes "
+        "A lost heartbeat, and then an invocation that fails, only lead to another look; the nodes are left alone. The job goes "
         "on, or ends, as soon as the attendant lives again.",
         {"seconds": seconds("600", "how long"), "after": AFTER, "how": HOW_DEAD},
         handlers="attendant.",
@@ -162,7 +162,7 @@ FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
     ),
     "no-network": FaultKind(
         "the node reaches nothing: neither AWS nor its metadata answers; the way between nodes stays",
-        "No report: beyond the boot allowance, or the allowed silence, NodeLost and a new attempt. With nobody to terminate "
+        "No report: beyond the boot allowance, or the allowed silence, NodeLost and a new attempt. With nothing to terminate "
         "it, the node's own timer powers it off.",
         {"at": moment("boot", "when"), **OF_NODE},
     ),
@@ -193,7 +193,7 @@ FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
         handlers="reaper.",
     ),
     "reservation-full": FaultKind(
-        "somebody else has taken what was left of the reservation that the launch names (ReservationCapacityExceeded)",
+        "another account has taken what was left of the reservation that the launch names (ReservationCapacityExceeded)",
         "The job waits as long as it may, and launches nothing elsewhere.",
         {**LASTING, "job": JOB},
     ),
@@ -229,7 +229,7 @@ FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
         },
     ),
     "task-retired": FaultKind(
-        "Fargate retires the task of a child, once: SIGTERM, 30 s, SIGKILL, and nobody asked Batch for it",
+        "Fargate retires the task of a child, once: SIGTERM, 30 s, SIGKILL, without a call to Batch",
         "The child asks Batch, leaves its training running, and the next attempt adopts it.",
         {"line": LINE, "after": seconds("30", "from its start"), "job": GRID},
     ),

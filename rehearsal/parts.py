@@ -56,7 +56,7 @@ class Parts:
             self._tell(part)
 
     def known(self, name: str, began_s: float, took_s: float) -> None:
-        """Adds a part that somebody else timed, without telling of it."""
+        """Adds a part that was timed elsewhere, without printing it."""
         with self._lock:
             self.all.append(Part(name, round(began_s, 3), round(took_s, 3)))
 

@@ -111,7 +111,7 @@ def _forget(parent: Path, kept: int) -> None:
         reverse=True,
     )
     for folder in runs[kept:]:
-        with suppress(OSError):  # another run deletes it right now, or it belongs to somebody else
+        with suppress(OSError):  # another run deletes it right now, or it belongs to another user
             _remove_unless_alive(folder)
 
 

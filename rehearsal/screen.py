@@ -25,7 +25,7 @@ STATES = ("Admit", "Launch", "Train", "Sync", "Terminate", "Decide", "Done", "Fa
 REPLACED = (
     "What this rehearsal replaces: EC2, its capacity and placement groups (interfaces are checked as EC2 does, and no node has "
     "EFA; nodes are processes on loopback, in one network: `master_port` is one that no other rehearsal has, and security groups, "
-    "which launches must name as EC2 wants them, keep nobody out), the AMI and its "
+    "which launches must name as EC2 wants them, keep no node out), the AMI and its "
     "drivers (a virtual environment with PyTorch), disks (a folder for each node, which is gone when it ends), "
     "systemd (stand-ins run the same units), Docker (the Dockerfile of the platform's own image is read, not "
     "run), IAM (a simulator denies nodes what it would; calls of functions are recorded, and tests put them to it), "
@@ -57,7 +57,7 @@ class Screen:
         self.console.print(f"[dim]{time.monotonic() - self.began:6.1f} s[/dim]  {text}", highlight=False)
 
     def _print_part(self, part: Part) -> None:
-        """Prints a line at once, so that nobody has to guess what a long silence means."""
+        """Prints a line at once, so that a long silence explains itself."""
         if part.took_s is None:
             self.say(f"{part.name} ...")
         else:

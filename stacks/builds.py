@@ -112,7 +112,7 @@ class BuildsStack(cdk.Stack):
             self,
             "ImageBuild",
             package="image_build",
-            description="Checks requests for images, and collects what stands where",
+            description="Checks requests for images, and reports which region has which image",
             environment=environment,
             layer=Layer(self, "Libraries"),
             # Reads a context of 1 GB that unpacks to 10 GB to its end, which takes two to three minutes on a whole processor.

@@ -23,7 +23,7 @@ def comply(
     others_of_home: Sequence[cdk.Stack],
     regions: Sequence[RegionStack],
 ) -> None:
-    """A pass over the finished tree, and no parameter of each part: nobody who adds a queue, a log or a role has to think of keys."""
+    """A pass over the finished tree, not a parameter of each part: a new queue, log or role gets its key without a line of its own."""
     assert foundation.key is not None
     for stack in (foundation, *others_of_home):
         encrypt(stack, interfaces.key(foundation.key))

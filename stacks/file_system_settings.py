@@ -72,6 +72,6 @@ def problems(file_systems: Sequence[FileSystemSettings], training: Collection[st
         if lustre and not one.mount_name:
             yield f"file_systems: {one.name} has no mount_name; allowed: the one that FSx shows of {one.id}"
         if not lustre and one.mount_name:
-            yield f"file_systems: {one.name} has a mount_name; allowed: none, because only FSx for Lustre has some"
+            yield f"file_systems: {one.name} has a mount_name; allowed: none, because only FSx for Lustre has one"
         if lustre and one.access_point:
             yield f"file_systems: {one.name} has an access_point; allowed: none, because FSx for Lustre has none"

@@ -17,7 +17,7 @@ from contract import names
 from contract.images import DIGEST, REGISTRY, REPOSITORY, TAG, ContainerImage
 
 PARTITIONS = ("aws", "aws-cn", "aws-us-gov")
-"""Partitions where a deployment may live. Nobody has tried the sovereign and the isolated ones."""
+"""Partitions where a deployment may live. The sovereign and the isolated ones are untested."""
 PRIVATE = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")))
 """The private ranges of RFC 1918 and RFC 6598, which no internet address lies in. A VPC takes both."""
 DOCKERS = IPv4Network("172.17.0.0/16")

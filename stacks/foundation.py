@@ -88,7 +88,7 @@ class FoundationStack(cdk.Stack):
         table.node.add_dependency(home, log, topic, role, profile, account, people)
         self._alarm(deployment, table, topic)
         self.key = self._key(home, common, keep=keep_data) if compliance else None
-        """Encrypts what the stacks of the home region store; None where nobody asked for customer keys."""
+        """Encrypts what the stacks of the home region store; None without the setting `compliance`."""
         self.exports = FoundationExports(
             home=home,
             table=table,
@@ -109,8 +109,8 @@ class FoundationStack(cdk.Stack):
             alarms.on_any(
                 name,
                 table.metric(metric, statistic="Sum"),
-                "DynamoDB refused requests to the table of state for want of throughput. Callers try again, so looks and reports come "
-                "late; a table on demand grows within minutes, unless a quota of the account is reached.",
+                "DynamoDB throttled requests to the table of state. Callers try again, so looks and reports come late; an on-demand "
+                "table grows within minutes, unless the account has reached a quota.",
             )
 
     def _tell(
@@ -132,7 +132,10 @@ class FoundationStack(cdk.Stack):
         )
         cdk.CfnOutput(self, "NodeLogGroup", value=log.log_group_name, description="Output of all nodes")
         cdk.CfnOutput(
-            self, "NotificationTopic", value=topic.topic_arn, description="Subscribe here to hear what needs a person"
+            self,
+            "NotificationTopic",
+            value=topic.topic_arn,
+            description="Subscribe here for messages that need a person",
         )
 
     def _key(self, home: Bucket, common: Common, *, keep: bool) -> CustomerKey:

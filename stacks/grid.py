@@ -241,14 +241,14 @@ class GridStack(cdk.Stack):
         alarms.on_any(
             "grid-errors",
             cleanup.metric_errors(statistic="Sum"),
-            "The function that cleans up after grids broke or ran out of time; its message is tried again after an hour and a half. "
+            "The function that cleans up after grids failed or timed out; its message is tried again after an hour and a half. "
             "Its log says why; meanwhile the reaper stops the trainings.",
         )
 
     def _outputs(self, machine: str, letters: DeadLetters, training: iam.Role) -> None:
         for output, value, what in (
             ("GridMachine", machine, "The state machine that trains every line of a manifest"),
-            ("TrainingRoleArn", training.role_arn, "Keys and buckets of others have to let this role in"),
+            ("TrainingRoleArn", training.role_arn, "KMS keys and buckets of other accounts must allow this role"),
             ("GridCleanupDeadLetters", letters.queue_url, "Grids whose end could not be cleared up"),
         ):
             cdk.CfnOutput(self, output, value=value, description=what)

@@ -91,7 +91,7 @@ class ImagesStack(cdk.Stack):
             kind="OwnImage",
             function_arn=function.function_arn,
             wait=CLOUDFORMATION_WAITS,
-            # A deploy that changes none of these properties asks nobody and builds nothing.
+            # A deploy that changes none of these properties asks and builds nothing.
             properties={
                 "Tag": child_tag(child_base),
                 "Base": child_base,
@@ -169,14 +169,14 @@ def waiting(timing: Timing) -> Waiting:
     return Waiting(
         comment="Has one of the platform's own images built and brought into every region. Started by a deploy.",
         step="Build",
-        does="Starts a build of the image's context, and asks until the image stands in every region.",
+        does="Starts a build of the image's context, and asks until every region has the image.",
         unfinished=errors.StillBuilding,
         again_s=timing.image_again_s,
         patience_s=timing.image_patience_s,
         passes_on={"image": f"{{% {INPUT}.image %}}", "since": f"{{% {INPUT}.since %}}"},
-        answers="Tells CloudFormation that the image stands, or why it does not.",
+        answers="Tells CloudFormation that every region has the image, or why not.",
         right="InvokeOwnImages",
         description="The machine of the platform's own images: invokes its function",
-        done=("The image stands", "The image stands in every region; CloudFormation goes on."),
-        failed="The image does not stand in every region; the cause ends with the build's log.",
+        done=("The image stands", "Every region has the image; CloudFormation goes on."),
+        failed="The image does not exist in every region; the cause ends with the build's log.",
     )

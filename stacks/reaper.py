@@ -180,7 +180,7 @@ class ReaperStack(cdk.Stack):
             "reaper-errors",
             reaper.metric_errors(statistic="Sum"),
             "A pass of the reaper ended with an error: a region could not be read, AWS refused to end something, there was more to end "
-            "than one pass may, or the pass broke. Its log and its message say which; the next pass comes five minutes later.",
+            "than one pass may end, or the pass failed. Its log and its message say which; the next pass comes five minutes later.",
         )
         alarms.on_any(
             "reaper-letters",

@@ -88,7 +88,7 @@ class RegionStack(cdk.Stack):
         self.network: Network | None = None
         """None where no nodes run."""
         self.key: CustomerKey | None = None
-        """Encrypts what the region stores, and the disks of its nodes; None where nobody asked for customer keys."""
+        """Encrypts what the region stores, and the disks of its nodes; None without the setting `compliance`."""
         place = Place(region=region, bucket=bucket.bucket_name)
         if training:
             place = self._trains(place, deployment, training)
@@ -115,9 +115,7 @@ class RegionStack(cdk.Stack):
                 self,
                 f"Repository-{one}",
                 physical_name=names.repository(deployment, one),
-                readers=Readers()
-                if one == names.PLATFORM
-                else image_readers,  # nobody outside the account needs our own images
+                readers=Readers() if one == names.PLATFORM else image_readers,  # only this account needs our own images
             )
             output = "".join(word.title() for word in (*one.split("-"), "repository"))
             cdk.CfnOutput(self, output, value=repository.repository_uri, description=f"Images called {one} here")

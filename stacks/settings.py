@@ -122,7 +122,7 @@ class LimitSettings(Limits):
     max_wait_hours: float = Field(default=336.0, ge=0, le=LONGEST_WAIT_H)
     network_share: float = Field(default=NETWORK_SHARE, ge=0, le=0.8)
     recoveries: int = Field(default=3, ge=0, le=100)
-    """How often in a row a job whose nodes were lost begins again, from its newest checkpoint; a newer checkpoint begins the row anew."""
+    """The most recoveries in a row after lost nodes, each from the newest checkpoint; a newer checkpoint resets the count."""
     volume_gb: int = Field(default=200, ge=8, le=65536)
     max_volume_gb: int = Field(default=2000, ge=8, le=65536)
     """The largest disk that a request may ask for."""
@@ -191,7 +191,7 @@ class GridLimitSettings(GridLimits):
 
 @dataclass(config=CLOSED, frozen=True, kw_only=True)
 class GridDefaultSettings(GridDefaults):
-    """Defaults of a manifest's lines. Both are empty, so that no training runs on an image or type that nobody chose. Plan checks them."""
+    """Defaults of a manifest's lines. Both are empty, so that a person chooses image and type of every training. Plan checks them."""
 
     image: TrainingImage = ""
     instance_type: TrainingType = ""
@@ -249,7 +249,7 @@ class Settings(Block):
     """Name to the ARN of a role, of any account, whose rights a training gets that names it as `job_role` (docs/job-roles.md). Whoever
     may start jobs may name each of them."""
     repositories: tuple[Repository, ...] = Field(default=("images",), min_length=1, max_length=10)
-    """Of images, the same in every region; `images` is called `<deployment>/images` there."""
+    """Repositories for images, the same in every region; `images` becomes `<deployment>/images`."""
     image_readers: ImageReaders = ImageReaders()
     """Who outside the account may pull the deployment's images."""
     copy_accounts: tuple[Account, ...] = Field(default=(), max_length=20)
@@ -258,7 +258,7 @@ class Settings(Block):
     """Host from which requests may take code, to the name of a secret of the home region with a token for it (`TOKEN` or `USER:TOKEN`),
     empty for none. Whoever may start jobs may read what the token may read."""
     master_port: int = Field(default=29500, ge=1024, le=65535)
-    """Where rank 0 of a job listens for the others; the default is PyTorch's."""
+    """The port on which rank 0 of a job listens for the other ranks; the default is PyTorch's."""
     limits: LimitSettings = LimitSettings()
     """What a request for a job may ask for."""
     timing: TimingSettings = TimingSettings()
@@ -272,8 +272,8 @@ class Settings(Block):
     keep_data: bool = True
     """Whether the buckets and the table outlive a destroy. If false, `make destroy` deletes jobs, checkpoints and artifacts too."""
     reserved_concurrency: int = Field(default=0, ge=0, le=1000)
-    """Invocations at once that Lambda reserves for the terminator, the cleanup and the reaper each, and their most; 0 for none. From 2.
-    With it, twice as many invocations look at urgent reports: set it from some hundred jobs at once on."""
+    """Concurrent invocations that Lambda reserves for each of terminator, cleanup and reaper, and that each may have at most: 0 for none,
+    otherwise 2 or more. With it, twice as many invocations look at urgent reports: set it when some hundred jobs run at once."""
     compliance: bool = False
     """Customer keys for what is stored, flow logs, access logs and closed default security groups; docs/compliance.md has the price."""
     log_retention_days: DaysOfLogs = 30
@@ -380,7 +380,7 @@ def _zone_problems(place: RegionSettings, network: NetworkSettings) -> Iterator[
     where = f"regions: zones of {place.region}"
     if place.cidr and not place.zones and place.region == "us-west-1":
         yield (
-            "regions has a cidr for us-west-1, where accounts see two zones; allowed: the grid alone there (no cidr), "
+            "regions has a cidr for us-west-1, where accounts see two zones; allowed: only grids there (no cidr), "
             "or zones with the names of the two"
         )
     if place.zones and not place.cidr:

@@ -12,8 +12,8 @@ Optional: Trainyard needs two files and two rules (docs/checkpoints.md), and thi
         with run.checkpoint(step) as folder:
             torch.save(state, folder / "model.pt")
 
-Outside of Trainyard it works as well: checkpoints go to the folder `checkpoints` where CHECKPOINT_DIR is not set, and progress is told to
-nobody where PROGRESS_FILE is not set.
+Outside of Trainyard it works as well: checkpoints go to the folder `checkpoints` where CHECKPOINT_DIR is not set, and progress is
+not written where PROGRESS_FILE is not set.
 """
 
 from __future__ import annotations
@@ -133,7 +133,9 @@ class Run:
             raise ValueError("several processes of a node save one checkpoint: give all of them the same barrier")
         with self._lock:
             if self._saving:
-                raise RuntimeError(f"checkpoint {step} begins before the one before is named; wait for that one first")
+                raise RuntimeError(
+                    f"checkpoint {step} begins before the previous one is named; wait for that one first"
+                )
             newest = self.newest()
             if newest is not None and step <= newest.step:
                 raise ValueError(
@@ -154,7 +156,7 @@ class Run:
             self._named_ns = self._now_ns()
             self._tell()
         for old in sorted(self._all())[: -self._keep]:
-            # Out of the folder in one step, so that nobody finds half of it there.
+            # Out of the folder in one step, so that no reader finds half of it there.
             old.folder.rename(self._beside / f"{old.folder.name}.old")
 
     def _flush(self, here: Path) -> None:

@@ -134,7 +134,7 @@ def region_problems(
     image = look.image
     if look.trouble:
         return [
-            f"{where} cannot be looked at in {image.registry} ({plain(look.trouble, 200)}); allowed: an image that can be read there"
+            f"{where} cannot be checked in {image.registry} ({plain(look.trouble, 200)}); allowed: an image that can be read there"
         ]
     if look.other:
         return [

@@ -14,7 +14,7 @@ MIB = 1024**2
 MOST_PACK = 64 * MIB
 """The most bytes that a host may send."""
 MOST_BYTES = 256 * MIB
-"""The most bytes of all files of a commit. What is larger is data, and belongs into a data bucket."""
+"""The most bytes of all files of a commit. What is larger is data, and belongs in a data bucket."""
 MOST_FILES = MOST_LISTED
 """The most files and folders of a commit: as many as a listing keeps, so that a commit is always looked at as a whole."""
 FETCH_S = 60.0
@@ -110,7 +110,7 @@ class NotFetched:
 
 LIMITS = (
     f"up to {MOST_PACK // MIB} MiB as git sends it, {MOST_BYTES // MIB} MiB unpacked and {MOST_FILES:,} files and folders (large data "
-    "belongs into a data bucket; larger code as an archive in S3)"
+    "belongs in a data bucket; larger code as an archive in S3)"
 )
 
 

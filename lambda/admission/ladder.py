@@ -255,7 +255,7 @@ def _image_owners(env: AdmissionEnvironment) -> tuple[str, ...]:
 
 def not_allowed(name: str, env: AdmissionEnvironment) -> str:
     patterns = ", ".join(env.limits.instance_types)
-    return f"instance_types: {name} is not for this deployment; allowed: {patterns} (limits.instance_types in cdk.json)"
+    return f"instance_types: {name} is not allowed in this deployment; allowed: {patterns} (limits.instance_types in cdk.json)"
 
 
 def _other_architecture(request: JobRequest, image: Ami, kind: InstanceType) -> str:

@@ -27,7 +27,7 @@ class RegistryAway(Exception):
     """A registry does not answer for now: Admit is tried again, and this is the last that a person reads once its patience is over."""
 
     def __init__(self, image: ContainerImage, why: str) -> None:
-        super().__init__(f"image: {image} cannot be looked at, because the registry does not answer: {why}")
+        super().__init__(f"image: {image} cannot be checked, because the registry does not answer: {why}")
 
 
 def looked(images: Mapping[str, ContainerImage], *, auto: bool, awss: Collection[str]) -> dict[str, ImageLook]:

@@ -146,7 +146,7 @@ def _within(where: str, value: object, most: int) -> int:
     """The whole number from 1 to `most`."""
     value = read_whole(value)
     if not isinstance(value, int) or isinstance(value, bool):
-        hint = " (numbers stand without quotes)" if isinstance(value, str) else ""
+        hint = " (numbers have no quotes)" if isinstance(value, str) else ""
         raise ValueError(f"{where}: {what(value)} is not a whole number{hint}")
     if not 1 <= value <= most:
         raise ValueError(f"{where}: {shown(value)} is too {'small' if value < 1 else 'large'}")

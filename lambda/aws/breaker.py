@@ -36,10 +36,10 @@ class Region:
     def why_not(self, now: float) -> str:
         """Why it is not asked now; empty where it is. After a silence one caller asks, and the others get Silent until it has an answer."""
         if self.silent_at is not None and 0 <= now - self.silent_at < OPEN_S:
-            return f"gave no answer {now - self.silent_at:.0f} s ago, and is left alone for {OPEN_S:.0f} s"
+            return f"gave no answer {now - self.silent_at:.0f} s ago, and is not asked for {OPEN_S:.0f} s"
         waited_s = now - min(self.waiting.values(), default=now)
         if self.waiting and (self.silent_at is not None or waited_s >= LATE_S):
-            return f"has kept another waiting for {waited_s:.0f} s"
+            return f"has kept another call waiting for {waited_s:.0f} s"
         return ""
 
 

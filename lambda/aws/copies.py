@@ -20,12 +20,12 @@ AT_ONCE = 10
 
 
 def copy(s3: S3Client, source: Object, bucket: str, key: str) -> None:
-    """One version of an object into `bucket`: the whole of it, or nothing that anybody sees."""
+    """Copies one version of an object into `bucket`: readers see the whole of it, or nothing."""
     where: dict[str, Any] = {"Bucket": source.bucket, "Key": source.key}
     if source.version and source.version != "null":
         where["VersionId"] = source.version
     if source.size <= PART_BYTES:
-        # Tags of an upload are somebody's words; policies may rest on tags of ours.
+        # Whoever uploads chooses its tags; policies may rest on tags of ours.
         s3.copy_object(Bucket=bucket, Key=key, CopySource=where, TaggingDirective="REPLACE")  # type: ignore[arg-type]
         return
     same = s3.head_object(**where)[

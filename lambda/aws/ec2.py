@@ -133,7 +133,7 @@ class Ec2:
         return zones
 
     def spot_prices(self, names: Iterable[str]) -> dict[tuple[str, str], float] | None:
-        """The newest price of each type and zone, USD an hour of one instance. None where nobody may ask, or nobody answers soon: prices
+        """The newest price of each type and zone, USD an hour of one instance. None where EC2 denies it, or does not answer soon: prices
         order the places, and decide about none."""
         ec2: EC2Client = client("ec2", self.region, IN_PASSING)
         now = datetime.now(UTC)
@@ -161,7 +161,7 @@ class Ec2:
         ]
 
     def default_volume_key(self) -> str:
-        """Under which the account encrypts volumes here unless a launch says otherwise; empty where nobody may ask."""
+        """Under which the account encrypts volumes here unless a launch says otherwise; empty where we may not ask."""
         try:
             return self._client.get_ebs_default_kms_key_id()["KmsKeyId"]
         except ClientError as problem:

@@ -8,7 +8,7 @@ from contract.codec import compact, decode
 from contract.empty_places import EmptyPlace
 
 KEPT_S = 3600.0
-"""How long an item stays that nobody reads any more."""
+"""How long an item stays after its last use."""
 
 
 class EmptyPlaces(Table):

@@ -12,4 +12,4 @@ CHANGED = OVERWRITTEN | {"NoSuchKey", "404"}
 
 
 class Raced(Exception):
-    """Somebody else wrote the document first: read it again."""
+    """Another writer was first: read the document again."""

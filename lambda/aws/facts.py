@@ -235,7 +235,7 @@ class Belonging:
     """A person wants to keep it (tags.PROTECTED)."""
     execution: str = ""
     deadline: str = ""
-    """The tags' values, unchecked: anybody may have changed them."""
+    """The tags' values, unchecked: people may have changed them."""
     job: str = ""
     owner: str = ""
     instance_type: str = ""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from types_boto3_iam.client import IAMClient
 
 TAKEN = "has been taken"
-"""In IAM's InvalidInput, where the role is there already: somebody else made it since we looked."""
+"""In IAM's InvalidInput, where the role exists already: it was created since we looked."""
 
 
 def ensure_service_role(service: str, role: str) -> bool:

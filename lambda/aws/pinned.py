@@ -73,7 +73,7 @@ def opened(pinned: Pinned) -> io.BufferedReader:
 
 
 class _File(io.RawIOBase):
-    """A stream of S3 that is opened again where somebody jumps."""
+    """A stream of S3 that is opened again where its reader jumps."""
 
     def __init__(self, pinned: Pinned) -> None:
         self._pinned = pinned

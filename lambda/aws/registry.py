@@ -74,7 +74,7 @@ def same_everywhere(repository: str, tag: str, regions: Sequence[str]) -> str:
 
 
 def holds(account: str, repository: str, tag: str, digest: str, region: str) -> bool:
-    """Whether a registry that may be somebody else's has an image, asked the way a pull asks; raises ClientError
+    """Whether a registry, which may be another account's, has an image, asked the way a pull asks; raises ClientError
     where we may not look."""
     ecr: Any = client("ecr", region, PATIENT)
     wanted = {"imageDigest": digest} if digest else {"imageTag": tag}
@@ -170,9 +170,9 @@ def _manifest(ecr: Any, image: ContainerImage, digest: str, tag: str) -> tuple[s
         content = json.loads(one["imageManifest"])
         kind = str(one.get("imageManifestMediaType") or content.get("mediaType") or "")
     except (ValueError, AttributeError):
-        raise Unreadable("its manifest is no JSON") from None
+        raise Unreadable("its manifest is not JSON") from None
     if not (digest := one["imageId"].get("imageDigest")):
-        raise Unreadable("the registry tells no digest for it")
+        raise Unreadable("the registry gives no digest for it")
     return str(digest), kind, content
 
 

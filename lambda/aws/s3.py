@@ -36,7 +36,7 @@ JSON = "application/json"
 AGAIN_S = (0.1, 0.4, 1.6)
 """Pauses before a conditional write is sent again that met another one."""
 TELLS = 5
-"""How often a report is read and written again that somebody else writes meanwhile."""
+"""How often a report is read and written again that another writer changes meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

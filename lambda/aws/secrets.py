@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def exists(arn: str, region: str) -> bool:
-    """Whether there is a secret of this ARN that we may describe and nobody has deleted; its value is never read here."""
+    """Whether there is a secret of this ARN that exists and that we may describe; its value is never read here."""
     secrets: SecretsManagerClient = client("secretsmanager", region)
     try:
         return "DeletedDate" not in secrets.describe_secret(SecretId=arn)

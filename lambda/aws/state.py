@@ -49,7 +49,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notified:
-    """People were told of something, or, where it is not `whole`, somebody began to tell them."""
+    """People were told of something, or, where it is not `whole`, a function began to tell them."""
 
     at: float
     """UTC epoch seconds."""
@@ -119,7 +119,7 @@ class State(Table):
         return Held(intent=intent, item=self.create(key, encode(intent), expires=_expiry(job)))
 
     def replace_intent(self, job: Job, intent: Intent, held: Held) -> Held:
-        """Raises Raced where somebody else has replaced `held`."""
+        """Raises Raced where another writer has replaced `held`."""
         return Held(intent=intent, item=self.replace(held.item, encode(intent), expires=_expiry(job)))
 
     def close(self, job: str, attempt: int) -> None:
@@ -139,7 +139,7 @@ class State(Table):
             return
 
     def endings(self, job: str) -> dict[int, AttemptEnd]:
-        """How attempts ended, without those of which nobody has noted it: one query."""
+        """How attempts ended, as far as that is noted: one query."""
         found = [(item.key.sort.partition("#"), item) for item in self.query(items.endings(job))]
         told = {int(number): json.loads(item.document) for (number, _, what), item in found if what}
         return {
@@ -152,7 +152,7 @@ class State(Table):
         return [decode(Intent, item.document) for item in self.query(items.launches(job))]
 
     def ends(self, job: str) -> dict[int, float]:
-        """When all instances of each attempt had begun to end, UTC epoch seconds; without those of which nobody has noted it: one query."""
+        """When all instances of each attempt had begun to end, UTC epoch seconds, as far as that is noted: one query."""
         return {number: end.at for number, end in self.endings(job).items()}
 
     def taken_groups(self, region: str) -> tuple[tuple[Taken, ...], Item | None]:
@@ -161,7 +161,7 @@ class State(Table):
         return (decode(TakenGroups, found.document).taken, found) if found else ((), None)
 
     def take_groups(self, region: str, taken: tuple[Taken, ...], before: Item | None) -> None:
-        """Raises Raced where somebody else has replaced the item `before`, or has created it where it was None."""
+        """Raises Raced where another writer has replaced the item `before`, or has created it where it was None."""
         document = encode(TakenGroups(taken=taken))
         if before is None:
             self.create(items.groups(region), document)
@@ -190,7 +190,7 @@ class State(Table):
         try:
             return str(json.loads(found.document)["reason"])
         except (ValueError, KeyError, TypeError):
-            return "the item that closes admission is there, and gives no reason"
+            return "the item that closes admission gives no reason"
 
     def note_region(self, region: str) -> None:
         """Notes, before the first launch there, that the reaper has to look at the region."""
@@ -215,7 +215,7 @@ class State(Table):
         return Notified(at=found.at, whole=found.document == TOLD, item=found) if found else None
 
     def tell(self, key: ItemKey, before: Notified | None, *, whole: bool) -> Notified:
-        """Notes that people are about to be told, or, `whole`, have been. Raises Raced where somebody else has noted it since `before`."""
+        """Notes that people are about to be told, or, `whole`, have been. Raises Raced where another writer has noted it since `before`."""
         document = TOLD if whole else _as_json({"told": False, "by": uuid.uuid4().hex})
         expires = time.time() + items.LONGEST_S
         item = (
@@ -239,7 +239,7 @@ class State(Table):
         ]
 
     def settle_end(self, job: str) -> None:
-        """Notes that nobody has to be told of the job's end any more."""
+        """Notes that people know of the job's end, so that no message is owed."""
         self.delete(items.untold(job))
 
     def give_order(self, job: Job, role: str, instances: Sequence[str], order: Order) -> None:
@@ -314,7 +314,7 @@ class State(Table):
         return list(map(_token, self.between(items.WAITING, first, last)))
 
     def may_await(self, job: str, *, lasts_s: float) -> bool:
-        """Whether the caller shall wait until the job's error is explained: within `lasts_s` nobody has begun to for this job, and not
+        """Whether the caller shall wait until the job's error is explained: within `lasts_s` no function has begun to for this job, and not
         too many have for others. Where it shall not, the next look of the clock finds the explanation."""
         now = time.time()
         slots = [(key, self.get(key)) for key in map(items.awaiting, range(items.AWAITING))]

@@ -21,17 +21,17 @@ may be full."""
 
 
 def heartbeat(token: str) -> bool:
-    """False when nobody waits for this token any more."""
+    """False when no execution waits for this token any more."""
     return _alive(lambda states: states.send_task_heartbeat(taskToken=token))
 
 
 def success(token: str, output: dict[str, Any]) -> bool:
-    """False when nobody waits for this token any more."""
+    """False when no execution waits for this token any more."""
     return _alive(lambda states: states.send_task_success(taskToken=token, output=json.dumps(output)))
 
 
 def failure(token: str, error: str, cause: str) -> bool:
-    """False when nobody waits for this token any more."""
+    """False when no execution waits for this token any more."""
     return _alive(lambda states: states.send_task_failure(taskToken=token, error=error, cause=_cut(cause)))
 
 

@@ -82,7 +82,7 @@ class Table:
     def batch(self, keys: Sequence[ItemKey], *, most: int) -> Generator[tuple[list[Item], float], None, None]:
         """The items that exist, in any order, some at a time, with documents of at most so many bytes; beside them the time of the first
         answer by AWS's clock."""
-        # Nobody waits for the lock: who does not get it asks for fewer at a time.
+        # No thread waits for the lock: one that does not get it asks for fewer at a time.
         alone = len(keys) > BATCH and self._alone.acquire(blocking=False)
         try:
             yield from self._batches(keys, BATCH_ALONE if alone else BATCH, most)

@@ -34,7 +34,7 @@ class CapacityWaits(Table):
         return [HeldWait(wait=decode(CapacityWait, one.document), item=one) for one in self.query(items.CAPACITY)]
 
     def change(self, waiting: HeldWait, wait: CapacityWait) -> HeldWait:
-        """Raises Raced where somebody else has changed or deleted it."""
+        """Raises Raced where another writer has changed or deleted it."""
         return HeldWait(wait=wait, item=self.replace(waiting.item, compact(wait), expires=_expiry()))
 
     def forget(self, waiting: HeldWait) -> None:

@@ -17,7 +17,7 @@ logger = Logger(service="default_group")
 def handler(event: Mapping[str, Any], _context: object) -> None:
     """Answers CloudFormation at once, even after an error. May be called twice.
 
-    A deletion changes nothing: the group goes with its network, and opening it again would serve nobody.
+    A deletion changes nothing: the group goes with its network, and opening it again would be of no use.
     """
     env = DefaultGroupEnvironment.read()
     group = event["ResourceProperties"]["Group"]

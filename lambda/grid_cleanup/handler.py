@@ -71,7 +71,7 @@ def _end(env: GridCleanupEnvironment, store: GridStore, grid: Grid, status: Stat
     if not _says_so(standing(store, grid.id), stopped):
         report(env, store, grid, stopped.totals.to_report(), stopped.problem)
     if stopped.left:
-        raise StillTraining(f"of grid {grid.id} there still runs, or may run: {short(stopped.left)}")
+        raise StillTraining(f"these trainings and jobs of grid {grid.id} run, or may run: {short(stopped.left)}")
     logger.info("cleaned up", grid=grid.id, execution=grid.execution)
 
 

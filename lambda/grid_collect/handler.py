@@ -48,11 +48,13 @@ def _collect(
     found = GridLook(store, grid).read_state()
     logger.info("looked", grid=grid.id, round=round_, written=found.written, absent=len(found.absent))
     if found.running or found.unknown:
-        raise StillTraining(f"of grid {grid.id} there still runs, or may run: {short(found.running + found.unknown)}")
+        raise StillTraining(
+            f"these trainings and jobs of grid {grid.id} run, or may run: {short(found.running + found.unknown)}"
+        )
     if not found.absent:
         return {"missing": 0, "arrays": [], "totals": results.write(store, grid).to_report()}
     if alive := jobs_of(grid, BatchJobs(env.queue)):
-        raise StillTraining(f"of grid {grid.id} these jobs are not over: {short([one.name for one in alive])}")
+        raise StillTraining(f"these jobs of grid {grid.id} have not ended: {short([one.name for one in alive])}")
     if round_ >= ROUNDS:
         raise gave_up(found.absent, round_, submissions)
     work = store.work(grid.id, round_ + 1, found.absent)

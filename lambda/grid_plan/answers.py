@@ -82,7 +82,7 @@ class CodeQuestion:
 
     address: str
     wanted: str
-    """The file that runs; empty where nobody can know."""
+    """The file that runs; empty where that cannot be known."""
     field: str
     """The field that says so."""
     by: Runner = Runner.READER

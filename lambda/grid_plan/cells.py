@@ -45,7 +45,7 @@ def _whole(cell: str) -> int:
 
 def _number(cell: str, what: str = "a number") -> float:
     if not NUMBER.fullmatch(cell):
-        hint = " (decimals stand behind a point, and nothing between thousands)" if GROUPED.fullmatch(cell) else ""
+        hint = " (decimals follow a point, and nothing separates thousands)" if GROUPED.fullmatch(cell) else ""
         raise Wrong(f"{plain(cell)} is not {what}{hint}")
     return float(cell)
 
@@ -61,7 +61,7 @@ def _words(cell: str) -> list[str]:
 
 
 def _json(kind: type) -> Callable[[str], Any]:
-    what = "object" if kind is dict else "list"
+    what = "an object" if kind is dict else "a list"
 
     def read(cell: str) -> Any:
         try:
@@ -69,7 +69,7 @@ def _json(kind: type) -> Callable[[str], Any]:
         except ValueError as problem:
             raise Wrong(f"{plain(cell)} is not JSON ({plain(str(problem))})") from None
         if not isinstance(found, kind):
-            raise Wrong(f"{plain(cell)} is JSON, and no {what}")
+            raise Wrong(f"{plain(cell)} is JSON, but not {what}")
         return found
 
     return read
@@ -135,7 +135,7 @@ def columns(row: list[str]) -> tuple[list[str], list[str]]:
     names = [_name(cell) for cell in row]
     if "" in names:
         return [], [
-            "a column without a name, as the index is that pandas writes; allowed: a name for each column (df.to_csv(index=False))"
+            "a column without a name, such as the index that pandas writes; allowed: a name for each column (df.to_csv(index=False))"
         ]
     if unknown := [name for name in names if not _is_known(name)]:
         return [], [_unknown(unknown)]
@@ -201,9 +201,7 @@ def fields(names: list[str], row: list[str]) -> tuple[dict[str, Any], list[str]]
             continue
         if isinstance(value, dict):
             entries = found.setdefault(field, {})
-            problems += [
-                f"{field}.{plain(one)}: is there twice; allowed: once" for one in value.keys() & entries.keys()
-            ]
+            problems += [f"{field}.{plain(one)}: appears twice; allowed: once" for one in value.keys() & entries.keys()]
             entries.update(value)
         else:
             found[field] = value
@@ -226,7 +224,7 @@ def _entry(name: str, cell: str) -> tuple[str, Any]:
     """Reads the cell of a column that holds one entry of a field; None for an empty one. Raises Wrong.
 
     The text travels unchanged, whatever it is: `nan` is what XGBoost takes for `missing`, and `None` is a depth. A warning says what it
-    looks like. Only the error of a formula is refused, which nobody means; JSON Lines has such a text as well.
+    looks like. Only the error of a formula is refused, which is never meant; JSON Lines has such a text as well.
     """
     folder = _folder(name)
     field, entry = FOLDERS[folder], name.removeprefix(folder)

@@ -51,7 +51,7 @@ def decide(training: Wanted, answers: Answers) -> Decision:
         problems += answers.codes[training.code.key].problems
     if training.spec.region == AUTO and not candidates:
         problems.append(
-            "region: auto finds none that both image and checkpoint leave; allowed: an image of the deployment"
+            "region: auto finds no region that both image and checkpoint allow; allowed: an image of the deployment"
         )
     if not problems:
         candidates, found = _with_data(training, candidates, answers)
@@ -113,7 +113,7 @@ def _checkpoint(training: Wanted, answers: Answers) -> Iterator[str]:
     report = training.report_of_checkpoint
     if report and not answers.locations[report].there:
         yield (
-            f"checkpoint: {plain(training.spec.checkpoint or '')} is of a grid that has not ended; "
+            f"checkpoint: {plain(training.spec.checkpoint or '')} belongs to a grid that has not ended; "
             "allowed: a folder of a grid whose report.json is there"
         )
 
@@ -154,14 +154,14 @@ def _with_image(training: Wanted, candidates: list[str], answers: Answers) -> tu
     where = f"image: {plain(training.spec.image or '')}"
     if codes:
         may_be = "the deployment's own images, and AWS's Deep Learning Containers of the region"
-        return [], [f"{where} cannot be looked at (ECR answers {', '.join(codes)}); allowed: {may_be}"]
+        return [], [f"{where} cannot be checked (ECR answers {', '.join(codes)}); allowed: {may_be}"]
     if training.registries.is_awss(training.image):
         return [], [
             f"{where} is in no repository of {training.env.deployment}, and AWS's containers of {', '.join(candidates)} lack it; "
             f"allowed: {', '.join(training.env.repositories)}, or name and tag of one of AWS's"
         ]
     return [], [
-        f"{where} does not stand in {', '.join(candidates)}; allowed: an image that was built or copied there (docs/images.md)"
+        f"{where} does not exist in {', '.join(candidates)}; allowed: an image that was built or copied there (docs/images.md)"
     ]
 
 

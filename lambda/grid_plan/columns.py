@@ -129,14 +129,14 @@ def _value(value: Any) -> Any:
     text = without_nul(sent(value))
     if len(text) > limits.MOST_VALUE:
         raise ValueError(
-            f"has {len(text):,} characters; allowed: up to {limits.MOST_VALUE:,} (what is long belongs into the data)"
+            f"has {len(text):,} characters; allowed: up to {limits.MOST_VALUE:,} (long values belong in the data)"
         )
     return value
 
 
 def _tag(key: str) -> str:
     if key.lower().startswith("aws:") or key.lower().startswith(limits.RESERVED):
-        raise ValueError(f"begins with a prefix that is taken; allowed: keys without aws: and {limits.RESERVED}")
+        raise ValueError(f"begins with a reserved prefix; allowed: keys without aws: and {limits.RESERVED}")
     return key
 
 
@@ -196,9 +196,9 @@ class Channel(Closed):
     """One channel of data, with copies of it in several regions."""
 
     data: Copies = Field(json_schema_extra=ONE_OR_MORE)
-    mode: Mode | None = Field(default=None, description="The line's mode where none is said.")
+    mode: Mode | None = Field(default=None, description="By default, the line's mode.")
     content_type: Annotated[str, Field(max_length=256)] | None = None
-    sharded: bool = Field(default=False, description="Each instance gets a part of the objects instead of all.")
+    sharded: bool = Field(default=False, description="Each instance gets a part of the objects, not all of them.")
 
 
 def _channel(value: object) -> object:
@@ -213,7 +213,7 @@ class TrainingSpec(Closed):
 
     region: Annotated[Text, AfterValidator(_region)] | None = Field(
         default=None,
-        description="Where to train; auto (as if left out): where the data and the image are and an hour costs least.",
+        description="Where to train; auto, the default, takes the region with the data and the image where an hour costs least.",
         examples=["eu-central-1", AUTO],
     )
     data: Copies | None = Field(
@@ -235,7 +235,7 @@ class TrainingSpec(Closed):
     image: Annotated[Text, AfterValidator(_image)] | None = Field(
         default=None,
         description="Training image: repository:tag or repository@digest of the deployment's, or name and tag of a Deep Learning "
-        "Container of AWS; each region uses its own registry. Or a whole address; one of AWS's stands for that of the region.",
+        "Container of AWS; each region uses its own registry. Or a whole address; one of AWS's means that of the region.",
         examples=["images:v1", "pytorch-training:2.8.0-gpu-py312-cu129-ubuntu22.04-sagemaker"],
     )
     code: Annotated[str, Field(max_length=MOST_ADDRESS), AfterValidator(_code)] | None = Field(
@@ -251,14 +251,14 @@ class TrainingSpec(Closed):
     )
     entrypoint: Arguments | None = Field(
         default=None,
-        description="In the place of the image's own entry point; it may be called command, as in a job.",
+        description="Replaces the image's own entry point; it may be called command, as in a job.",
         examples=[["python", "train.py"]],
     )
     arguments: Arguments | None = Field(default=None, description="Arguments of the entry point.")
     hyperparameters: dict[Hyperparameter, Annotated[Any, AfterValidator(_value)]] | None = Field(
         default=None,
         max_length=limits.MOST_HYPERPARAMETERS,
-        description="Texts travel as they are, everything else as JSON. In CSV a column each, hp.<name>, or one column of JSON.",
+        description="Texts are passed unchanged, everything else as JSON. In CSV a column each, hp.<name>, or one column of JSON.",
         examples=[{"lr": 0.1, "optimizer": "sgd"}],
     )
     environment: dict[Variable, Annotated[str, _text(limits.MOST_VARIABLE)]] | None = Field(
@@ -292,30 +292,30 @@ class TrainingSpec(Closed):
         default=None,
         ge=limits.LEAST_HOURS,
         allow_inf_nan=False,
-        description="SageMaker stops the training then (24, or the limit).",
+        description="SageMaker stops the training after so many hours (24, or the limit).",
     )
     max_wait_hours: float | None = Field(
         default=None,
         ge=limits.LEAST_HOURS,
         le=LONGEST_TRAINING_H,
         allow_inf_nan=False,
-        description="Spot alone: max_hours and the waiting for capacity together (24 h more than max_hours).",
+        description="Spot only: max_hours and the wait for capacity together (24 h more than max_hours).",
     )
     checkpoint: Annotated[Location, AfterValidator(_folder)] | None = Field(
         default=None,
-        description="Checkpoints are kept here, under grids/ in the bucket of bytes of the region, in the place of a folder of the grid's.",
+        description="Folder of the checkpoints, under grids/ in the bucket of bytes of the region; by default, one of the grid.",
     )
     distribution: Annotated[Text, AfterValidator(_one_of(MPI, TORCHRUN, NONE))] | None = Field(
         default=None, description="How SageMaker's own containers start several processes: mpi, torchrun or none."
     )
     processes_per_host: int | None = Field(default=None, ge=1, le=limits.MOST_PROCESSES, description="mpi alone.")
     mpi_options: Annotated[str, Field(max_length=limits.MOST_OPTIONS)] | None = Field(
-        default=None, description="mpi alone: further options of mpirun.", examples=["-x NCCL_DEBUG=INFO"]
+        default=None, description="mpi only: further options of mpirun.", examples=["-x NCCL_DEBUG=INFO"]
     )
     tags: dict[TagKey, TagValue] | None = Field(
         default=None,
         max_length=limits.MOST_TAGS,
-        description="Further tags, of cost centres for one; in CSV columns tag.<key>.",
+        description="Further tags, for example of cost centres; in CSV columns tag.<key>.",
     )
     metrics: (
         dict[

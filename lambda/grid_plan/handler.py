@@ -29,7 +29,9 @@ from refusals.addresses import Address
 from refusals.wording import plain, shut
 
 logger = Logger(service="grid-plan")
-CHANGED_PROBLEM = "manifest: changed while it was read; allowed: one that stays as it is until the plan stands"
+CHANGED_PROBLEM = (
+    "manifest: changed while it was read; allowed: an object that does not change meanwhile (start a new execution)"
+)
 
 
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
@@ -132,7 +134,7 @@ def _child(env: GridEnvironment) -> list[str]:
         standing = None
     if standing:
         return []
-    where = f"{repository}:{env.child_image} does not stand in {env.home_region}"
+    where = f"{repository}:{env.child_image} does not exist in {env.home_region}"
     return [f"deployment: {where}, so no line could start; allowed: deploy again, which builds it (docs/images.md)"]
 
 
@@ -142,15 +144,13 @@ def _manifest(request: GridRequest, env: GridEnvironment) -> tuple[pinned.Pinned
         return None, []
     address, where = Address.parse(request.manifest), f"manifest: {request.manifest}"
     if not is_readable(address, env):
-        return None, [f"{where} is not where manifests may lie; allowed: {places(env)}"]
+        return None, [f"{where} is in no place for manifests; allowed: {places(env)}"]
     try:
         found = pinned.head(address.bucket, address.key)
     except ClientError as problem:
         if (code := code_of(problem)) not in S3_DENIED:
             raise
-        return None, [
-            f"{where} cannot be looked at (S3 answers {code}); allowed: an object that the deployment may read"
-        ]
+        return None, [f"{where} cannot be checked (S3 answers {code}); allowed: an object that the deployment may read"]
     if found is None:
         return None, [f"{where} does not exist; allowed: a manifest that was uploaded before the start"]
     if found.archived:
@@ -185,7 +185,7 @@ def _copy_codes(planner: Planner) -> None:
             if code_of(problem) not in CHANGED | S3_DENIED:
                 raise
             where = f"code: {plain(f's3://{source.bucket}/{source.key}')} could not be copied to {region} ({code_of(problem)})"
-            raise _refused([f"{where}; allowed: an object that stays as it is until the plan stands"]) from None
+            raise _refused([f"{where}; allowed: an object that does not change while the plan is made"]) from None
 
 
 def _again(findings: CheckedManifest) -> pinned.Pinned:

@@ -119,7 +119,7 @@ def _checked(raw: bytes) -> bytes:
         if raw.startswith(beginning):
             raise UnreadableManifest(problem)
     if raw[1:2] == b"\0" or raw[:1] == b"\0":
-        raise UnreadableManifest("is UTF-16 or no text at all (its first letters are NUL bytes); allowed: UTF-8")
+        raise UnreadableManifest("is UTF-16 or not text at all (its first letters are NUL bytes); allowed: UTF-8")
     return raw.removeprefix(codecs.BOM_UTF8)
 
 
@@ -153,7 +153,7 @@ def _object(text: str, number: int) -> dict[str, Any]:
     except ValueError as problem:
         raise BadLine(number, f"is not JSON ({plain(str(problem))}); allowed: {JSON_FORM}") from None
     if not isinstance(found, dict):
-        raise BadLine(number, f"is JSON, and no object; allowed: {JSON_FORM}")
+        raise BadLine(number, f"is JSON, but not an object; allowed: {JSON_FORM}")
     return found
 
 

@@ -137,7 +137,7 @@ class Planner:
         for number, draft in enumerate(drafts):
             if number >= most:
                 checked.report.add(
-                    f"manifest: makes more than {most:,} trainings, of sweeps too; "
+                    f"manifest: makes more than {most:,} trainings, sweeps included; "
                     f"allowed: up to {most:,} (grid.limits.max_lines in cdk.json)"
                 )
                 return
@@ -189,7 +189,7 @@ class Planner:
             return None
         index = sum(checked.regions.values())
         for problem in training_model.problems(build_arguments(training, decision, index, self._run)):
-            checked.report.add(f"request: SageMaker would not take it: {problem}", draft.line)
+            checked.report.add(f"request: SageMaker would reject it: {problem}", draft.line)
         checked.regions[decision.region] += 1
         for warning in (*policy.warnings(training), *choice.warnings(training, decision, checked.answers)):
             checked.warnings.add(warning, draft.line)
@@ -201,11 +201,11 @@ class Planner:
             checked.unpriced += 1
             unknown = f"no price of {training.spec.instance_type} in {decision.region} is known"
             if self._asked.max_cost_usd is None:
-                checked.warnings.add(f"{unknown}: whether the type is offered there too is not", draft.line)
+                checked.warnings.add(f"{unknown}, nor whether SageMaker offers the type there", draft.line)
             else:
                 may_be = "other types, or no max_cost_usd"
                 checked.report.add(
-                    f"instance_type: {unknown}, so nobody can keep to max_cost_usd; allowed: {may_be}", draft.line
+                    f"instance_type: {unknown}, so the plan cannot keep to max_cost_usd; allowed: {may_be}", draft.line
                 )
         return cost
 
@@ -214,7 +214,7 @@ class Planner:
         if most is not None and cost > most:
             checked.report.add(
                 f"max_cost_usd: {most:,.2f} is less than {cost:,.2f}, which the trainings could cost until their time-outs "
-                "at on-demand prices; allowed: more, or less of lines, instances and max_hours"
+                "at on-demand prices; allowed: a larger max_cost_usd, or fewer lines, instances or hours"
             )
 
 

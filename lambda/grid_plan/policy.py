@@ -71,7 +71,7 @@ def _limits(training: Wanted, may_be: dict[str, str]) -> Iterator[str]:
     if wait is None or hours is None:
         return
     if spec.market != SPOT:
-        yield f"max_wait_hours: says nothing to the market {spec.market}; allowed: {may_be['max_wait_hours']}"
+        yield f"max_wait_hours: means nothing with the market {spec.market}; allowed: {may_be['max_wait_hours']}"
     elif wait > limits.longest_h:
         yield f"max_wait_hours: {wait:g} is too large; allowed: {may_be['max_wait_hours']}"
     elif wait < hours:
@@ -88,7 +88,7 @@ def _machines(training: Wanted, types: Collection[str]) -> Iterator[str]:
         yield f"instance_type: {plain(kind)} is not an instance type of SageMaker training{hint}; allowed: types as in ml.g5.xlarge"
     elif not any(fnmatchcase(kind, pattern) for pattern in patterns):
         may_be = f"{', '.join(patterns)} (grid.limits.instance_types in cdk.json)"
-        yield f"instance_type: {kind} is not for this deployment; allowed: {may_be}"
+        yield f"instance_type: {kind} is not allowed in this deployment; allowed: {may_be}"
 
 
 def _together(training: Wanted, may_be: dict[str, str]) -> Iterator[str]:
@@ -96,17 +96,17 @@ def _together(training: Wanted, may_be: dict[str, str]) -> Iterator[str]:
     spec = training.spec
     for name in ("processes_per_host", "mpi_options"):
         if getattr(spec, name) is not None and spec.distribution != MPI:
-            yield f"{name}: says nothing to the distribution {spec.distribution}; allowed: {may_be[name]}"
+            yield f"{name}: means nothing with the distribution {spec.distribution}; allowed: {may_be[name]}"
     for name in ("subnets", "security_groups"):
         if getattr(spec, name) is not None:
             yield f"{name}: the role of trainings has no right on networks; allowed: {may_be[name]}"
     if spec.channels and spec.data and spec.channel in spec.channels:
-        yield f"channels.{spec.channel}: is the channel of data too; allowed: different names"
+        yield f"channels.{spec.channel}: is also the channel of data; allowed: different names"
     if (count := len(training.channels) + bool(spec.code)) > MOST_CHANNELS:
         yield f"channels: make {count} with those of data and code; allowed: up to {MOST_CHANNELS}"
     settings, said = training.launcher | training.toolkit, spec.hyperparameters or {}
     for name in sorted(settings.keys() & said.keys()):
-        yield f"hyperparameters.{name}: is what {'program' if name in training.toolkit else 'distribution'} becomes; allowed: one of them"
+        yield f"hyperparameters.{name}: is set by {'program' if name in training.toolkit else 'distribution'}; allowed: one of them"
     if (count := len(settings.keys() | said.keys())) > MOST_HYPERPARAMETERS:
         yield f"hyperparameters: make {count} with those of sweep, program and distribution; allowed: up to {MOST_HYPERPARAMETERS}"
 
@@ -151,13 +151,13 @@ def _code(training: Wanted, excused: Collection[str]) -> Iterator[str]:
     elif spec.program and spec.arguments:
         yield "program: gets the hyperparameters, and arguments would replace the start of AWS's toolkit; allowed: hyperparameters"
     if spec.program and code.VARIABLE in (spec.environment or {}):
-        yield f"environment.{code.VARIABLE}: is what program becomes; allowed: one of them"
+        yield f"environment.{code.VARIABLE}: is set by program; allowed: one of them"
     if not spec.code:
         return
     where = f"code: {plain(spec.code)}"
     most = MOST_ARGUMENTS - len(code.entrypoint(()))
     if spec.entrypoint and len(spec.entrypoint) > most:
-        yield f"entrypoint: has {len(spec.entrypoint)} entries, and those that unpack the code stand ahead of them; allowed: up to {most}"
+        yield f"entrypoint: has {len(spec.entrypoint)} entries, beside those that unpack the code; allowed: up to {most}"
     if not (spec.program or spec.entrypoint or {"program", "entrypoint"} & set(excused)):
         yield f"{where} is not run by anything; allowed: program (AWS's containers for SageMaker) or entrypoint (any image) beside it"
     if code.CHANNEL in training.channels:
@@ -192,7 +192,7 @@ def _checkpoint(training: Wanted) -> Iterator[str]:
     where = f"checkpoint: {plain(spec.checkpoint)}"
     if not home or not grid_of(place.key):
         any_region = names.bytes_bucket(env.deployment, env.account, "<region>")
-        yield f"{where} is no line's folder of checkpoints; allowed: s3://{any_region}/{CHECKPOINTS}"
+        yield f"{where} is not a line's folder of checkpoints; allowed: s3://{any_region}/{CHECKPOINTS}"
     elif spec.region not in (AUTO, home):
         yield f"{where} lies in {home}; allowed: s3://{ours.get(spec.region or '', '...')}/{CHECKPOINTS}"
 
@@ -202,10 +202,10 @@ def warnings(training: Wanted) -> Iterator[str]:
     for field in ("hyperparameters", "environment", "tags"):
         for name, value in (getattr(training.spec, field) or {}).items():
             if why := find_oddity(text := sent(value)):
-                yield f"{field}.{plain(name)}: {plain(text)} {why}; it is sent as it stands"
+                yield f"{field}.{plain(name)}: {plain(text)} {why}; it is sent unchanged"
     for name, value in (training.spec.hyperparameters or {}).items():
         text, where = sent(value), f"hyperparameters.{plain(name)}"
         if len(text) > PROSE_VALUE:
             yield f"{where}: has {len(text):,} characters; SageMaker documents {PROSE_VALUE}, and takes {MOST_VALUE:,} by its model"
         if "\n" in text or "\r" in text:
-            yield f"{where}: holds a line end; SageMaker may refuse it (as JSON, with quotes, it travels safely)"
+            yield f"{where}: holds a line end; SageMaker may refuse it (JSON, with quotes, is safe)"

@@ -9,7 +9,7 @@ from contract.errors import InvalidRequest
 from refusals.wording import MOST
 
 DISTINCT = 1000
-"""The most different problems that are remembered; nobody reads more of them closely."""
+"""The most different problems that are remembered: more than a person reads closely."""
 NAMED = 5
 """The most lines that one problem names."""
 

@@ -17,9 +17,9 @@ from refusals.wording import plain
 
 ALLOWED = {
     "manifest": "s3://bucket/key of a manifest: CSV or JSON Lines",
-    "defaults": "an object of the fields of a manifest's line, which hold where a line says nothing",
+    "defaults": "an object of the fields of a manifest's line, which a line without them gets",
     "sweep": f"an object of hyperparameters and lists of 1 to {MOST_SWEEP:,} different values",
-    "max_cost_usd": "a number above 0: no plan that could cost more is carried out",
+    "max_cost_usd": "a number above 0: a plan that could cost more is refused",
     "owner": OWNER_MAY_BE,
     "allow_duplicates": "true or false",
 }
@@ -44,12 +44,12 @@ class GridRequest(BaseModel):
     )
     defaults: TrainingSpec = Field(
         default=TrainingSpec(),
-        description="Fields of a manifest's line, for every line that does not say them itself.",
+        description="Fields of a manifest's line, for every line that does not set them itself.",
         examples=[{"image": "images:v1", "instance_type": "ml.g5.xlarge", "max_hours": 4}],
     )
     sweep: dict[str, list[Any]] = Field(
         default_factory=dict,
-        description="Hyperparameters with lists of values: a training for every combination of those that a line does not say itself.",
+        description="Hyperparameters with lists of values: a training for every combination of those that a line does not set itself.",
         examples=[{"lr": [0.1, 0.01]}],
     )
     max_cost_usd: float | None = Field(
@@ -59,7 +59,7 @@ class GridRequest(BaseModel):
         description="Refuses a plan whose trainings, all to their time-outs and at on-demand prices, could cost more.",
     )
     owner: Owner = Field(default="", description="Whom to ask; a tag on every training, and a column of the bill.")
-    allow_duplicates: bool = Field(default=False, description="Train equal lines as often as they are there.")
+    allow_duplicates: bool = Field(default=False, description="Train equal lines as often as they appear.")
 
 
 def read(raw: object, limits: GridLimits) -> tuple[GridRequest, frozenset[str], list[str]]:

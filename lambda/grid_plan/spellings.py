@@ -34,7 +34,7 @@ def find_stand_in(text: str) -> str:
     if MISSING.fullmatch(bare):
         return "stands for a missing value (a cell without a value is left empty, a field left out)"
     if len(bare) > 1 and bare[0] in OPENING and bare[-1] in CLOSING:
-        return 'stands in typographic quotes (straight ones are ")'
+        return 'is in typographic quotes (straight ones are ")'
     return find_error(bare)
 
 

@@ -42,5 +42,5 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{plain(twice)} is there twice")
+        raise ValueError(f"{plain(twice)} appears twice")
     return found

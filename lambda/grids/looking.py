@@ -84,7 +84,7 @@ class GridLook:
             return told, ""
         except (ClientError, BotoCoreError) as problem:
             self._failures[line.region] += 1
-            logger.warning("a line could not be looked at", line=line.index, region=line.region, problem=str(problem))
+            logger.warning("a line could not be read", line=line.index, region=line.region, problem=str(problem))
             return Fate.RUNS, str(problem)
 
     def _settle(self, line: Line) -> Fate:

@@ -27,7 +27,7 @@ def message(deployment: str, report: Mapping[str, Any]) -> str:
 
 
 def _ended(problem: Mapping[str, Any] | None) -> str:
-    return f"It did not come to its end by itself: {problem['error']}: {problem['cause']}" if problem else ""
+    return f"It did not end by itself: {problem['error']}: {problem['cause']}" if problem else ""
 
 
 def _counted(report: Mapping[str, Any]) -> str:
@@ -44,7 +44,7 @@ def _counted(report: Mapping[str, Any]) -> str:
 def _cost(report: Mapping[str, Any]) -> str:
     text = f"Billed: {report['billable_seconds'] / 3600:.2f} h of trainings, about ${report['cost_usd']:.2f}"
     if report["unpriced_lines"]:
-        text += f", and {report['unpriced_lines']} lines whose price is not known"
+        text += f", and {report['unpriced_lines']} lines without a known price"
     if report["cost_at_most_usd"] is not None:
         text += f"; at most ${report['cost_at_most_usd']:.2f} was planned"
     return text + "."

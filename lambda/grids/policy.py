@@ -64,7 +64,7 @@ def fate(line: Line, grid: Grid, answer: Mapping[str, Any] | None, marks: Mappin
 
 
 def is_ours(line: Line, grid: Grid, marks: Mapping[str, str]) -> bool:
-    """Whether the tags are those of this very line: names can be taken by anybody."""
+    """Whether the tags are those of this very line: anyone can take a name."""
     wanted = {
         tags.DEPLOYMENT: grid.deployment,
         tags.GRID: grid.id,
@@ -168,11 +168,13 @@ def left_running(
     )
     if left:
         cause += (
-            f" When {patience_s / 60:.0f} minutes were over, these had not ended yet: {short(left)}. "
-            "They were told to; the reaper tells them again."
+            f" When {patience_s / 60:.0f} minutes were over, these had not ended: {short(left)}. "
+            "Trainyard has stopped them, and the reaper stops them again."
         )
     if kept:
-        cause += f" These are protected by a person's tag, and run on until that is taken off, or their own time is over: {short(kept)}."
+        cause += (
+            f" A person's tag protects these, which run until it is removed or their own time is over: {short(kept)}."
+        )
     return {"error": error, "cause": cause}
 
 

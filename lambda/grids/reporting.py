@@ -69,4 +69,4 @@ def _tell(env: GridCollectEnvironment, whole: Mapping[str, Any]) -> None:
     try:
         publish(env.topic, subject(env.deployment, whole), message(env.deployment, whole))
     except (ClientError, BotoCoreError):
-        logger.exception("people could not be told", grid=whole["grid"])
+        logger.exception("the message could not be sent", grid=whole["grid"])

@@ -97,7 +97,7 @@ def _checked(entry: ArchiveEntry, links: set[PurePosixPath]) -> PurePosixPath:
     path = check_entry(entry)
     if not links.isdisjoint(path.parents):
         raise Refused(f"has the entry {named(entry.name)}, which lies below a link")
-    if entry.sparse:  # a few bytes may unpack to terabytes, and nobody builds an image from such
+    if entry.sparse:  # a few bytes may unpack to terabytes, and no image needs such files
         raise Refused(f"has the entry {named(entry.name)}, which is sparse", "files that have all of their bytes")
     if entry.hard:
         try:

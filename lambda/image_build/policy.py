@@ -105,7 +105,7 @@ def decide(request: ImageRequest, facts: ImageFacts, env: ImageBuildEnvironment,
     if plan and plan.order and (size := len(plan.order.text())) > MOST_ORDER:
         found = [
             f"build_arguments: make an order of {size:,} characters; allowed: up to {MOST_ORDER:,} with everything else "
-            "in it (what is long belongs into a file of the context)"
+            "in it (long values belong in a file of the context)"
         ]
     if found or plan is None:
         raise refusal(found)
@@ -153,7 +153,7 @@ def _repository_problems(request: ImageRequest, facts: ImageFacts, env: ImageBui
         return []
     ours = ", ".join(env.repositories)
     if request.repository in OF_DEPLOYS:
-        return [f"repository: {request.repository} is written by deploys alone; allowed: {ours}"]
+        return [f"repository: {request.repository} takes the images of deploys only; allowed: {ours}"]
     if request.repository not in env.repositories:
         return [f"repository: {plain(request.repository)} is not a repository of {env.deployment}; allowed: {ours}"]
     return [
@@ -174,7 +174,7 @@ def _tag_problems(request: ImageRequest, facts: ImageFacts, env: ImageBuildEnvir
     if len(where) == len(env.regions) and where and not request.if_absent:
         return [
             f"tag: {request.tag} is taken in every region ({digests[0]}), and tags never move; "
-            'allowed: a tag that is not taken, or "if_absent": true to take the image that stands there'
+            'allowed: a tag that is not taken, or "if_absent": true to use the image that is there'
         ]
     return []
 
@@ -189,10 +189,10 @@ def _context_problems(request: ImageRequest, facts: ImageFacts, env: ImageBuildE
     where = f"context: {plain(request.context)}"
     if _foreign(Address.parse(request.context), env):
         ours = ", ".join(f"s3://{one}/..." for one in (f"{env.bucket}/{keys.UPLOADS.rstrip('/')}", *env.data_buckets))
-        return [f"{where} is not where contexts may lie; allowed: {ours} (data_buckets in cdk.json)"]
+        return [f"{where} is in no place for contexts; allowed: {ours} (data_buckets in cdk.json)"]
     if facts.denied:
         return [
-            f"{where} cannot be looked at (S3 answers {facts.denied}); allowed: an object that the deployment may read"
+            f"{where} cannot be checked (S3 answers {facts.denied}); allowed: an object that the deployment may read"
         ]
     found = facts.context
     if found is None:
@@ -214,7 +214,7 @@ def _base_problems(request: ImageRequest, facts: ImageFacts, env: ImageBuildEnvi
     base = base_image(request, env)
     if base is None:
         return [
-            f"base: AWS's registry of Deep Learning Containers in {env.home_region} is not known; "
+            f"base: AWS's registry of Deep Learning Containers in {env.home_region} is unknown; "
             "allowed: leave it out, and name the whole image in the Dockerfile"
         ]
     if base in facts.absent:

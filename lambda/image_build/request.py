@@ -50,7 +50,7 @@ def _argument(name: str) -> str:
     if not ARGUMENT.fullmatch(name):
         raise ValueError("is not an argument name; allowed: letters, digits and _, not beginning with a digit")
     if name == BASE:
-        raise ValueError("is what base becomes; allowed: any other name")
+        raise ValueError("is set by base; allowed: any other name")
     return name
 
 
@@ -110,9 +110,7 @@ class ImageRequest(BaseModel):
         description="The processors that the image is built for: those of the machines that will run it.",
         json_schema_extra={"enum": list(PLATFORMS)},
     )
-    if_absent: bool = Field(
-        default=False, description="Be content with the image that stands under the tag in every region already."
-    )
+    if_absent: bool = Field(default=False, description="Accept the image that has the tag in every region already.")
 
 
 _STAND_IN = {"copy": "any.any/any:any", "repository": "any", "tag": "any"}
@@ -140,9 +138,9 @@ def _together(given: Mapping[str, object]) -> list[str]:
     if not ways:
         return [f"context: is missing, and so is copy; allowed: {ALLOWED['context']}; or copy: {ALLOWED['copy']}"]
     if len(ways) == 2:
-        return ["copy: is there beside context; allowed: one of them"]
+        return ["copy: excludes context; allowed: one of them"]
     return [
-        f"{name}: says nothing to a copy; allowed: with context"
+        f"{name}: means nothing for a copy; allowed: with context"
         for name in ("build_arguments", "base", "platform")
         if name in there and ways == {"copy"} and given[name] != {}
     ]

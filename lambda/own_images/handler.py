@@ -74,7 +74,7 @@ def _follow_build(env: OwnImagesEnvironment, request_id: str, image: Mapping[str
 
 
 def _check(env: OwnImagesEnvironment, image: WantedImage) -> dict[str, Any]:
-    """Only reads. The context's key follows from the tag, so nobody can name another."""
+    """Only reads. The context's key follows from the tag, so a caller cannot name another."""
     home = Bucket(env.bucket)
     found, without = registry.everywhere(names.repository(env.deployment, names.PLATFORM), image.tag, env.regions)
     standing = {region: digest for region, digest in found.items() if digest}

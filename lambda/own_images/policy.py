@@ -108,7 +108,7 @@ def _believe(image: WantedImage, facts: Facts, repository: str) -> None:
     delete = f"Delete the tag there ({command}), and deploy again."
     if strange := sorted(set(facts.standing.values()) - set(facts.ours)):
         raise BuildFailed(
-            f"{repository}:{image.tag} stands already, and no build of the platform recorded {', '.join(strange)}: {told}. {delete}"
+            f"{repository}:{image.tag} exists already, and no build of the platform recorded {', '.join(strange)}: {told}. {delete}"
         )
     if len(set(facts.standing.values())) > 1:
         raise BuildFailed(f"{repository}:{image.tag} is a different image in different regions: {told}. {delete}")
@@ -119,7 +119,7 @@ def _base_digest(image: WantedImage, facts: Facts) -> str:
     if facts.base is None:
         return image.base.partition("@")[2]
     if facts.base.address != image.base:
-        raise BuildFailed(f"The record of the base image {image.base} is of another one, {facts.base.address}.")
+        raise BuildFailed(f"The record of the base image {image.base} names another one, {facts.base.address}.")
     return facts.base.digest
 
 

@@ -111,12 +111,12 @@ def listing(file: IO[bytes], name: str, enough: Callable[[], bool], kept: Collec
 
 
 def object_problems(where: str, *, size: int, archived: bool) -> list[str]:
-    """Rejects an archive of code that nobody can copy, by its head; `where` names the field and the address."""
+    """Rejects an archive of code that cannot be copied, by its head; `where` names the field and the address."""
     if archived:
         return [f"{where} is in an archive class of S3 and not restored; allowed: an object that can be read at once"]
     if not 0 < size <= MOST_CODE:
         told = f"has {size / 1024**3:.1f} GB" if size else "is empty"
-        return [f"{where} {told}; allowed: up to 5 GB (large data belongs into a data bucket)"]
+        return [f"{where} {told}; allowed: up to 5 GB (large data belongs in a data bucket)"]
     return []
 
 

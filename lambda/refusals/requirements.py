@@ -18,7 +18,7 @@ BYTE_ORDER_MARKS = {
 }
 """As pip reads them."""
 SLOW = frozenset({"punycode", "idna"})
-"""Encodings that take a time with the square of the length, and in which nobody writes a file."""
+"""Encodings that take a time with the square of the length, and that no editor writes."""
 CODING = re.compile(rb"#.*?coding[:=]\s*([-\w.]+)")
 COMMENT = re.compile(r"(^| )#.*")
 REQUIREMENT = re.compile(

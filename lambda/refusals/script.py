@@ -54,7 +54,7 @@ def archive_problems(code: str, command: Sequence[str], found: Listing | None) -
 def code_problems(
     code: str, wanted: str | None, found: Listing | None, field: str, *, endings: str = ARCHIVE_ENDINGS, by: Runner
 ) -> list[str]:
-    """As archive_problems does, for the file that `field` says: None where nobody can know which it is. `endings`: names that may be."""
+    """As archive_problems does, for the file that `field` says: None where that cannot be known. `endings`: names that may be."""
     where = plain(code)
     if found is None:
         return []

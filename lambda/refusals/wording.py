@@ -83,7 +83,7 @@ def _problem(error: Mapping[str, Any]) -> str:
         return f"has {len(given):,} characters"
     if kind == "value_error":
         return str(error["ctx"]["error"])
-    hint = " (numbers stand without quotes)" if kind in ("int_type", "float_type") and isinstance(given, str) else ""
+    hint = " (numbers have no quotes)" if kind in ("int_type", "float_type") and isinstance(given, str) else ""
     return f"{what(given)} {_WRONG.get(kind, error['msg'])}{hint}"
 
 
@@ -118,8 +118,7 @@ def denial(code: str) -> str:
 def shut(reason: str, table: str) -> str:
     """Says why no request is admitted."""
     again = (
-        f"any request, once a person has deleted the item {ADMISSION_CLOSED.partition}/{ADMISSION_CLOSED.sort} of the table "
-        f"{table}, or once a destroy has come to its end and a "
-        "deploy has made its stacks anew"
+        f"any request, after a person has deleted the item {ADMISSION_CLOSED.partition}/{ADMISSION_CLOSED.sort} of the table "
+        f"{table}, or after a destroy has ended and a deploy has created the stacks again"
     )
-    return f"request: nothing is admitted at present: {plain(reason)}; allowed: {again}"
+    return f"request: admission is closed: {plain(reason)}; allowed: {again}"

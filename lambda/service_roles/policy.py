@@ -10,7 +10,7 @@ def refusals(failed: Mapping[str, str]) -> str | None:
     if not failed:
         return None
     lines = [
-        f"- the role of {service}: {why}\n  Have it made once: aws iam create-service-linked-role --aws-service-name {service}"
+        f"- the role of {service}: {why}\n  Create it once: aws iam create-service-linked-role --aws-service-name {service}"
         for service, why in sorted(failed.items())
     ]
-    return "\n".join(["The account lacks roles that AWS's own services use, and they could not be made:", *lines])
+    return "\n".join(["The account lacks roles of AWS's own services, and Trainyard could not create them:", *lines])

@@ -15,7 +15,7 @@ from agent.work import World, say, work
 
 
 def main() -> int:
-    """0 when the node's work was reported, 1 when nobody could be told."""
+    """0 when the node's work was reported, 1 when no report could be sent."""
     world = World(
         root=Path(os.environ.get("TRAINYARD_ROOT") or "/"),
         home_region=os.environ["TRAINYARD_HOME_REGION"],

@@ -41,7 +41,7 @@ class Bringing:
         there = self._present(wanted)
         mine = [key for number, key in enumerate(wanted) if number % self.place.job.nodes == self.place.rank]
         self.note(
-            f"{len(wanted) - len(there)} objects of the checkpoint come from {self.far.bucket} to {self.near.bucket}, once for all nodes"
+            f"{len(wanted) - len(there)} objects of the checkpoint are copied from {self.far.bucket} to {self.near.bucket} for all nodes"
         )
         if problem := self._copied([key for key in mine if key not in there]):
             self.note(
@@ -69,7 +69,7 @@ class Bringing:
                 news_at = self.now()
         if len(there) < len(wanted):
             self.note(
-                f"{len(wanted) - len(there)} objects have not come from {self.far.bucket}: they are fetched there"
+                f"{len(wanted) - len(there)} objects were not copied from {self.far.bucket}: they are fetched there"
             )
         return there
 

@@ -119,7 +119,7 @@ class Checkpoints:
         return True
 
     def _step(self) -> int:
-        """The step of what lies in the folder; -1 where nobody says it."""
+        """The step of what lies in the folder; -1 where that is unknown."""
         told = self._progress.checkpoint_step()
         return self._restored if told < 0 else told
 
@@ -327,7 +327,7 @@ class Checkpoints:
             result = sets.agreed(read)
         if result.state is not Result.CLOSED:
             if result.reason:
-                self._note(f"checkpoints: set {number} is none: {result.reason}")
+                self._note(f"checkpoints: set {number} is not complete: {result.reason}")
             return known, result.reason
         attempt, step = self._place.attempt, max((one.step for one in read), default=plan.step)
         keys = tuple(self._keys.part(attempt, number, rank) if rank in own else "" for rank in range(self._place.ranks))

@@ -114,7 +114,7 @@ def _describe(one: Standing) -> str:
     with suppress(OSError):
         where = Path("/proc", str(one.pid), "wchan").read_text("utf-8", "replace").strip("0\n")
     held = f" in {where}" if where else ""
-    follows = "its stacks follow" if one.answers else "it writes no stacks: it is no Python of the job's environment"
+    follows = "its stacks follow" if one.answers else "it writes no stacks: it does not run the job's Python"
     return f"process {one.pid} ({one.name}, of {one.parent}) {STATES.get(one.state, one.state)}{held}; {follows}"
 
 

@@ -96,7 +96,7 @@ class Installed:
         except CredentialsExpired:
             raise
         except Exception as problem:  # pip can do it
-            self._note(f"the environment of an earlier attempt is installed anew: {_words(problem)}")
+            self._note(f"the environment of an earlier attempt is installed again: {_words(problem)}")
             return False
         took = f"{self._now() - began:.1f} s"
         self._note(
@@ -105,7 +105,7 @@ class Installed:
         return True
 
     def keep(self, took_s: float) -> None:
-        """Sends what was installed since, in a thread of its own that nobody waits for: without it the next attempt installs again."""
+        """Sends what was installed since, in a thread of its own, so that the next attempt need not install it again."""
         try:
             after = self._list()
             installed = [seen for path, seen in after.files.items() if self._before.files.get(path) != seen]

@@ -40,7 +40,7 @@ class Metadata:
                 if answer.code != 401:
                     raise
                 self._token = ""  # expired: one new one
-        raise OSError("the metadata service takes no token")
+        raise OSError("the metadata service rejects its own tokens")
 
     def patient(self, path: str, pause: Callable[[float], None]) -> str:
         """The text at the path, empty if there is nothing. Asks again if the service does not answer, as one that is throttled does not.

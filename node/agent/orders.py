@@ -51,11 +51,11 @@ def spot_order(notice: str, rank: int, now: float) -> Order:
 
 
 def rebalance_order(job: Job, rank: int, now: float) -> Order:
-    """The order for the whole attempt that follows from a rebalance recommendation. Nobody is in a hurry: the last commit has its time."""
+    """The order for the whole attempt that follows from a rebalance recommendation. There is no hurry: the last commit has its time."""
     return Order(
         kind=OrderKind.CHECKPOINT_AND_STOP,
         error=Interrupted.__name__,
-        reason=f"EC2 recommends to leave the node of rank {rank}: it expects to take it back (leave_on_rebalance)",
+        reason=f"EC2 recommends leaving the node of rank {rank}: it expects to take it back (leave_on_rebalance)",
         by=int(now + job.timing.stop_grace_s + job.timing.save_allowance_s),
         author=f"rank {rank}",
     )
@@ -127,9 +127,9 @@ class OrderWatch:
             document = self._items.order(certain=certain)
             return None if document is None else decode(Order, document)
         except Garbled as problem:
-            self._note(f"an order that cannot be understood is left aside: {problem}")
+            self._note(f"the agent ignores an order that it cannot read: {problem}")
         except Exception as problem:  # DynamoDB may be away for a while; the next look is seconds ahead
-            self._note(f"no look at the orders: {problem}")
+            self._note(f"the agent cannot read its orders: {problem}")
         return None
 
     def _own_order(self) -> Order | None:

@@ -139,7 +139,7 @@ def _reassigned(contents: dict[int, Contents], ranks: int) -> dict[int, Contents
 
 def choose_regions(own: str, places: Collection[str], ran_in: Collection[str]) -> list[str]:
     """The regions whose buckets are asked for checkpoints, the node's own first: those in which earlier attempts ran, or every region of
-    the job where nobody knows (`ran_in` is empty). A region in which the job never ran may be away without holding up a recovery."""
+    the job where they are unknown (`ran_in` is empty). A region in which the job never ran may be away without holding up a recovery."""
     there = set(places) & set(ran_in) or set(places)
     return [own, *sorted(there - {own})]
 
@@ -188,7 +188,7 @@ def _documents(store: Store, keys: Sequence[str]) -> list[Commit]:
 
 
 def _condemn(store: Store, place: Position, chosen: RestoreSet, reason: str) -> None:
-    """Writes down that this rank cannot use a set: nobody restores it any more."""
+    """Writes down that this rank cannot use a set, so that no rank restores it any more."""
     key = BytesPrefix(place.job.id).unusable(chosen.attempt, chosen.order)
     store.put(key, encode(Missed(rank=place.rank, reason=reason)))
 
@@ -225,7 +225,7 @@ def _fetch(
     note: Callable[[str], None],
 ) -> None:  # fmt: skip
     """Fetches all files or none: they move into `folder` once every one of them has been checked. Those whose objects were `copied` come
-    from the bucket `near`; where one of these is not what was committed, all come from `store`."""
+    from the bucket `near`; where one of these differs from what was committed, all come from `store`."""
     files = [file for each in contents for file in each.files]
     links = [link for each in contents for link in each.links]
     folders = [one for each in contents for one in each.folders]
@@ -240,7 +240,7 @@ def _fetch(
         Engine(store).fetch([file for file in files if file.key not in copied], staging)
     except OSError as problem:
         if is_full(problem):
-            raise CannotStart("the disk is full of the restored checkpoint: ask for a larger volume_gb") from problem
+            raise CannotStart("the restored checkpoint fills the disk: ask for a larger volume_gb") from problem
         raise
     for file in sorted(files, key=lambda each: each.mtime_us):  # so that their change times have the same order
         target = folder / file.path

@@ -1,4 +1,4 @@
-"""Which sets there were, which of them are closed, and what nobody will want any more: decided on keys alone."""
+"""Which sets there were, which of them are closed, and which objects are needed no more: decided by keys alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contract.keys import CLOSED, UNUSABLE, commit_of, set_of
 
 KEPT_SETS = 3
 UNLISTED_S = 86_400.0
-"""How long an object stays that no document lists, and that somebody else may have sent: another attempt may be about to list it."""
+"""How long an object stays that no document lists and another node may have sent: another attempt may be about to list it."""
 SAME_S = 2.0
 """S3's times have whole seconds, and an agent knows AWS's time no better."""
 
@@ -114,7 +114,7 @@ def history(keys: Iterable[str]) -> History:
 
 @dataclass(frozen=True, slots=True)
 class Stale:
-    """Documents that nobody will want any more; those that close sets are to be deleted first."""
+    """Returns the documents that are needed no more; those that close sets have to be deleted first."""
 
     closing: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
@@ -138,7 +138,7 @@ def stale(known: History, rank: int, *, kept: int = KEPT_SETS) -> Stale:
 
 
 def leftover(stored: Iterable[Stored], *, listed: Collection[str], sent: Mapping[str, float], now: float) -> list[str]:
-    """Keys of the objects to delete: those that no kept document has `listed`, and that nobody can be about to list.
+    """Keys of the objects to delete: those that no kept document has `listed`, and that no node can be about to list.
 
     `sent`: by key, when this agent sent an object, or when a document listed it that was just deleted. Times are AWS's, UTC epoch
     seconds. A machine that is believed dead may still run: its agent lists the bucket while the next attempt has sent objects, and no

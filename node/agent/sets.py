@@ -88,7 +88,9 @@ def _judge_by_time(plan: SetPlan, own: Mapping[str, float], *, clock_is_right: b
     if not own:
         return Answer(Now.NOTHING)
     if not (plan.named_at and clock_is_right):
-        return Answer(Now.MISS, "the clock of a machine is wrong, so nobody knows which files are of that checkpoint")
+        return Answer(
+            Now.MISS, "the clock of a machine is wrong, so the agent cannot tell which files belong to that checkpoint"
+        )
     if newer := newer_than(own, plan.named_at):
         return Answer(Now.MISS, f"{newer} is newer than checkpoint {plan.step} of rank {plan.rank}")
     return Answer(Now.COMMIT)

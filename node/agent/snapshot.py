@@ -38,7 +38,7 @@ class FileState(NamedTuple):
     size: int
     mtime_ns: int
     ctime_ns: int
-    """When the kernel last saw its bytes, its name or its links change: nobody can set this time."""
+    """When the kernel last saw its bytes, its name or its links change: no program can set this time."""
     inode: int
     mode: int
     moved_ns: int = 0

@@ -67,6 +67,6 @@ def watch_cleanup(alarms: Alarms, letters: DeadLetters, function: lambda_.Functi
     alarms.on_any(
         "cleanup-errors",
         function.metric_errors(statistic="Sum"),
-        "The function that cleans up after executions broke or ran out of time; its message is tried again after twelve minutes. "
+        "The function that cleans up after executions failed or timed out; its message is tried again after twelve minutes. "
         "Its log says why; meanwhile the reaper ends the machines.",
     )

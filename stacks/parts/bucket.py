@@ -55,7 +55,7 @@ class Bucket(s3.Bucket):
         )
         acknowledge(
             self,
-            "Access logs would need a bucket that has none itself, and cost by the request; CloudTrail tells who wants to know.",
+            "Access logs would need a bucket that has none itself, and cost by the request; CloudTrail records the calls.",
             "AwsSolutions-S1",
             "CKV_AWS_18",
         )

@@ -56,7 +56,7 @@ class BuildMachine(Construct):
         build.add_catch(collect, errors=["States.ALL"], assign={"problem": "{% $states.errorOutput %}"})
         collect.add_catch(end, errors=["States.ALL"], assign={"problem": jsonata.REFUSED})
 
-        needed = sfn.Choice.jsonata(self, "Needed", comment="An image that stands in every region is not built again.")
+        needed = sfn.Choice.jsonata(self, "Needed", comment="An image that every region has is not built again.")
         needed.when(sfn.Condition.jsonata(NOTHING_TO_DO), collect, comment="The image stands in every region")
         needed.otherwise(build)
         check.next(needed)
@@ -91,7 +91,7 @@ class BuildMachine(Construct):
         return self._invoke(
             "Check",
             function,
-            "Looks at the request, its context and what stands under the tag in every region. Nothing is made or changed.",
+            "Reads the request, its context and the image under the tag in every region. Nothing is made or changed.",
             payload={"action": "check", "request": "{% $states.input %}"},
             assign={"plan": "{% $states.result.Payload %}", "build": "{% null %}", "problem": "{% null %}"},
         )
@@ -131,7 +131,7 @@ class BuildMachine(Construct):
         return self._invoke(
             "Collect",
             function,
-            "Asks every region which image stands under the tag now; after a failed build, reads the end of its log.",
+            "Asks every region which image has the tag now; after a failed build, reads the end of its log.",
             payload={
                 "action": "collect",
                 "plan": "{% $plan %}",

@@ -1,4 +1,4 @@
-"""The CodeBuild project that runs image_builder/build.sh, so that nobody needs a Docker of their own."""
+"""The CodeBuild project that runs image_builder/build.sh, so that people need no Docker of their own."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ TICK = cdk.Duration.minutes(1)
 
 
 class CapacityClock(Construct):
-    """Invokes the launcher every minute. A tick that is lost or fails is made up by the next one, so nobody tries it again; no alarm rests
+    """Invokes the launcher every minute. The next tick makes up for one that is lost or fails, so it is not tried again; no alarm rests
     on it, because jobs that wait run nothing."""
 
     def __init__(self, scope: Construct, name: str, *, launcher: Function) -> None:

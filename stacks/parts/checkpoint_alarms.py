@@ -26,7 +26,7 @@ def watch_checkpoints(alarms: Alarms, deployment: str, limits: CheckpointLimits)
         "commits-slow",
         _percent(metrics.COMMIT_SHARE, deployment),
         f"A commit of a job that trains took longer than {limits.longest_commit:g} of the job's intervals (checkpoint_minutes), so its "
-        "checkpoints come more seldom than was asked for. The attendant's log says which job, and what to do.",
+        "checkpoints are older than the request asks for. The attendant's log says which job, and what to do.",
         most=100 * limits.longest_commit,
     )
 

@@ -51,13 +51,13 @@ FINDINGS = (
         rule="EC2RestrictedCommonPorts",
         on="rules of security groups that let a group's own members in",
         is_on=lambda one: isinstance(one, ec2.CfnSecurityGroupIngress) and one.source_security_group_id is not None,
-        reason="Nodes of a job reach each other on every port, as EFA wants it; the source is the group itself, and no address.",
+        reason="Nodes of a job reach each other on every port, as EFA requires it; the source is the group itself, and no address.",
     ),
     Finding(
         rule="IAMNoInlinePolicy",
         on="every role's policy",
         is_on=lambda one: isinstance(one, iam.CfnPolicy),
-        reason="A role's policies are its own, written for it alone, and go with it; nobody can attach one to another role.",
+        reason="A role's policies are its own, written for it alone, and go with it; and none can be attached to another role.",
     ),
     Finding(
         rule="LambdaConcurrency",

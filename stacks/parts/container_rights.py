@@ -15,7 +15,7 @@ from stacks.parts.right import Right
 from stacks.parts.rights import Rights, arn_of, within
 
 READ_IMAGES = ("ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
-"""What a pull needs beside the login. Of a layer that the machine lacks nobody asks whether the registry has it."""
+"""What a pull needs beside the login. For a layer that the machine lacks, docker does not ask whether the registry has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

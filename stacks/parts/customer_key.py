@@ -23,7 +23,7 @@ WAIT_BEFORE_DELETION = cdk.Duration.days(30)
 class CustomerKey(kms.Key):
     """Rotated every year. It is kept as long as what it encrypts: with `keep` it outlives its stack.
 
-    Roles of the account use it with their own policies (stacks.parts.key_rights); a service that writes for nobody needs the key's.
+    Roles of the account use it with their own policies (stacks.parts.key_rights); a service that writes without a role needs the key's.
     """
 
     def __init__(self, scope: Construct, name: str, *, alias: str, deployment: str, region: str, keep: bool) -> None:

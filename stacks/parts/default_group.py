@@ -54,7 +54,9 @@ class ClosedDefaultGroup(Construct):
 
 def close_group(group: str, region: str) -> list[Right]:
     """Allows to read the rules of security groups in a region, and to take those of this one away."""
-    reason = "A Describe call, which knows no resources; the condition keeps it to the stack's region."
+    reason = (
+        "A Describe call, which supports no resource-level permissions; the condition keeps it to the stack's region."
+    )
     here = {"StringEquals": {"aws:RequestedRegion": region}}
     revoking = ["ec2:RevokeSecurityGroupIngress", "ec2:RevokeSecurityGroupEgress"]
     return [

@@ -16,8 +16,8 @@ NOT_BORN_PROTECTED = {f"aws:RequestTag/{tags.PROTECTED}": "true"}
 """For the operator Null: the request lacks this tag. Only a person protects something, and only something that exists."""
 SPOT = "spot.amazonaws.com"
 SPOT_ROLE = f"aws-service-role/{SPOT}/AWSServiceRoleForEC2Spot"
-NEW = "What a launch makes has no id yet; the condition wants the deployment's tag on it."
-KNOWN = "Their ids are known in their region alone; the condition wants the deployment's tag on each."
+NEW = "What a launch makes has no id yet; the condition requires the deployment's tag on it."
+KNOWN = "Their ids are known in their region alone; the condition requires the deployment's tag on each."
 
 
 def launch(rights: Rights, *, instance_profile: str, image_owners: Sequence[str]) -> list[Right]:
@@ -113,7 +113,7 @@ def terminate(rights: Rights, instance_profile: str) -> Right:
         "TerminateOurInstances",
         ["ec2:TerminateInstances"],
         _arns("instance"),
-        "Instances come and go; the condition wants the deployment's tag and profile on each.",
+        "Instances come and go; the condition requires the deployment's tag and profile on each.",
         {**_here(rights, _ours(rights)), "ArnEquals": {PROFILE: instance_profile}, "Null": UNPROTECTED},
     )
 
@@ -125,7 +125,7 @@ def terminate_everywhere(rights: Rights, instance_profile: str) -> Right:
         right.name,
         right.actions,
         right.resources,
-        "Instances come and go, in regions that may have left the settings; the condition wants our tag and profile on each.",
+        "Instances come and go, in regions that may have left the settings; the condition requires our tag and profile on each.",
         {**right.conditions, "ArnEquals": {PROFILE: instance_profile}},
     )
 
@@ -136,7 +136,7 @@ def terminate_under(instance_profile: str) -> Right:
         "TerminateUntaggedUnderOurProfile",
         ["ec2:TerminateInstances"],
         _arns("instance"),
-        "Instances come and go, in regions that may have left the settings; the condition wants our profile and no tag.",
+        "Instances come and go, in regions that may have left the settings; the condition requires our profile and no tag.",
         {"ArnEquals": {PROFILE: instance_profile}, "Null": UNTAGGED | UNPROTECTED},
     )
 
@@ -164,7 +164,9 @@ def _new(rights: Rights, name: str, kind: str, wanted: Mapping[str, Mapping[str,
 
 
 def _end(rights: Rights, name: str, action: str, kind: str) -> Right:
-    reason = "Such things come and go, in regions that may have left the settings; the condition wants our tag on each."
+    reason = (
+        "Such things come and go, in regions that may have left the settings; the condition requires our tag on each."
+    )
     return Right(name, [action], _arns(kind), reason, {"StringEquals": _ours(rights), "Null": UNPROTECTED})
 
 

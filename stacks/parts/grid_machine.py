@@ -153,7 +153,7 @@ class GridMachine(Construct):
             items=sfn.ProvideItems.jsonata("{% $arrays %}"),
             assign={"ended": "{% $states.result %}"},
         )
-        over = sfn.Pass.jsonata(self, OVER, comment="All children of the job are done, well or not.")
+        over = sfn.Pass.jsonata(self, OVER, comment="All children of the job have ended, with or without success.")
         size = sfn.Choice.jsonata(self, "Size", comment="Batch takes no array of one: a single line is a plain job.")
         single = self._job("Single", "One child, which trains one line.", {})
         array = self._job(

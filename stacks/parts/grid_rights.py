@@ -18,7 +18,7 @@ from stacks.parts.rights import READ, UNPROTECTED, Rights, arn_of, below, within
 
 SAGEMAKER = "sagemaker.amazonaws.com"
 NAMES = "Names of trainings begin with the deployment's; the condition keeps to the regions of the settings."
-JOBS = "Batch gives each job a new id; the condition wants the deployment's tag on it."
+JOBS = "Batch gives each job a new id; the condition requires the deployment's tag on it."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,9 +151,7 @@ class GridRights:
         definition = self._batch(f"job-definition/{names.child_definition(self.rights.deployment)}")
         submitted = [definition, f"{definition}:*", self._queue, self._batch("job/*")]
         tagged = {"StringEquals": {f"aws:RequestTag/{tags.DEPLOYMENT}": self.rights.deployment}}
-        new = (
-            "A job has no id yet and its definition a number more with each deploy; the condition wants our tag on it."
-        )
+        new = "A job has no id yet and its definition a number more with each deploy; the condition requires our tag on it."
         return [
             Right("SubmitChildren", ["batch:SubmitJob"], submitted, new, tagged),
             Right("TagBatchJobs", ["batch:TagResource"], [self._batch("job/*")], new, tagged),
@@ -170,7 +168,7 @@ class GridRights:
         """For what ends trainings whose grid is over: trainings outlive the settings of their region."""
         reason = "Trainings outlive the settings of their region; their names begin with the deployment's."
         ours = {"StringEquals": {f"aws:ResourceTag/{tags.DEPLOYMENT}": self.rights.deployment}}
-        listing = "Listing knows no resources, and a training outlives the settings of its region."
+        listing = "Listing supports no resource-level permissions, and a training outlives the settings of its region."
         look = ["sagemaker:DescribeTrainingJob", "sagemaker:ListTags"]
         return [
             Right("ListTrainings", ["sagemaker:ListTrainingJobs"], ["*"], listing),
@@ -207,7 +205,7 @@ class GridRights:
         return Right("StopTrainings", ["sagemaker:StopTrainingJob"], self._trainings, NAMES, conditions)
 
     def _look_at_jobs(self, *actions: str) -> Right:
-        reason = "Asking Batch knows no resources; the condition keeps to the home region."
+        reason = "Listing jobs supports no resource-level permissions; the condition keeps to the home region."
         return Right("DescribeBatchJobs", actions, ["*"], reason, within(self.rights.home_region))
 
     def _terminate_jobs(self) -> Right:

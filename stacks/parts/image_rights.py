@@ -14,7 +14,7 @@ LOG_IN = Right(
     "LogInToRegistries",
     ["ecr:GetAuthorizationToken"],
     ["*"],
-    "A registry's password is asked of the service and knows no resource; what it opens is said by the other rights.",
+    "A registry's password comes from the service as a whole; the other rights say what it opens.",
 )
 PUSH = ("ecr:InitiateLayerUpload", "ecr:UploadLayerPart", "ecr:CompleteLayerUpload", "ecr:PutImage")
 

@@ -98,7 +98,7 @@ def read_admission(rights: Rights) -> Right:
 
 
 def note_regions(rights: Rights) -> Right:
-    """Allows to note that something is launched in a region; nobody may take that back."""
+    """Allows to note that something is launched in a region, and not to take that back."""
     return item_right(rights, "NoteLaunchedRegions", ["PutItem"], items.REGIONS)
 
 
@@ -138,7 +138,7 @@ def read_reports(rights: Rights, node_role: str) -> Right:
 
 def follow(rights: Rights, stream_arn: str) -> list[Right]:
     """Lambda's own calls, with the function's role, to read a stream for it."""
-    reason = "Listing knows no resources and answers ARNs of streams alone; the condition keeps to the home region."
+    reason = "Listing supports no resource-level permissions and answers ARNs of streams alone; the condition keeps to the home region."
     home = {"StringEquals": {"aws:RequestedRegion": rights.home_region}}
     reading = ["dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"]
     return [

@@ -24,9 +24,7 @@ _OUTPUT = r"""
   $cause := $told != '' ? $told : 'No reason was given; the events before in the history of the execution say more.';
 """
 _LATE = r"$late := $error in ['States.Timeout', 'States.HeartbeatTimeout'] and $millis() >= $deadline * 1000;"
-LATE_CAUSE = (
-    "The time of the job, by its hours or its money, was over before anybody could tell how its nodes had ended."
-)
+LATE_CAUSE = "The job's time was over, by its hours or its money, before Trainyard knew how its nodes had ended."
 
 
 def patience(seconds: float) -> dict[str, Any]:
@@ -68,7 +66,7 @@ is the code's own error, and its request wants another attempt."""
 
 
 WAITED_CAUSE = (
-    "The job waited for capacity as long as it may, and nobody answered in the end; waiting.json has the last answers."
+    "The job waited for capacity as long as it may, and the launcher did not answer; waiting.json has the last answers."
 )
 WAITED = _expression(
     f"""{_OUTPUT} $late := $error = 'States.Timeout';

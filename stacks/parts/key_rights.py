@@ -1,7 +1,7 @@
 """Rights on the deployment's keys, derived from a policy's other rights: who may read or write something may decrypt or encrypt it.
 
-Every right names the service through which the key may be used; those for S3 and DynamoDB also name what is encrypted. So nobody
-can use a key by himself, or for anything else.
+Every right names the service through which the key may be used; those for S3 and DynamoDB also name what is encrypted. So a
+person cannot use a key directly, nor a role for anything else.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DynamoDB's pages ask for it."""
 VOLUMES = ("kms:Decrypt", "kms:DescribeKey", "kms:GenerateDataKeyWithoutPlaintext")
 """What EC2 asks, with the rights of who launches, to make an encrypted volume, beside the grant for itself
 (https://docs.aws.amazon.com/ebs/latest/userguide/ebs-encryption-requirements.html)."""
-TAGGED = "Keys of other regions, and of data that was kept, have ids that no template knows; the condition wants our tag on the key."
+TAGGED = "Keys of other regions, and of data that was kept, have ids that no template knows; the condition requires our tag on the key."
 
 
 def let_use_keys(app: IConstruct, rights: Rights, home_key: str) -> None:

@@ -12,7 +12,7 @@ from stacks.parts.rights import Rights
 def read_consoles(rights: Rights) -> Right:
     """Allows to read the consoles of the deployment's instances, in its regions."""
     every = f"arn:{cdk.Aws.PARTITION}:ec2:*:{cdk.Aws.ACCOUNT_ID}:instance/*"
-    reason = "Instances come and go; the condition wants the deployment's tag on each."
+    reason = "Instances come and go; the condition requires the deployment's tag on each."
     conditions = {
         f"aws:ResourceTag/{tags.DEPLOYMENT}": rights.deployment,
         "aws:RequestedRegion": sorted({rights.home_region, *rights.regions}),

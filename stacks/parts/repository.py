@@ -19,7 +19,7 @@ KEPT_IMAGES = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readers:
-    """Accounts, and whole organizations; empty for nobody."""
+    """Accounts, and whole organizations; empty for none."""
 
     accounts: Sequence[str] = ()
     organizations: Sequence[str] = ()

@@ -50,7 +50,7 @@ def grant(role: iam.Role, *rights: Right) -> None:
 
 
 def offer(scope: Construct, name: str, description: str, *rights: Right, **options: Any) -> iam.ManagedPolicy:
-    """Returns a managed policy with these rights, which nobody has before an administrator attaches it."""
+    """Returns a managed policy with these rights, which takes effect once an administrator attaches it."""
     made = iam.ManagedPolicy(
         scope, name, description=description, statements=[_statement(right) for right in rights], **options
     )

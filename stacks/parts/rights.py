@@ -102,12 +102,12 @@ class Rights:
 
     def look_at(self, name: str, *actions: str) -> Right:
         """Allows Describe calls, which IAM cannot limit to resources, in our regions only."""
-        reason = "Describe calls know no resources; the condition keeps them to our regions."
+        reason = "Describe calls support no resource-level permissions; the condition keeps them to our regions."
         return Right(name, actions, ["*"], reason, self._here())
 
     def look_everywhere(self, *actions: str) -> Right:
         """Allows Describe calls in every region: instances may run in a region that the settings no longer name."""
-        reason = "Describe calls know no resources, and what was launched in a region outlives the region's settings."
+        reason = "Describe calls support no resource-level permissions, and what was launched in a region outlives the region's settings."
         return Right("DescribeInEveryRegion", actions, ["*"], reason)
 
     def pass_to_ec2(self, role_arn: str) -> Right:
@@ -186,7 +186,7 @@ class Rights:
 
     def prices(self) -> Right:
         """Allows to read the Price List, for all regions and services."""
-        reason = "The public price list knows no resources; it answers in one region."
+        reason = "The public price list supports no resource-level permissions; it answers in one region."
         return Right("ReadPrices", ["pricing:GetProducts"], ["*"], reason, within(PRICE_LIST))
 
     # Everything else
@@ -208,7 +208,7 @@ class Rights:
     def own_stack(self, stack: str) -> Right:
         """Allows to read the status of a stack of the home region, by its name."""
         arn = arn_of("cloudformation", self.home_region, cdk.Aws.ACCOUNT_ID, f"stack/{stack}/*")
-        reason = "A stack's id changes whenever it is made anew; its name is the deployment's."
+        reason = "A stack's id changes whenever it is created again; its name is the deployment's."
         return Right("DescribeTheStack", ["cloudformation:DescribeStacks"], [arn], reason)
 
     @property

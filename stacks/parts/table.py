@@ -11,7 +11,7 @@ from stacks.parts.acknowledged import acknowledge
 
 
 class StateTable(dynamodb.Table):
-    """contract.items says what is in it. With `keep` it outlives its stack, and nobody deletes it by mistake; without, it is deleted
+    """contract.items says what is in it. With `keep` it outlives its stack, and cannot be deleted by mistake; without, it is deleted
     with its stack, whatever is in it.
 
     Deletion protection also keeps CloudFormation from deleting it when its stack's first deploy fails, and its name would then block

@@ -41,7 +41,7 @@ from stacks.parts.right import Right
 CALLS = 5
 """How often the attendant is called during the time of one heartbeat when calls fail."""
 FAILED_CALLS = 100
-"""How often in a row. At 300 s a heartbeat, Lambda may answer nobody for well over an hour."""
+"""How often in a row. At 300 s a heartbeat, Lambda may be away for well over an hour."""
 VERDICTS = sorted(errors.BY_NAME)
 """The attendant's answers about an attempt. Any other error of Train is the attendant's own, and says nothing about the nodes."""
 
@@ -253,8 +253,8 @@ class TrainMachine(Construct):
         train = self._task(
             "Train",
             function,
-            "Waits while the nodes train. The attendant looks at them every minute and answers this step's token; a heartbeat "
-            "that stays out means that the attendant is dead, and leads to a new look.",
+            "Waits while the nodes train. The attendant looks at them every minute and answers this step's token; a missing "
+            "heartbeat means that the attendant is dead, and leads to a new look.",
             payload={
                 "action": "token",
                 "job": "{% $job %}",
@@ -271,7 +271,7 @@ class TrainMachine(Construct):
         )
         train.add_retry(errors=VERDICTS, max_attempts=0)
         train.add_retry(errors=[LOST_HEARTBEAT], max_attempts=0)
-        # Training nodes are not given up because nobody looks at them for a while.
+        # Training nodes are not given up because the attendant is away for a while.
         train.add_retry(
             errors=[*SERVICE_ERRORS, "States.TaskFailed"],
             interval=cdk.Duration.seconds(whole(heartbeat / CALLS)),
@@ -319,7 +319,7 @@ class TrainMachine(Construct):
         return sfn.Choice.jsonata(
             self,
             "Decide",
-            comment="Done, a new attempt, or failed: what interrupted nodes can be mended while recoveries and time are left.",
+            comment="Ends the job, or begins a new attempt while recoveries and time are left.",
         )
 
     def _plan_only(self) -> sfn.Choice:
@@ -331,7 +331,7 @@ class TrainMachine(Construct):
         return sfn.Choice.jsonata(
             self,
             "Lost heartbeat",
-            comment="Nobody has looked at the nodes for a while, which says nothing about them: looks again as long as they may run.",
+            comment="The attendant sent no heartbeat, which says nothing about the nodes: looks again as long as they may run.",
         )
 
     def _done(self) -> sfn.Succeed:

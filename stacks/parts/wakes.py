@@ -103,7 +103,7 @@ class Wakes(Construct):
             "attendant-letters",
             letters.metric_approximate_number_of_messages_visible(statistic="Maximum"),
             "The attendant failed again and again when urgent reports of nodes woke it. The clock wakes it every minute all the same, "
-            "so jobs learn later what their nodes reported. Its log says why; purge the queue once it is corrected.",
+            "so jobs learn later what their nodes reported. Its log says why; purge the queue once it works again.",
         )
         alarms.on_any(
             "attendant-errors",

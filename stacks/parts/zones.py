@@ -60,6 +60,8 @@ class ZoneLookup(Construct):
 
 
 def look_for_zones(region: str) -> Right:
-    reason = "A Describe call, which knows no resources; the condition keeps it to the stack's region."
+    reason = (
+        "A Describe call, which supports no resource-level permissions; the condition keeps it to the stack's region."
+    )
     here = {"StringEquals": {"aws:RequestedRegion": region}}
     return Right("DescribeZones", ["ec2:DescribeAvailabilityZones"], ["*"], reason, here)

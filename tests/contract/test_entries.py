@@ -194,7 +194,7 @@ def test_a_changed_byte_of_a_file_in_a_zip_is_refused(tmp_path: Path) -> None:
 
 
 def test_bytes_behind_a_gzip_are_refused_as_tar_does(tmp_path: Path) -> None:
-    with pytest.raises(Refused, match=r"^has other bytes behind its end$"):
+    with pytest.raises(Refused, match=r"^has other bytes after its end$"):
         unpacked(tmp_path, tarred(FILE) + b"more", "code.tar.gz")
 
 

@@ -122,11 +122,11 @@ def test_a_reason_is_one_line_of_a_table() -> None:
 @pytest.mark.parametrize(
     ("secondary", "words"),
     [
-        ("Stopped", "was stopped before it was done"),
+        ("Stopped", "was stopped before it completed"),
         ("MaxRuntimeExceeded", "MaxRuntimeInSeconds 3600"),
         ("MaxWaitTimeExceeded", "MaxWaitTimeInSeconds 7200"),
         ("Interrupted", "lost its spot machines"),
-        ("Something new", "was stopped before it was done"),
+        ("Something new", "was stopped before it completed"),
     ],
 )
 def test_a_stop_says_what_stopped_it(secondary: str, words: str) -> None:

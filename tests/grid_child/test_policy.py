@@ -54,16 +54,16 @@ def test_where_nobody_has_looked_nothing_is_submitted(answer: SubmitAnswer) -> N
 @pytest.mark.parametrize("answer", [None, *SubmitAnswer])
 @pytest.mark.parametrize("known", [Known.ABSENT, Known.UNKNOWN])
 def test_once_there_is_to_be_no_training_none_is_submitted(answer: SubmitAnswer | None, known: Known) -> None:
-    actions = {action for action, _ in verdicts(ChildFacts(known=known, answer=answer, unwanted="the grid is to end"))}
+    actions = {action for action, _ in verdicts(ChildFacts(known=known, answer=answer, unwanted="the grid is ending"))}
     assert actions <= {Action.LEAVE, Action.LOOK}
 
 
 def test_a_grid_that_is_to_end_leaves_a_line_without_training_for_good() -> None:
-    assert verdicts(replace(ABSENT, unwanted="the grid is to end")) == {(Action.LEAVE, ExitCode.FINAL)}
+    assert verdicts(replace(ABSENT, unwanted="the grid is ending")) == {(Action.LEAVE, ExitCode.FINAL)}
 
 
 @pytest.mark.parametrize("status", ["Completed", "Failed", "Stopped"])
-@pytest.mark.parametrize("unwanted", ["", "the grid is to end"])
+@pytest.mark.parametrize("unwanted", ["", "the grid is ending"])
 def test_what_has_ended_is_recorded(status: str, unwanted: str) -> None:
     facts = replace(OURS, status=status, unwanted=unwanted)
     assert verdicts(facts) == {(Action.RECORD, ExitCode.AGAIN)}
@@ -77,7 +77,7 @@ def test_what_has_not_ended_is_looked_at_again_about_every_minute(status: str) -
 
 
 def test_an_unwanted_training_is_stopped_once_and_then_watched_more_often() -> None:
-    unwanted = replace(OURS, unwanted="the grid is to end")
+    unwanted = replace(OURS, unwanted="the grid is ending")
     assert verdicts(unwanted) == {(Action.STOP, ExitCode.AGAIN)}
     assert set(waits(unwanted)) == {0.0}
     for asked in (replace(unwanted, stopping=True), replace(unwanted, status="Stopping")):

@@ -103,7 +103,7 @@ def test_the_childs_image_has_what_it_calls_and_its_byte_code_and_runs_as_nobody
     assert image.user == "65532:65532"
     code, said = ran(image, tmp_path / "start.json", *image.image().entrypoint, read_only=True)
     assert code == 64
-    assert said.startswith("Nothing better comes of trying again: The variable TRAINYARD_")
+    assert said.startswith("Another attempt would fail in the same way: The variable TRAINYARD_")
     assert ran(image, tmp_path / "start.json", "id", "-u") == (0, "65532\n")
 
 

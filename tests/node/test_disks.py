@@ -340,7 +340,7 @@ def test_a_look_that_fails_after_the_mount_takes_it_away_again(
 def test_a_mount_of_something_else_is_taken_away_again(machine: FakeMachine) -> None:
     of_deep_learning_image(machine)
     machine.bound_from = "nvme0n1p1"
-    falls_back(machine, "the mount is on nvme0n1, which is no instance store")
+    falls_back(machine, "the mount is on nvme0n1, which is not an instance store")
     assert machine.changes[-1] == ("umount", "-l", MOUNTED)
 
 

@@ -146,7 +146,7 @@ def test_a_program_that_is_no_python_of_the_job_is_told_and_gets_no_signal(
     trainer = start(started, python, tmp_path, script)
     trainer.dump()
     assert "(sleep, of " in trainer.notes[1]
-    assert trainer.notes[1].endswith("it writes no stacks: it is no Python of the job's environment")
+    assert trainer.notes[1].endswith("it writes no stacks: it does not run the job's Python")
     assert len(processes(trainer.child.pid)) == 2
 
 

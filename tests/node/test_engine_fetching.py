@@ -135,7 +135,7 @@ def test_an_offset_that_s3_would_not_read_as_a_number_is_refused(it: Yard) -> No
 def test_another_digest_is_refused(it: Yard, size: int) -> None:
     told = content(size, 1)
     it.bucket.put("k", told)
-    with pytest.raises(Unusable, match="'a' is not what was committed"):
+    with pytest.raises(Unusable, match="'a' differs from what was committed"):
         it.engine.fetch([listed("a", told, sha256="0" * 64)], it.staging)
 
 

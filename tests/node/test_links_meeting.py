@@ -94,7 +94,7 @@ def test_a_table_that_is_lost_before_all_have_come_is_found_again(port: int) -> 
 
 
 def test_a_peer_that_never_comes_ends_the_wait_and_blames_nobody(port: int) -> None:
-    with table(port, 2), pytest.raises(Apart, match="not all were heard in time"):
+    with table(port, 2), pytest.raises(Apart, match="not all nodes answered in time"):
         seat(port, 0, 2).exchange({}, 0.3)
 
 

@@ -94,7 +94,7 @@ def test_dynamodb_that_is_away_is_no_order(problem: Exception) -> None:
     node = Node()
     node.table.fault = lambda _call, _sort: problem
     assert node.look() is None
-    assert "no look at the orders" in node.notes[0]
+    assert "the agent cannot read its orders" in node.notes[0]
 
 
 # A spot notice

@@ -46,7 +46,7 @@ def put(folder: Path, content: bytes, mode: int = 0o755) -> str:
             "has a first line that names '/usr/bin/pyhton3', which this machine does not have",
         ),
         (b"\xef\xbb\xbf#!/bin/sh\n", 0o755, "begins with a byte order mark; allowed: UTF-8 without one"),
-        (b"exit 0\n", 0o755, "does not begin with #! and what runs it; allowed: a first line as #!/bin/bash"),
+        (b"exit 0\n", 0o755, "does not begin with #! and what runs it; allowed: a first line such as #!/bin/bash"),
         (b"", 0o755, "does not begin with #! and what runs it"),
         (SCRIPT, 0o644, "is not executable; allowed: a file on which `chmod +x` was run"),
         (b"MZ\x90\0", 0o755, "is a program of Windows"),

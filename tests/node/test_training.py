@@ -60,7 +60,7 @@ def test_a_text_file_is_no_command(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("words")
     (tmp_path / "text").chmod(0o755)
     with pytest.raises(
-        CannotStart, match="does not begin with #! and what runs it; allowed: a first line as #!/bin/bash"
+        CannotStart, match="does not begin with #! and what runs it; allowed: a first line such as #!/bin/bash"
     ):
         ChildProcess(["./text"], folder=tmp_path, environment=os.environ, on_line=print)
 

@@ -58,7 +58,7 @@ def test_a_job_that_is_advised_to_leave_a_spot_node_saves_and_leaves_it_before_i
     ended(job)
     first, second = job.reports(1)[0], job.reports(2)[0]
     assert first.exit is not None
-    assert "EC2 recommends to leave the node of rank 0" in first.exit.reason
+    assert "EC2 recommends leaving the node of rank 0" in first.exit.reason
     assert second.restored_step >= 20
     assert "Server.SpotInstanceTermination" not in shutdowns(job)
     assert left(job) == []

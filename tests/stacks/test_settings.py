@@ -162,7 +162,7 @@ TOGETHER: dict[str, tuple[object, str]] = {
     ),
     "two zones only": (
         {"home_region": "us-west-1", "regions": [{"region": "us-west-1", "cidr": "10.0.0.0/16"}]},
-        "trainyard.regions has a cidr for us-west-1, where accounts see two zones; allowed: the grid alone there (no cidr)",
+        "trainyard.regions has a cidr for us-west-1, where accounts see two zones; allowed: only grids there (no cidr)",
     ),
     "two partitions": (
         {"regions": [HOME, {"region": "cn-north-1"}]},

@@ -87,7 +87,7 @@ class Machine:
 
     def _say_lost(self, problem: Exception) -> None:
         self._say(
-            f"Whether an instance was started is not known ({problem}). If it was, it has the tag {DIGEST_TAG} = "
+            f"It is unknown whether an instance was started ({problem}). If it was, it has the tag {DIGEST_TAG} = "
             f"{self._plan.recipe.digest}: aws ec2 describe-instances --region {self._region} "
             f"--filters Name=tag:{DIGEST_TAG},Values={self._plan.recipe.digest}"
         )

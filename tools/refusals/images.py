@@ -67,18 +67,18 @@ ROWS = (
     Row(
         "a copy beside a context",
         {"copy": "public.ecr.aws/x/y:1"},
-        "copy: is there beside context; allowed: one of them",
+        "copy: excludes context; allowed: one of them",
     ),
     Row(
         "build arguments for a copy",
         {"copy": "public.ecr.aws/x/y:1", "build_arguments": {"A": "1"}},
-        "build_arguments: says nothing to a copy; allowed: with context",
+        "build_arguments: means nothing for a copy; allowed: with context",
         without=("context",),
     ),
     Row(
         "a platform for a copy",
         {"copy": "public.ecr.aws/x/y:1", "platform": "linux/arm64"},
-        "platform: says nothing to a copy; allowed: with context",
+        "platform: means nothing for a copy; allowed: with context",
         without=("context",),
     ),
     Row(
@@ -126,17 +126,17 @@ ROWS = (
     Row(
         "a foreign bucket",
         {"context": "s3://elsewhere/a.zip"},
-        f"context: s3://elsewhere/a.zip is not where contexts may lie; {PLACES}",
+        f"context: s3://elsewhere/a.zip is in no place for contexts; {PLACES}",
     ),
     Row(
         "the bucket of decisions outside of uploads",
         {"context": "s3://yard-home/jobs/x/code.zip"},
-        f"context: s3://yard-home/jobs/x/code.zip is not where contexts may lie; {PLACES}",
+        f"context: s3://yard-home/jobs/x/code.zip is in no place for contexts; {PLACES}",
     ),
     Row(
         "a bucket that keeps us out",
         {"context": "s3://partner/a.zip"},
-        "context: s3://partner/a.zip cannot be looked at (S3 answers 403); allowed: an object that the deployment may read",
+        "context: s3://partner/a.zip cannot be checked (S3 answers 403); allowed: an object that the deployment may read",
     ),
     Row(
         "no Dockerfile",
@@ -214,12 +214,12 @@ ROWS = (
     Row(
         "the repository of the platform's own images",
         {"repository": "platform", "if_absent": True},
-        "repository: platform is written by deploys alone; allowed: images, grid",
+        "repository: platform takes the images of deploys only; allowed: images, grid",
     ),
     Row(
         "the repository where builds of the platform's own images keep their layers",
         {"repository": "platform-cache"},
-        "repository: platform-cache is written by deploys alone; allowed: images, grid",
+        "repository: platform-cache takes the images of deploys only; allowed: images, grid",
     ),
     Row(
         "a repository that ECR would not take", {"repository": "Images"}, "repository: Images is not a repository name"
@@ -237,7 +237,7 @@ ROWS = (
         "a tag that is taken everywhere",
         {},
         f"tag: v1 is taken in every region ({DIGEST}), and tags never move; "
-        f'allowed: a tag that is not taken, or "if_absent": true to take the image that stands there',
+        f'allowed: a tag that is not taken, or "if_absent": true to use the image that is there',
     ),
     Row(
         "a tag that is two images",
@@ -253,7 +253,7 @@ ROWS = (
     Row(
         "the argument that base becomes",
         {"build_arguments": {"BASE": "x"}},
-        "build_arguments.BASE: is what base becomes; allowed: any other name",
+        "build_arguments.BASE: is set by base; allowed: any other name",
     ),
     Row("an argument that is a number", {"build_arguments": {"A": 1}}, "build_arguments.A: 1 is not a string"),
     Row("an argument too long", {"build_arguments": {"A": "x" * 4001}}, "build_arguments.A: has 4,001 characters"),
@@ -266,7 +266,7 @@ ROWS = (
         "arguments that CodeBuild would not take",
         {"build_arguments": {"A": "x" * 3000, "B": "x" * 3000}},
         "build_arguments: make an order of 6,464 characters; allowed: up to 5,000 with everything else in it "
-        "(what is long belongs into a file of the context)",
+        "(long values belong in a file of the context)",
     ),
     Row(
         "a base without a tag",

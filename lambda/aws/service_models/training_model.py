@@ -35,12 +35,12 @@ def instance_types() -> frozenset[str]:
     return frozenset(resources.members["InstanceType"].enum)
 
 
-def problems(request: dict[str, Any]) -> list[str]:
+def problems(arguments: dict[str, Any]) -> list[str]:
     """Where a request does not fit the model, by the names that AWS uses; botocore itself checks no maxima and no patterns."""
-    report = ParamValidator().validate(request, _shape())
+    report = ParamValidator().validate(arguments, _shape())
     if report.has_errors():
         return [line for line in report.generate_report().split("\n") if line]
-    return list(_beyond(_shape(), request, ""))
+    return list(_beyond(_shape(), arguments, ""))
 
 
 def _beyond(shape: Shape, value: Any, where: str) -> Iterator[str]:

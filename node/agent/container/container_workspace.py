@@ -184,7 +184,7 @@ class ContainerWorkspace:
         if docker.has(self._address):
             self._note(f"the machine has the image {self._address} already")
             return
-        with suppress(OSError):  # a folder that cannot be looked at: the pull will say what is wrong
+        with suppress(OSError):  # a folder that cannot be checked: the pull will say what is wrong
             if lacking := pulling.lacks_room(min(map(devices.free, places)), self._container.size):
                 raise CannotStart(f"the image {self._address} does not fit: {lacking}")
         began, said = self._monotonic(), ""

@@ -38,7 +38,7 @@ def failure(code: int, state: Mapping[str, Any] | None, tail: Sequence[str], wor
         return _own_or_machines("docker could not start the container", str(state.get("Error") or "") or words)
     if state.get("ExitCode", code) != code:
         return MachineTrouble(
-            f"docker's client ended with {code} and the container with {state['ExitCode']}: was docker started anew? {words}"
+            f"docker's client ended with {code} and the container with {state['ExitCode']}: was docker restarted? {words}"
         )
     if code in NO_PROGRAM and tail and (said := INIT_SAYS.fullmatch(tail[-1].strip())):
         return CannotStart(f"the image's command cannot be started: {said[1]}")

@@ -27,7 +27,7 @@ MEANING: Mapping[str, str] = {
     "--pull": "`never`: what runs is what the agent has pulled by its digest.",
     "--log-driver": "`none`: the daemon keeps no second copy of the output, which would fill its disk; the agent is attached to it.",
     "--init": "A small process 1 that passes signals on and reaps orphans. A trainer as process 1 would ignore SIGTERM without a handler.",
-    "--no-healthcheck": "A health check of the image would run beside the training, and nobody asks for its result.",
+    "--no-healthcheck": "A health check of the image would run beside the training, and its result has no reader.",
     "--network": "`host`: rank 0 listens at the address that every node has, and libraries see the machine's network cards.",
     "--shm-size": "Bytes of /dev/shm, half of the machine's memory as outside of containers; docker's 64 MiB are too few for data loaders.",
     "--ulimit": "Locked memory without limit (RDMA, pinned buffers), a million open files, stacks of 64 MiB.",

@@ -54,7 +54,7 @@ class BlockDevice:
     """Devices of which md or LVM made this one."""
     read_only: bool = False
     content: str | None = ""
-    """What lies on it, by blkid's word; empty for nothing, None where nobody could tell."""
+    """What lies on it, by blkid's word; empty for nothing, None where that is unknown."""
     label: str = ""
     """The label of its file system."""
 

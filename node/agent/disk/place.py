@@ -108,7 +108,7 @@ def _prove(read: Callable[[], Disks], path: str, folder: Path, run: Run) -> None
         if mount is None:
             raise DiskTrouble("the mount is not there, although mount reported no error")
         if not disks.on_instance_stores(mount.device):
-            raise DiskTrouble(f"the mount is on {mount.device or 'no block device'}, which is no instance store")
+            raise DiskTrouble(f"the mount is on {mount.device or 'no block device'}, which is not an instance store")
         with probe.open("wb") as file:
             file.write(b"trainyard")
             os.fsync(file.fileno())

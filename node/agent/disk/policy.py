@@ -171,7 +171,7 @@ def _gib(size: int) -> str:
 def commands(verdict: Verdict, dev: str, work: str) -> list[list[str]]:
     """Returns the commands that carry a verdict out, in their order. `dev` is the folder of devices, `work` the work folder.
 
-    mkfs.xfs and vgcreate refuse a device on which they find something. mdadm asks, and nobody answers here, so it is told not to
+    mkfs.xfs and vgcreate refuse a device on which they find something. mdadm asks, and nothing answers here, so it is told not to
     (`--run`): `objection` has made sure that there is nothing.
     """
     paths = [f"{dev}/{name}" for name in verdict.devices]

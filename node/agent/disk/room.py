@@ -12,7 +12,7 @@ FEW = 3
 SOON_S = 1800.0
 """So long ahead it is told where no checkpoint is named."""
 LONGER_S = 3600.0
-"""For so long more a disk is to last where nobody knows how much will come."""
+"""How much longer a disk is to last where the amount to come is unknown."""
 LOW = 0.05
 LOW_BYTES = 5 * GIB
 """A disk is nearly full with less than this share, and less than these bytes, free."""

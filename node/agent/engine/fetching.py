@@ -92,14 +92,14 @@ class Fetching:
         if problems:  # of several, what a caller can act on
             raise next((one for one in problems if not isinstance(one, Unusable)), problems[0])
 
-    def _one(self, request: Span | Piece) -> None:
+    def _one(self, read: Span | Piece) -> None:
         try:
             if self._failed.is_set():
                 return
-            if isinstance(request, Span):
-                self._span(request)
+            if isinstance(read, Span):
+                self._span(read)
             else:
-                self._part(request)
+                self._part(read)
         except BaseException:
             self._failed.set()
             raise
@@ -183,7 +183,7 @@ def _write(file: int, content: memoryview, start: int) -> None:
 def finish(file: int, wanted: CommittedFile, sha256: str) -> None:
     """Gives a file its size, mode and time. Raises Unusable where it is another one than was committed."""
     if sha256 != wanted.sha256:
-        raise Unusable(f"{wanted.path!r} is not what was committed")
+        raise Unusable(f"{wanted.path!r} differs from what was committed")
     os.ftruncate(file, wanted.size)  # it may end with a hole
     os.fchmod(file, wanted.mode & 0o777)
     if wanted.mtime_us:

@@ -138,7 +138,7 @@ class Sending:
             self._blocks.put(block)
 
     def _is_new(self, digest: str) -> bool:
-        """Whether nobody has sent, or sends, a file with this digest. The caller does then; where is known once its pack is full."""
+        """Whether no thread has sent, or sends, a file with this digest. The caller does then; where is known once its pack is full."""
         with self._turn:
             found = digest not in self._coming and digest not in self._memory.places
             if found:
@@ -312,14 +312,14 @@ class Sending:
             self._memory.objects[key] = digest
 
     def _make_blocks(self, todo: Sequence[FileState]) -> None:
-        """As many blocks as may be held, of the size of the largest part; memory that nobody writes to costs nothing."""
+        """As many blocks as may be held, of the size of the largest part; memory that is never written to costs nothing."""
         sizes = [PACK if self._is_packed(seen) else min(seen.size, part_size(seen.size)) for seen in todo]
         size = max(sizes, default=0)
         for _ in range(max(2, min(CONNECTIONS, HELD // max(size, 1)))):
             self._blocks.put(memoryview(bytearray(size)))
 
     def _take(self) -> memoryview:
-        """A block that nobody uses. Raises where a send has failed meanwhile."""
+        """Returns a free block. Raises where a send has failed meanwhile."""
         self._pace.wait()
         block = self._blocks.get()
         if self._failed.is_set():

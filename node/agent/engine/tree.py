@@ -1,4 +1,4 @@
-"""Creates files under a folder, and never through a link that somebody put there."""
+"""Creates files under a folder, and never through a link."""
 
 from __future__ import annotations
 

@@ -46,13 +46,13 @@ class Piece:
 def check(
     files: Sequence[CommittedFile], links: Sequence[CommittedLink] = (), folders: Sequence[CommittedFolder] = ()
 ) -> None:
-    """Raises Unusable where a path leaves the folder, is told twice or lies in a file or a link; where a link leads out of the folder; or
+    """Raises Unusable where a path leaves the folder, appears twice or lies in a file or a link; where a link leads out of the folder; or
     where a number, a time or a digest is none."""
     paths, above = set[str](), set[str]()
     for one in (*files, *links, *folders):
         _check_path(one.path)
         if one.path in paths:
-            raise Unusable(f"its path {one.path!r} is told twice")
+            raise Unusable(f"its path {one.path!r} appears twice")
         paths.add(one.path)
         above |= {str(parent) for parent in PurePosixPath(one.path).parents}
     for file in files:
@@ -78,7 +78,7 @@ def _check_path(text: str) -> None:
     if not text or path.is_absolute() or ".." in path.parts:
         raise Unusable(f"its path {text!r} leaves the folder")
     if str(path) != text or "\0" in text or path.name in ("", "."):
-        raise Unusable(f"its path {text!r} is no plain path")
+        raise Unusable(f"its path {text!r} is not a plain path")
     if max(len(text.encode()) / KEY_BYTES, *(len(part.encode()) / NAME_BYTES for part in path.parts)) > 1:
         raise Unusable(f"its path {text[:80]!r}... is longer than any that is committed")
 

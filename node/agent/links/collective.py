@@ -32,7 +32,7 @@ LEAVES_S = 1.0
 
 def main(address: str, port: str, node: str, nodes: str, most_s: str, place: str = "") -> int:
     """`address` is that of the group's first node, `node` this one's place in the group, `place` the number of a GPU."""
-    sys.path[:] = [one for one in sys.path if Path(one).resolve() != HERE.parent]  # nobody's modules are here
+    sys.path[:] = [one for one in sys.path if Path(one).resolve() != HERE.parent]  # no module is imported from here
     told = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what libraries print is no line of ours
     try:

@@ -68,7 +68,7 @@ def judged(said: Said, known: Expected, *, attempt: int) -> LinkFinding:
     if attempt > 1:
         return LinkFinding(note=f"{what}; an earlier attempt has had other machines, so this one trains")
     return LinkFinding(
-        note=what, wrong=dict.fromkeys((0, 1), f"{what}; which of the two machines is the cause cannot be told")
+        note=what, wrong=dict.fromkeys((0, 1), f"{what}; the check cannot tell which of the two machines is the cause")
     )
 
 
@@ -123,7 +123,7 @@ def _unknown(said: Said) -> str:
     """Why no machine of the others is to blame that it did not complete; empty where there is no such reason."""
     for rank, one in enumerate(said):
         if one is None:
-            return f"rank {rank} was not heard any more"
+            return f"rank {rank} stopped answering"
         if one.outcome is Reached.UNREADY:
             return f"rank {rank}: {one.words}"
     return ""
@@ -143,7 +143,7 @@ def _words(rank: int, slow: Mapping[Pair, float], floor: float, best: float) -> 
 
 
 def _least(floor: float) -> str:
-    return f"and {floor:.3g} Gbit/s are the least" if floor else "and the least is not known"
+    return f"and {floor:.3g} Gbit/s are expected at least" if floor else "and the expected rate is not known"
 
 
 def shown(rate: float, said: Said) -> str:

@@ -62,7 +62,7 @@ class MeetingTable:
     def close(self) -> None:
         """Ends it; what has been said is delivered."""
         self._closed.set()
-        self._thread.join(LOOK_S * 5)  # a socket that somebody waits on still listens once it is closed
+        self._thread.join(LOOK_S * 5)  # a socket that a thread waits on still listens once it is closed
         self._socket.close()
         with self._telling, self._lock:
             for one in self._came.values():
@@ -120,7 +120,7 @@ class MeetingTable:
     def _hear(self, rank: int, said: Said) -> None:
         number, word = said.get("round"), said.get("said")
         if not isinstance(number, int) or not 0 <= number < MOST_ROUNDS or not isinstance(word, dict):
-            raise ValueError("no word of a round")
+            raise ValueError("the message belongs to no round")
         with self._lock:
             first = number not in self._rounds
             self._rounds.setdefault(number, {})[rank] = word
@@ -210,7 +210,7 @@ class Seat:
         assert self._socket is not None
         while b"\n" not in self._rest:
             if time.monotonic() > until:
-                raise TimeoutError("not all were heard in time")
+                raise TimeoutError("not all nodes answered in time")
             self._pause(0.0)
             if select.select([self._socket], [], [], LOOK_S)[0]:
                 chunk = self._socket.recv(CHUNK)
@@ -218,7 +218,7 @@ class Seat:
                     raise ConnectionError("rank 0 has closed the connection")
                 self._rest += chunk
                 if len(self._rest) > self._nodes * MOST_BYTES + CHUNK:
-                    raise ValueError("more was said than there can be")
+                    raise ValueError("rank 0 sent more bytes than a round has")
         line, _, self._rest = self._rest.partition(b"\n")
         return _all(_object(line), number, self._nodes)
 
@@ -226,7 +226,7 @@ class Seat:
 def _all(answer: Said, number: int, nodes: int) -> list[Said | None]:
     said = answer.get("said")
     if answer.get("round") != number or not isinstance(said, list) or len(said) != nodes:
-        raise ValueError("an answer that is none")
+        raise ValueError("rank 0 sent an answer that does not fit the round")
     return [one if isinstance(one, dict) else None for one in said]
 
 

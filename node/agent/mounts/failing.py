@@ -70,7 +70,7 @@ def failure(mount: JobMount, said: str, *, code: int | None) -> Exception:
     if reason is MountFailure.DENIED:
         return CannotStart(f"{what} does not let the job in, by its policy or that of its access point: {words}")
     if reason is MountFailure.GONE:
-        return CannotStart(f"{what} is not there as the setting file_systems says: {words}")
+        return CannotStart(f"{what} does not exist as the setting file_systems describes it: {words}")
     return MachineTrouble(f"{what} could not be mounted in {TRIES} tries: {words}")
 
 

@@ -16,8 +16,8 @@ PACKAGES: Mapping[Kind, str] = {
 }
 """What brings it."""
 MEANING: Mapping[str, str] = {
-    "nodev": "Device files on the file system are none.",
-    "nosuid": "Programs on it get nobody's rights but those of who runs them.",
+    "nodev": "Device files on the file system have no effect.",
+    "nosuid": "A program on it runs with the rights of whoever starts it, not of its owner.",
     "ro": "Only where the request says `read_only`: nothing can be written.",
     "relatime": "FSx for Lustre: reading a file writes its time of access once a day.",
     "flock": "FSx for Lustre: locks of files hold on all nodes.",

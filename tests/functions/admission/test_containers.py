@@ -254,7 +254,7 @@ def test_an_image_whose_digest_nobody_tells_is_refused(there: Account, monkeypat
 
     monkeypatch.setattr(there.ecr[HOME], "answer", answer)
     said = refused(ALONE)
-    assert f"images:v1 cannot be looked at in {registry(PLACE_ACCOUNT)} (the registry tells no digest for it)" in said
+    assert f"images:v1 cannot be checked in {registry(PLACE_ACCOUNT)} (the registry gives no digest for it)" in said
     assert there.changes == []
 
 
@@ -265,7 +265,7 @@ def test_a_registry_that_is_away_is_no_refusal_and_is_told_with_the_image_and_it
     there.faults.add(kind, "ecr:BatchGetImage", times=100)
     with pytest.raises(RegistryAway) as problem:
         start(ALONE)
-    assert str(problem.value).startswith(f"image: {registry(PLACE_ACCOUNT)}/{NAME}:v1 cannot be looked at")
+    assert str(problem.value).startswith(f"image: {registry(PLACE_ACCOUNT)}/{NAME}:v1 cannot be checked")
     assert there.changes == []
     there.faults.waiting.clear()
     assert start(ALONE)["job"] == "job-1"
@@ -275,12 +275,12 @@ def test_any_region_leaves_out_the_one_whose_registry_is_away(there: Account) ->
     there.faults.add(Kind.THROTTLED, "ecr:BatchGetImage", times=100, region=AWAY)
     told = start({**ALONE, "regions": "auto"})
     assert [rung.region for rung in job(there).ladder if rung.region == AWAY] == []
-    assert any(line.startswith(f"{AWAY}: image: images:v1 cannot be looked at") for line in told["left_out"])
+    assert any(line.startswith(f"{AWAY}: image: images:v1 cannot be checked") for line in told["left_out"])
 
 
 def test_a_registry_that_lets_nobody_look_is_a_refusal_that_names_it(there: Account) -> None:
     there.faults.add(Kind.DENIED, "ecr:BatchGetImage")
-    assert f"images:v1 cannot be looked at in {registry(PLACE_ACCOUNT)} (AccessDenied" in refused(ALONE)
+    assert f"images:v1 cannot be checked in {registry(PLACE_ACCOUNT)} (AccessDenied" in refused(ALONE)
 
 
 WITHOUT = replace(ADMITTING, regions=(HOME, AWAY), base_accounts={"": CONTAINERS, AWAY: ""})

@@ -95,7 +95,7 @@ def test_a_list_that_aws_denies_is_told_as_such(there: Account, monkeypatch: pyt
 
     monkeypatch.setattr(there.ecr[HOME], "answer", denied)
     said = refused({**LEAST, "image": f"{CONTAINER[0]}:2.9-gpu"})
-    assert "cannot be looked at in 763104351884.dkr.ecr" in said
+    assert "cannot be checked in 763104351884.dkr.ecr" in said
     assert "AccessDeniedException" in said
 
 

@@ -64,7 +64,7 @@ def test_a_node_that_has_ended_by_its_check_names_it() -> None:
 
 # Nodes that measure the network between them
 
-SLOW = "its link to rank 0 carries no all-reduce, and 1 Gbit/s are the least"
+SLOW = "its link to rank 0 carries no all-reduce, and 1 Gbit/s are expected at least"
 DEEP = replace(JOB, health=HealthCheck.DEEP)
 
 

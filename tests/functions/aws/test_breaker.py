@@ -130,7 +130,7 @@ def test_an_error_that_the_region_answers_ends_its_silence(clock: SharedClock) -
 def test_no_answer_is_an_error_of_whoever_asked_and_of_nobody_else(problem: Exception) -> None:
     with pytest.raises(type(problem)):
         ask_region(THERE, fails(problem))
-    with pytest.raises(Silent, match="eu-west-1 gave no answer 0 s ago, and is left alone for 40 s"):
+    with pytest.raises(Silent, match="eu-west-1 gave no answer 0 s ago, and is not asked for 40 s"):
         ask_region(THERE, lambda: True)
 
 

@@ -194,7 +194,7 @@ def test_a_word_that_kms_finds_no_key_by_is_refused(there: Account, key: str) ->
         ("nan", "stands for a missing value"),
         ("None", "stands for a missing value"),
         ("#N/A", "stands for a missing value"),
-        ("“adam”", "stands in typographic quotes"),
+        ("“adam”", "is in typographic quotes"),
         ("0,1", "has a comma"),
     ],
 )
@@ -210,7 +210,7 @@ def test_a_hyperparameter_is_sent_as_it_stands_and_a_warning_says_what_it_looks_
     assert [one[: one.index(why) + len(why)] for one in warnings] == [
         f"line 2: {field}: {text} {why}" for field in fields
     ]
-    assert all(one.endswith("; it is sent as it stands") for one in warnings)
+    assert all(one.endswith("; it is sent unchanged") for one in warnings)
 
 
 @pytest.mark.parametrize(

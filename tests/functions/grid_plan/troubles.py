@@ -71,7 +71,7 @@ WHOLE = packed("train.py")
 THERE: dict[str, Callable[[Account], None]] = {
     "a manifest of 3 GB": huge,
     "code of 6 GB": huge_code,
-    "code that is no archive": code(b"#!/bin/sh\n"),
+    "code that is not an archive": code(b"#!/bin/sh\n"),
     "code that is cut off": code(WHOLE[:60]),
     "code that climbs out of its folder": code(packed("../train.py")),
     "code without the program": code(WHOLE),
@@ -82,15 +82,15 @@ THERE: dict[str, Callable[[Account], None]] = {
     "code whose requirements conda wrote": code(
         tarred(("train.py", "x"), ("requirements.txt", "numpy=1.26.4=py311_0\n"))
     ),
-    "code with a wrong program, which alone is told": code(WHOLE),
-    "code with a command as a text, which alone is told": code(WHOLE),
+    "code with a wrong program, the only reason shown": code(WHOLE),
+    "code with a command as a text, the only reason shown": code(WHOLE),
     "code with more words than fit behind its unpacking": code(WHOLE),
     "code without what the words of the line run": code(WHOLE),
     "a name that a grid has": take,
     "a deployment that admits nothing": close,
-    "a child whose image does not stand": no_child,
+    "a missing image of the children": no_child,
     "a deployment without a platform repository": no_platform,
-    "an image that stands in home alone": only_home,
+    "an image that only home has": only_home,
     "an image of a registry that keeps us out": closed_registry,
 }
 """By the refusal's `what`."""

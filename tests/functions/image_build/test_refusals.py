@@ -55,6 +55,6 @@ def test_no_settings_open_the_platforms_repositories_to_requests(
 ) -> None:
     for variable, value in replace(ENVIRONMENT, repositories=("images", name)).write().items():
         monkeypatch.setenv(variable, value)
-    with pytest.raises(InvalidRequest, match=f"repository: {name} is written by deploys alone"):
+    with pytest.raises(InvalidRequest, match=f"repository: {name} takes the images of deploys only"):
         check({**LEAST, "repository": name})
     assert there.asked("ecr") == []

@@ -16,20 +16,20 @@ ROWS = (
         "beside it",
     ),
     Row(
-        "code with a wrong program, which alone is told",
+        "code with a wrong program, the only reason shown",
         line(code=CODE, program="./train.py"),
         "line 1: program: ./train.py is not a plain path; allowed: a file's path from the archive's root, as in src/train.py, of letters, "
         "digits and _./-",
     ),
     Row(
-        "code with a command as a text, which alone is told",
+        "code with a command as a text, the only reason shown",
         line(code=CODE, command="python train.py"),
         'line 1: entrypoint: "python train.py" is not a list; allowed: a list of 1 to 100 texts of up to 256 characters',
     ),
     Row(
         "code with more words than fit behind its unpacking",
         line(code=CODE, command=[*PYTHON, *["x"] * 93]),
-        "line 1: entrypoint: has 95 entries, and those that unpack the code stand ahead of them; allowed: up to 94",
+        "line 1: entrypoint: has 95 entries, beside those that unpack the code; allowed: up to 94",
     ),
     Row(
         "code that is a commit",
@@ -60,10 +60,10 @@ ROWS = (
     Row(
         "code of 6 GB",
         line(code=CODE, program="train.py"),
-        f"line 1: code: {CODE} has 6.0 GB; allowed: up to 5 GB (large data belongs into a data bucket)",
+        f"line 1: code: {CODE} has 6.0 GB; allowed: up to 5 GB (large data belongs in a data bucket)",
     ),
     Row(
-        "code that is no archive",
+        "code that is not an archive",
         line(code=CODE, program="train.py"),
         f"line 1: code: {CODE} is not packed with gzip; allowed: a whole .tar.gz or .tgz",
     ),
@@ -95,7 +95,7 @@ ROWS = (
         "an entry point that is not executable",
         line(code=CODE, command=["./run.sh"]),
         f"line 1: entrypoint: runs ./run.sh of {CODE}, which is not executable; allowed: a file on which `chmod +x` was run before it was "
-        "packed on Linux or macOS, or the program that runs it ahead of it",
+        "packed on Linux or macOS, or its interpreter in front of it",
     ),
     Row(
         "code whose requirements conda wrote",
@@ -131,8 +131,8 @@ ROWS = (
             hyperparameters={"sagemaker_program": "a.py"},
             environment={"SAGEMAKER_PROGRAM": "b.py"},
         ),
-        "line 1: hyperparameters.sagemaker_program: is what program becomes; allowed: one of them",
-        "line 1: environment.SAGEMAKER_PROGRAM: is what program becomes; allowed: one of them",
+        "line 1: hyperparameters.sagemaker_program: is set by program; allowed: one of them",
+        "line 1: environment.SAGEMAKER_PROGRAM: is set by program; allowed: one of them",
     ),
     Row(
         "data in the channel of the code",

@@ -19,7 +19,7 @@ ROWS = (
     Row(
         "10,001 lines",
         HEADED + TEN_THOUSAND + GOOD.replace("\n", ",1\n"),
-        "manifest: makes more than 10,000 trainings, of sweeps too; allowed: up to 10,000 (grid.limits.max_lines in cdk.json)",
+        "manifest: makes more than 10,000 trainings, sweeps included; allowed: up to 10,000 (grid.limits.max_lines in cdk.json)",
         shown="10,001 lines",
     ),
     Row(
@@ -43,7 +43,7 @@ ROWS = (
     Row(
         "UTF-16 without a mark",
         GOOD.encode("utf-16-be"),
-        "manifest: is UTF-16 or no text at all (its first letters are NUL bytes); allowed: UTF-8",
+        "manifest: is UTF-16 or not text at all (its first letters are NUL bytes); allowed: UTF-8",
     ),
     Row(
         "Latin-1",
@@ -95,7 +95,7 @@ ROWS = (
     ),
     Row("a cell too few", "region,data,hp.lr\n" + GOOD, "line 2: has 2 cells; allowed: 3, as many as columns"),
     Row(
-        "a number that is none",
+        "a cell that is not a number",
         "region,data,volume_gb,max_hours,network_isolation\neu-central-1,s3://data-eu/train/,many,1h,ja\n",
         "line 2: volume_gb: many is not a whole number",
         "line 2: max_hours: 1h is not a number",
@@ -107,10 +107,10 @@ ROWS = (
         "eu-central-1;s3://data-eu/train/;2,0;1\u202f000;1,000.5\n",
         "line 2: instance_count: 2.5 is not a whole number",
         "line 2: volume_gb: 1.000 is 1 in English and 1000 in German",
-        "line 2: max_hours: 0,5 is not a number (decimals stand behind a point, and nothing between thousands)",
-        "line 3: instance_count: 2,0 is not a whole number (decimals stand behind a point, and nothing between thousands)",
-        "line 3: volume_gb: 1\\u202f000 is not a whole number (decimals stand behind a point, and nothing between thousands)",
-        "line 3: max_hours: 1,000.5 is not a number (decimals stand behind a point, and nothing between thousands)",
+        "line 2: max_hours: 0,5 is not a number (decimals follow a point, and nothing separates thousands)",
+        "line 3: instance_count: 2,0 is not a whole number (decimals follow a point, and nothing separates thousands)",
+        "line 3: volume_gb: 1\\u202f000 is not a whole number (decimals follow a point, and nothing separates thousands)",
+        "line 3: max_hours: 1,000.5 is not a number (decimals follow a point, and nothing separates thousands)",
     ),
     Row(
         "missing values that are text",
@@ -135,19 +135,19 @@ ROWS = (
     Row(
         "the index that pandas writes",
         ",region,data\n0,eu-central-1,s3://data-eu/train/\n",
-        "manifest: has a column without a name, as the index is that pandas writes (line 1); "
+        "manifest: has a column without a name, such as the index that pandas writes (line 1); "
         "allowed: a name for each column (df.to_csv(index=False))",
     ),
     Row(
         "a header in typographic quotes",
         "“region”,data\neu-central-1,s3://data-eu/train/\n",
-        'manifest: has the column “region”, which stands in typographic quotes (straight ones are ") (did you mean region?) (line 1); '
+        'manifest: has the column “region”, which is in typographic quotes (straight ones are ") (did you mean region?) (line 1); '
         f"allowed: {COLUMNS}",
     ),
     Row(
         "an address in typographic quotes",
         "eu-central-1,“s3://data-eu/train/”\n",
-        'line 1: data: “s3://data-eu/train/” stands in typographic quotes (straight ones are ")',
+        'line 1: data: “s3://data-eu/train/” is in typographic quotes (straight ones are ")',
     ),
     Row(
         "JSON in typographic quotes",
@@ -155,7 +155,7 @@ ROWS = (
         f"line 2: is not JSON (a typographic quote in the place of a straight one at place 2); allowed: {JSON_FORM}",
     ),
     Row(
-        "JSON in a cell that is none",
+        "a cell that is not JSON",
         "region,data,tags\neu-central-1,s3://data-eu/train/,{a}\n",
         "line 2: tags: {a} is not JSON (Expecting property name enclosed in double quotes at place 2)",
     ),
@@ -185,7 +185,7 @@ ROWS = (
     Row(
         "a name twice in an object",
         '{"region": "eu-central-1", "region": "us-east-1"}\n',
-        f"line 1: is not JSON (region is there twice); allowed: {JSON_FORM}",
+        f"line 1: is not JSON (region appears twice); allowed: {JSON_FORM}",
     ),
     Row(
         "half of a surrogate pair",
@@ -198,5 +198,5 @@ ROWS = (
         f"line 1: is not JSON (it is nested too deeply); allowed: {JSON_FORM}",
         shown="60,000 opening brackets",
     ),
-    Row("a list among objects", line() + "[1]\n", f"line 2: is JSON, and no object; allowed: {JSON_FORM}"),
+    Row("a list among objects", line() + "[1]\n", f"line 2: is JSON, but not an object; allowed: {JSON_FORM}"),
 )

@@ -25,12 +25,12 @@ ROWS = (
     Row(
         "wrong defaults",
         GOOD,
-        "defaults.image: imags: has a tag or a digest that is none",
+        "defaults.image: imags: has a tag or a digest that is not valid",
         "defaults.sweep: is a field of the input itself; allowed: sweep beside defaults",
         given={"defaults": {"image": "imags:", "instance_type": "ml.g5.xlarge", "sweep": {"a": [1]}}},
     ),
     Row(
-        "defaults that are none, a sweep that is none",
+        "invalid defaults and an invalid sweep",
         GOOD,
         "defaults: a list is not an object",
         "sweep.lr: 1 is not a list",
@@ -64,13 +64,13 @@ ROWS = (
     Row(
         "a manifest in a foreign bucketf",
         GOOD,
-        f"manifest: s3://elsewhere/m.csv is not where manifests may lie; allowed: {MANIFESTS}",
+        f"manifest: s3://elsewhere/m.csv is in no place for manifests; allowed: {MANIFESTS}",
         given={"manifest": "s3://elsewhere/m.csv"},
     ),
     Row(
         "a manifest in a bucket that keeps us out",
         GOOD,
-        "manifest: s3://partner/m.csv cannot be looked at (S3 answers 403); allowed: an object that the deployment may read",
+        "manifest: s3://partner/m.csv cannot be checked (S3 answers 403); allowed: an object that the deployment may read",
         given={"manifest": "s3://partner/m.csv"},
     ),
     Row(
@@ -103,20 +103,20 @@ ROWS = (
     Row(
         "a deployment that admits nothing",
         GOOD,
-        "request: nothing is admitted at present: a destroy; allowed: any request, once a person has deleted "
-        "the item admission/closed of the table yard-state, or once a destroy has come to its end and a deploy has made its "
-        "stacks anew",
+        "request: admission is closed: a destroy; allowed: any request, after a person has deleted "
+        "the item admission/closed of the table yard-state, or after a destroy has ended and a deploy has created "
+        "the stacks again",
     ),
     Row(
-        "a child whose image does not stand",
+        "a missing image of the children",
         GOOD,
-        f"deployment: yard/platform:{CHILD} does not stand in eu-central-1, so no line could start; "
+        f"deployment: yard/platform:{CHILD} does not exist in eu-central-1, so no line could start; "
         "allowed: deploy again, which builds it (docs/images.md)",
     ),
     Row(
         "a deployment without a platform repository",
         GOOD,
-        f"deployment: yard/platform:{CHILD} does not stand in eu-central-1, so no line could start; "
+        f"deployment: yard/platform:{CHILD} does not exist in eu-central-1, so no line could start; "
         "allowed: deploy again, which builds it (docs/images.md)",
     ),
 )

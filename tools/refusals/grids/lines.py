@@ -14,8 +14,8 @@ ROWS = (
     Row(
         "numbers as text",
         line(instance_count="2", max_hours="1"),
-        'line 1: instance_count: "2" is not a whole number (numbers stand without quotes)',
-        'line 1: max_hours: "1" is not a number (numbers stand without quotes)',
+        'line 1: instance_count: "2" is not a whole number (numbers have no quotes)',
+        'line 1: max_hours: "1" is not a number (numbers have no quotes)',
     ),
     Row(
         "wrong types",
@@ -51,7 +51,7 @@ ROWS = (
         'line 2: is the same as line 1; allowed: each training once, or "allow_duplicates": true in the input',
     ),
     Row(
-        "a region that is none",
+        "an invalid region",
         "mars,s3://data-eu/train/\n",
         "line 1: region: mars is not a region name",
         given={"defaults": DEFAULTS | {"volume_gb": 5}},
@@ -90,7 +90,7 @@ ROWS = (
         "read",
     ),
     Row(
-        "a bucket that is no more",
+        "a deleted bucket",
         "us-east-1,s3://retired/x/\n",
         "line 1: data: s3://retired/x/ cannot be read: there is no such bucket; allowed: what the deployment may read",
     ),
@@ -110,14 +110,14 @@ ROWS = (
         "line 1: data.0: s3://data-eu/../train has a part '..'; allowed: the plain key",
     ),
     Row(
-        "an image that stands nowhere",
+        "an image that no region has",
         line(image="images:v2"),
-        "line 1: image: images:v2 does not stand in eu-central-1; allowed: an image that was built or copied there (docs/images.md)",
+        "line 1: image: images:v2 does not exist in eu-central-1; allowed: an image that was built or copied there (docs/images.md)",
     ),
     Row(
-        "an image that stands in home alone",
+        "an image that only home has",
         "us-east-1,s3://data-us/train/\n",
-        "line 1: image: images:v1 does not stand in us-east-1; allowed: an image that was built or copied there (docs/images.md)",
+        "line 1: image: images:v1 does not exist in us-east-1; allowed: an image that was built or copied there (docs/images.md)",
     ),
     Row(
         "a repository that there is not",
@@ -147,7 +147,7 @@ ROWS = (
     Row(
         "an image of a registry that keeps us out",
         line(image=STRANGE),
-        "line 1: image: 999988887777.dkr.ecr.eu-central-1.amazonaws.com/lab/x:1 cannot be looked at "
+        "line 1: image: 999988887777.dkr.ecr.eu-central-1.amazonaws.com/lab/x:1 cannot be checked "
         "(ECR answers AccessDeniedException); allowed: the deployment's own images, and AWS's Deep "
         "Learning Containers of the region",
     ),
@@ -183,7 +183,7 @@ ROWS = (
     Row(
         "a type that is not allowed",
         line(instance_type="ml.p4d.24xlarge"),
-        "line 1: instance_type: ml.p4d.24xlarge is not for this deployment; allowed: ml.g5.*, ml.m5.* "
+        "line 1: instance_type: ml.p4d.24xlarge is not allowed in this deployment; allowed: ml.g5.*, ml.m5.* "
         "(grid.limits.instance_types in cdk.json)",
     ),
 )

@@ -49,7 +49,7 @@ class Row(Refusal):
         shown: str = "",
         **more: Any,
     ) -> None:
-        """`shown` is what the page shows in the place of a manifest that nobody would read; `without` of `more` removes fields
+        """`shown` is what the page shows in the place of a manifest that is too long to read; `without` of `more` removes fields
         from the defaults."""
         super().__init__(what, {} if given is None else given, *says, **more)
         self.manifest, self.run, self.shown = manifest, run or execution(), shown

@@ -33,13 +33,13 @@ ROWS = (
     Row(
         "waiting for what is bought on demand",
         line(max_wait_hours=5),
-        "line 1: max_wait_hours: says nothing to the market on-demand",
+        "line 1: max_wait_hours: means nothing with the market on-demand",
     ),
     Row(
         "spot capacity waited for too long",
         line(market="spot", max_hours=5, max_wait_hours=97),
         "line 1: max_wait_hours: 97 is too large; allowed: a number from max_hours to 96 "
-        "(grid.limits.max_hours and a day), for the market spot alone",
+        "(grid.limits.max_hours and a day), for the market spot only",
     ),
     Row(
         "a wait shorter than the run",
@@ -61,7 +61,7 @@ ROWS = (
     Row(
         "a hyperparameter too long",
         line(hyperparameters={"text": "x" * 2501, "n" * 257: 1}),
-        "line 1: hyperparameters.text: has 2,501 characters; allowed: up to 2,500 (what is long belongs into the data)",
+        "line 1: hyperparameters.text: has 2,501 characters; allowed: up to 2,500 (long values belong in the data)",
         f"line 1: hyperparameters.{'n' * 80}...: is a name of 257 characters; allowed: 1 to 256 characters",
         shown="a value of 2,501 characters, a name of 257",
     ),
@@ -72,7 +72,7 @@ ROWS = (
         shown="an object of 101 names",
     ),
     Row(
-        "variables that are none",
+        "invalid variables",
         line(environment={"A-B": "", "C": "x" * 513}),
         "line 1: environment.A-B: A-B is not a variable name; allowed: letters, digits and _",
         "line 1: environment.C: has 513 characters; allowed: up to 512",
@@ -81,8 +81,8 @@ ROWS = (
     Row(
         "tags that are taken",
         line(tags={"aws:x": "1", "Trainyard:grid": "mine", "a<b": "1"}),
-        "line 1: tags.aws:x: begins with a prefix that is taken; allowed: keys without aws: and trainyard:",
-        "line 1: tags.Trainyard:grid: begins with a prefix that is taken; allowed: keys without aws: and trainyard:",
+        "line 1: tags.aws:x: begins with a reserved prefix; allowed: keys without aws: and trainyard:",
+        "line 1: tags.Trainyard:grid: begins with a reserved prefix; allowed: keys without aws: and trainyard:",
         'line 1: tags.a<b: "a<b" does not have the right form',
     ),
     Row(
@@ -105,7 +105,7 @@ ROWS = (
         shown="data, and 20 channels",
     ),
     Row(
-        "a channel that is none",
+        "an invalid channel",
         line(channels={"a b": "s3://data-eu/train/", "c": {"data": [], "mod": 1}}, mode="Fast"),
         "line 1: mode: Fast is not one of them",
         "line 1: channels.a b: a b is not a channel name",
@@ -115,7 +115,7 @@ ROWS = (
     Row(
         "a channel twice",
         line(channels={"training": "s3://data-eu/train/"}),
-        "line 1: channels.training: is the channel of data too; allowed: different names",
+        "line 1: channels.training: is also the channel of data; allowed: different names",
     ),
     Row(
         "a checkpoint that two lines share",
@@ -130,13 +130,13 @@ ROWS = (
     Row(
         "a checkpoint in a bucket of data",
         line(checkpoint="s3://data-eu/checkpoints"),
-        "line 1: checkpoint: s3://data-eu/checkpoints is no line's folder of checkpoints; allowed: "
+        "line 1: checkpoint: s3://data-eu/checkpoints is not a line's folder of checkpoints; allowed: "
         f"s3://{BYTES}-<region>/{CHECKPOINTS}",
     ),
     Row(
         "a checkpoint that is a whole grid",
         line(checkpoint=f"s3://{BYTES}-eu-central-1/grids/old"),
-        f"line 1: checkpoint: s3://{BYTES}-eu-central-1/grids/old is no line's folder of checkpoints; allowed: s3://{BYTES}-<region>/{CHECKPOINTS}",
+        f"line 1: checkpoint: s3://{BYTES}-eu-central-1/grids/old is not a line's folder of checkpoints; allowed: s3://{BYTES}-<region>/{CHECKPOINTS}",
     ),
     Row(
         "a checkpoint that is another line's model",
@@ -147,7 +147,7 @@ ROWS = (
     Row(
         "a checkpoint of a grid that runs",
         line(checkpoint=f"s3://{BYTES}-eu-central-1/grids/young/00000001/checkpoints"),
-        f"line 1: checkpoint: s3://{BYTES}-eu-central-1/grids/young/00000001/checkpoints is of a grid that has not ended; "
+        f"line 1: checkpoint: s3://{BYTES}-eu-central-1/grids/young/00000001/checkpoints belongs to a grid that has not ended; "
         "allowed: a folder of a grid whose report.json is there",
     ),
     Row(
@@ -164,13 +164,13 @@ ROWS = (
     Row(
         "options of mpirun without mpi",
         line(distribution="torchrun", processes_per_host=8, mpi_options="-x A"),
-        "line 1: processes_per_host: says nothing to the distribution torchrun",
-        "line 1: mpi_options: says nothing to the distribution torchrun",
+        "line 1: processes_per_host: means nothing with the distribution torchrun",
+        "line 1: mpi_options: means nothing with the distribution torchrun",
     ),
     Row(
         "a hyperparameter that mpi becomes",
         line(distribution="mpi", hyperparameters={"sagemaker_mpi_enabled": True}),
-        "line 1: hyperparameters.sagemaker_mpi_enabled: is what distribution becomes; allowed: one of them",
+        "line 1: hyperparameters.sagemaker_mpi_enabled: is set by distribution; allowed: one of them",
     ),
     Row(
         "a network of one's own",
@@ -214,13 +214,13 @@ ROWS = (
         "a cap that the plan could pass",
         line(instance_count=2, max_hours=10),
         "max_cost_usd: 20.00 is less than 35.00, which the trainings could cost until their time-outs "
-        "at on-demand prices; allowed: more, or less of lines, instances and max_hours",
+        "at on-demand prices; allowed: a larger max_cost_usd, or fewer lines, instances or hours",
         given={"max_cost_usd": 20},
     ),
     Row(
         "a cap and an unknown price",
         line(instance_type="ml.m5.24xlarge"),
-        "line 1: instance_type: no price of ml.m5.24xlarge in eu-central-1 is known, so nobody can "
+        "line 1: instance_type: no price of ml.m5.24xlarge in eu-central-1 is known, so the plan cannot "
         "keep to max_cost_usd; allowed: other types, or no max_cost_usd",
         given={"max_cost_usd": 20},
     ),
@@ -229,7 +229,7 @@ ROWS = (
         line(image="imags:v1", instance_type="ml.x", volume_gb="1", data="s3://data-eu/none/")
         + '{"region"\n'
         + line(max_hours=100, region="us-east-1"),
-        'line 1: volume_gb: "1" is not a whole number (numbers stand without quotes)',
+        'line 1: volume_gb: "1" is not a whole number (numbers have no quotes)',
         "line 1: instance_type: ml.x is not an instance type of SageMaker training; allowed: types as in ml.g5.xlarge",
         "line 1: data: there is nothing at s3://data-eu/none/; allowed: objects and folders that exist",
         "line 1: image: imags:v1 is in no repository of yard, and AWS's containers of eu-central-1 lack it; allowed: images, grid, "

@@ -76,14 +76,14 @@ COMMAND_ROWS = (
         "a script of a zip of Windows, which keeps no executable bits",
         "bits.zip",
         ["./run.sh"],
-        "is not executable; allowed: a file on which `chmod +x` was run before it was packed on Linux or macOS, or the program that runs "
-        "it ahead of it",
+        "is not executable; allowed: a file on which `chmod +x` was run before it was packed on Linux or macOS, or its interpreter in "
+        "front of it",
     ),
     _run(
         "a script that does not say what runs it",
         "bare.tar.gz",
         ["./run.sh"],
-        "does not begin with #! and what runs it; allowed: a first line as #!/bin/bash, or the program that runs it ahead of it",
+        "does not begin with #! and what runs it; allowed: a first line such as #!/bin/bash, or its interpreter in front of it",
     ),
     _run(
         "a folder for a program",

@@ -28,7 +28,7 @@ FILES = "plain files and folders, links that stay among them, and what they need
 REF = "the 40 characters that `git rev-parse HEAD` prints"
 ADDRESS = "https://HOST/OWNER/REPOSITORY.git, without a user, a port and a query"
 LARGE = (
-    "up to 64 MiB as git sends it, 256 MiB unpacked and 20,000 files and folders (large data belongs into a data bucket; larger code as "
+    "up to 64 MiB as git sends it, 256 MiB unpacked and 20,000 files and folders (large data belongs in a data bucket; larger code as "
     "an archive in S3)"
 )
 READABLE = "a repository that everybody may read, or a token that may read it in the secret that git_hosts in cdk.json names for the host"

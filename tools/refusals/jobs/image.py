@@ -29,10 +29,10 @@ IMAGE = Section(
         ("a number", 7, "7 is not a string"),
         ("empty", "", '"" begins with no repository\'s name'),
         ("no tag", "images", "images has neither a tag nor a digest"),
-        ("capital letters", "Images:v1", "Images:v1 begins with no repository's name"),
-        ("half a digest", "images@sha256:abc", "images@sha256:abc has a tag or a digest that is none"),
-        ("a name of one letter", "x:1", "x:1 begins with no repository's name"),
-        ("an option of docker", "--privileged", "--privileged begins with no repository's name"),
+        ("capital letters", "Images:v1", "Images:v1 does not begin with a repository name"),
+        ("half a digest", "images@sha256:abc", "images@sha256:abc has a tag or a digest that is not valid"),
+        ("a name of one letter", "x:1", "x:1 does not begin with a repository name"),
+        ("an option of docker", "--privileged", "--privileged does not begin with a repository name"),
         (
             "a tag that does not exist",
             "images:gone",
@@ -56,9 +56,9 @@ IMAGE = Section(
         (
             "a digest with a capital letter",
             f"images@{ABSENT[:-1]}A",
-            f"images@{ABSENT[:-1]}A has a tag or a digest that is none",
+            f"images@{ABSENT[:-1]}A has a tag or a digest that is not valid",
         ),
-        ("a digest of another kind", "images@md5:0", "images@md5:0 has a tag or a digest that is none"),
+        ("a digest of another kind", "images@md5:0", "images@md5:0 has a tag or a digest that is not valid"),
         (
             "one of Docker Hub by its whole address",
             "docker.io/library/python:3.12",
@@ -79,32 +79,32 @@ IMAGE = Section(
             f"{REGISTRY}/other/images:v1 is not in a repository of yard; allowed: images",
         ),
         (
-            "one of an account that nobody named",
+            "one of an account that is not in the settings",
             f"{REGISTRY.replace('123456789012', '999999999999')}/images:v1",
             f"{REGISTRY.replace('123456789012', '999999999999')}/images:v1 is in a registry of account 999999999999; allowed: "
             "registries of 123456789012, 763104351884, 777788889999 (copy_accounts in cdk.json)",
         ),
         (
-            "one of a registry that lets nobody look",
+            "one of a registry that denies the look",
             f"{PARTNER}/models:v1",
-            f"{PARTNER}/models:v1 cannot be looked at in {PARTNER} (AccessDeniedException); allowed: an image that can be read there",
+            f"{PARTNER}/models:v1 cannot be checked in {PARTNER} (AccessDeniedException); allowed: an image that can be read there",
         ),
         (
             "one that says nothing of itself",
             "images:bare",
-            f"images:bare cannot be looked at in {REGISTRY} (its manifest names no configuration and no layers); allowed: an image "
+            f"images:bare cannot be checked in {REGISTRY} (its manifest names no configuration and no layers); allowed: an image "
             "that can be read there",
         ),
         (
             "one whose index has none for Linux",
             "images:windows",
-            f"images:windows cannot be looked at in {REGISTRY} (its index names no image for Linux that the registry has); allowed: an "
+            f"images:windows cannot be checked in {REGISTRY} (its index names no image for Linux that the registry has); allowed: an "
             "image that can be read there",
         ),
         (
             "one for another system",
             "images:pane",
-            f"images:pane cannot be looked at in {REGISTRY} (it is an image for windows, and nodes run linux); allowed: an image that can "
+            f"images:pane cannot be checked in {REGISTRY} (it is an image for windows, and nodes run linux); allowed: an image that can "
             "be read there",
         ),
         (
@@ -170,7 +170,7 @@ ARGUMENTS = Section(
             "archive, by its path from the archive's root",
         ),
         _alone(
-            "beside a wrong image, which alone is told",
+            "beside a wrong image, the only reason shown",
             "images",
             f"image: images has neither a tag nor a digest; allowed: {MAY_BE}",
             arguments=["--epochs", "3"],

@@ -11,7 +11,7 @@ THERE = "A10G:1, A10G:4, L4:1, Radeon Pro V520:1, T4:1, T4:8, Trainium:1, V100:1
 LOOKED_UP = (
     Section(
         "name",
-        "1 to 80 letters (a to z), digits, _, - and ., no . at the beginning",
+        "1 to 80 letters (a to z), digits, _, - and ., not beginning with .",
         rows=(
             Row(
                 "longer than Step Functions allows",
@@ -103,7 +103,7 @@ LOOKED_UP = (
             (
                 "an empty object",
                 "s3://yard-home/uploads/empty.zip",
-                "s3://yard-home/uploads/empty.zip is empty; allowed: up to 5 GB (large data belongs into a data bucket)",
+                "s3://yard-home/uploads/empty.zip is empty; allowed: up to 5 GB (large data belongs in a data bucket)",
             ),
             (
                 "an archive of nothing",
@@ -118,7 +118,7 @@ LOOKED_UP = (
             (
                 "larger than S3 copies in one piece",
                 "s3://yard-home/uploads/large.zip",
-                "s3://yard-home/uploads/large.zip has 6.0 GB; allowed: up to 5 GB (large data belongs into a data bucket)",
+                "s3://yard-home/uploads/large.zip has 6.0 GB; allowed: up to 5 GB (large data belongs in a data bucket)",
             ),
             (
                 "in an archive class of S3",
@@ -167,7 +167,7 @@ LOOKED_UP = (
             (
                 "a type that the settings do not allow",
                 ["p5.48xlarge"],
-                "p5.48xlarge is not for this deployment; allowed: g*, t4g.*, p3.*, trn1.2xlarge (limits.instance_types in cdk.json)",
+                "p5.48xlarge is not allowed in this deployment; allowed: g*, t4g.*, p3.*, trn1.2xlarge (limits.instance_types in cdk.json)",
             ),
             (
                 "a type that is offered in none of the deployment's zones",

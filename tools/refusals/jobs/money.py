@@ -16,7 +16,7 @@ MONEY = (
             ("no end of money", float("inf"), "Infinity is not a finite number"),
             ("NaN", float("nan"), "NaN is not a finite number"),
             ("true", True, "true is not a number"),
-            ("a number as text", "500", '"500" is not a number (numbers stand without quotes)'),
+            ("a number as text", "500", '"500" is not a number (numbers have no quotes)'),
             (
                 "a budget that cannot buy one node-hour",
                 0.01,
@@ -28,7 +28,7 @@ MONEY = (
                 "max_cost_usd: $2 pays for 23.8 min of 4 nodes of g5.xlarge ($5.04 an hour); allowed: $5.05 or more, which pays for 1 h",
             ),
             Row(
-                "a type whose price nobody tells",
+                "a type without a known price",
                 {"max_cost_usd": 500, "instance_types": ["g5.12xlarge"]},
                 "max_cost_usd: the price of g5.12xlarge in eu-central-1 is not known"
                 "; allowed: types whose price the Price List tells",

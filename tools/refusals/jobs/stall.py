@@ -22,7 +22,7 @@ STALL = Section(
         (
             "minutes as text",
             {"minutes": "30", "then": "stop"},
-            '.minutes: "30" is not a number (numbers stand without quotes)',
+            '.minutes: "30" is not a number (numbers have no quotes)',
         ),
         (
             "a reaction that does not exist",

@@ -51,9 +51,9 @@ VALUES = (
             Row(
                 "anything at all, while admission is closed",
                 {},
-                "request: nothing is admitted at present: deployment yard is being destroyed, or a destroy of it failed"
-                "; allowed: any request, once a person has deleted the item admission/closed of the table "
-                "yard-state, or once a destroy has come to its end and a deploy has made its stacks anew",
+                "request: admission is closed: deployment yard is being destroyed, or a destroy of it failed"
+                "; allowed: any request, after a person has deleted the item admission/closed of the table "
+                "yard-state, or after a destroy has ended and a deploy has created the stacks again",
                 closed="deployment yard is being destroyed, or a destroy of it failed",
             ),
         ),
@@ -108,7 +108,7 @@ VALUES = (
         rows=(
             ("zero", 0, "0 is too small"),
             ("negative", -1, "-1 is too small"),
-            ("a number as text", "2", '"2" is not a whole number (numbers stand without quotes)'),
+            ("a number as text", "2", '"2" is not a whole number (numbers have no quotes)'),
             ("a fraction", 1.5, "1.5 is not a whole number"),
             ("true", True, "true is not a whole number"),
             ("null", None, "null is not a whole number"),
@@ -160,7 +160,7 @@ VALUES = (
             ("too short for a node to start", 0.001, "0.001 is too small"),
             ("NaN", float("nan"), "NaN is not a finite number"),
             ("infinite", float("inf"), "Infinity is not a finite number"),
-            ("a number as text", "24", '"24" is not a number (numbers stand without quotes)'),
+            ("a number as text", "24", '"24" is not a number (numbers have no quotes)'),
             ("true", True, "true is not a number"),
             ("more than the settings allow", 101, "101 is too large"),
             ("huge", 1e300, "1e+300 is too large"),
@@ -176,9 +176,9 @@ VALUES = (
             ("null", None, "null is not a number"),
             ("NaN", float("nan"), "NaN is not a finite number"),
             ("for ever", float("inf"), "Infinity is not a finite number"),
-            ("a number as text", "48", '"48" is not a number (numbers stand without quotes)'),
+            ("a number as text", "48", '"48" is not a number (numbers have no quotes)'),
             ("true", True, "true is not a number"),
-            ("a number of days with its unit", "14d", '"14d" is not a number (numbers stand without quotes)'),
+            ("a number of days with its unit", "14d", '"14d" is not a number (numbers have no quotes)'),
             ("more than the settings allow", 337, "337 is too large"),
             ("huge", 1e300, "1e+300 is too large"),
         ),
@@ -198,7 +198,7 @@ VALUES = (
                 " a node back; allowed: 360 or less on spot, a quarter of max_hours",
             ),
             ("NaN", float("nan"), "NaN is not a finite number"),
-            ("a number as text", "10", '"10" is not a number (numbers stand without quotes)'),
+            ("a number as text", "10", '"10" is not a number (numbers have no quotes)'),
         ),
     ),
     Section(
@@ -236,7 +236,7 @@ VALUES = (
             ("a number as value", {"A": 1}, ".A: 1 is not a string"),
             ("null as value", {"A": None}, ".A: null is not a string"),
             (
-                "names that are none",
+                "invalid names",
                 {"1A": "x", "A=B": "x", "$(id)": "x", "": "x"},
                 f".1A: is not a variable name; allowed: {VARIABLE}",
                 f".A=B: is not a variable name; allowed: {VARIABLE}",
@@ -268,7 +268,7 @@ VALUES = (
         rows=(
             ("zero", 0, "0 is too small"),
             ("negative", -1, "-1 is too small"),
-            ("a number as text", "100", '"100" is not a whole number (numbers stand without quotes)'),
+            ("a number as text", "100", '"100" is not a whole number (numbers have no quotes)'),
             ("a fraction", 100.5, "100.5 is not a whole number"),
             ("more than the settings allow", 1001, "1001 is too large"),
             ("smaller than the image", 20, "20 is too small for the image ami-0123456789abcdef0; allowed: at least 75"),
@@ -353,9 +353,9 @@ VALUES = (
                     "environment": {"1A": "x"},
                     "data": ["s3://datasets/cifar/"],
                 },
-                "name: the execution is called .job; allowed: 1 to 80 letters (a to z), digits, _, - and ., no . at the beginning",
+                "name: the execution is called .job; allowed: 1 to 80 letters (a to z), digits, _, - and ., not beginning with .",
                 (
-                    'nodes: "2" is not a whole number (numbers stand without quotes)'
+                    'nodes: "2" is not a whole number (numbers have no quotes)'
                     "; allowed: a whole number from 1 to 16 (limits.max_nodes in cdk.json)"
                 ),
                 'market: "auction" is not a market; allowed: on-demand, spot, spot-then-on-demand',
