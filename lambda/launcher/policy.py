@@ -230,7 +230,7 @@ def record_answer(intent: Intent, place: int, answer: LaunchAnswer, *, recoverin
 
 
 def give_up(job: Job, intent: Intent, place: int, answer: LaunchAnswer) -> Intent:
-    """Returns the intent once nobody will ask again whether the rung launched. Its nodes may run for as long as the attempt, at the job's
+    """Returns the intent once no walk will ask again whether the rung launched. Its nodes may run for as long as the attempt, at the job's
     cost, so that less time is left to the places that were not asked: their requests are made anew, with that deadline."""
     closed = record_answer(
         intent, place, replace(answer, outcome=LaunchOutcome.NO_CAPACITY, doubted=True), recovering=False
