@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 NODES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid test lint types unit security rehearsal-tests local-tests local-tests-first local-tests-second in-lanes older-python rehearse-faults rehearse-losses test-deep grid-load bench-reaper bench-state bench-capacity bench-submission bench-checkpoints bench-rehearsal bench-containers bench-spot synth deploy destroy bake-image snapshots docs container-tools lock format clean
+.PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid test lint types unit security rehearsal-tests local-tests local-tests-first local-tests-second in-lanes older-python rehearse-faults rehearse-losses test-deep grid-load mutants bench-reaper bench-state bench-capacity bench-submission bench-checkpoints bench-rehearsal bench-containers bench-spot synth deploy destroy bake-image snapshots docs container-tools lock format clean
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -192,6 +192,9 @@ test-deep: setup ## The property tests, 2,000 examples of 50 steps each, and eve
 
 grid-load: setup ## A grid of 10,000 lines in four regions on the fake AWS, with throttles, lost responses and killed children (minutes)
 	@PYTHONPATH=.:lambda $(BIN)/python -m tests.properties.grid_load
+
+mutants: setup ## Changes lines that matter, one at a time, in a copy: a test must fail each time; some alone: ARGS='reaper-*'
+	@$(BIN)/python -m tools.mutants $(ARGS)
 
 bench-reaper: setup build/custodian/ready ## The reaper beside Cloud Custodian, into docs/benchmarks/reaper.md (about half an hour)
 	@$(BIN)/python -m benchmarks.reaper
