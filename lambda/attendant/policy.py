@@ -106,7 +106,7 @@ def _judge_nodes(facts: AttemptFacts, lost: Mapping[int, str], now: float) -> Ve
         or _judge_stop(facts)
         or _judge_deadline(facts, now)
         or _judge_phases(facts)
-        or _give_order(facts, now)
+        or _order_checkpoint(facts, now)
         or _judge_stall(facts, now)
         or _let_train(facts, now)
     )
@@ -331,7 +331,7 @@ def _judge_phases(facts: AttemptFacts) -> Verdict | None:
     return None
 
 
-def _give_order(facts: AttemptFacts, now: float) -> Verdict | None:
+def _order_checkpoint(facts: AttemptFacts, now: float) -> Verdict | None:
     """Orders a last checkpoint, once in an attempt: what a node orders itself, after a spot notice, becomes the order of all; and
     shortly before the deadline."""
     if facts.order is not None:

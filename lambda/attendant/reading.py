@@ -42,7 +42,7 @@ class SeenNodes:
 def read_facts(invocation: Invocation, looks: LookRound, token: Token, *, now: float) -> AttemptFacts | MissingAttempt:
     """Returns the facts of the attempt; MissingAttempt where the table has no job or no launch of it.
 
-    Everything is read once, and the console of a node only where its loss ends the attempt and it never reported.
+    The console of a node is read only where its loss ends the attempt and it never reported.
     """
     state, env = invocation.state, invocation.env
     job = state.job(token.job)
@@ -58,8 +58,8 @@ def read_facts(invocation: Invocation, looks: LookRound, token: Token, *, now: f
     # A node that has reported has had credentials, and an urgent look gives none.
     all_reported = looks.is_urgent and len(seen.reports) == job.nodes
     sessions = AttemptSessions() if all_reported else state.sessions(token.job, token.attempt)
-    timing = replace(job.timing, boot_allowance_s=job.timing.boot_allowance_of(rung.instance_type))
-    job = replace(money.launched_as(job, walk, rung), timing=timing)
+    job = money.launched_as(job, walk, rung)
+    job = replace(job, timing=replace(job.timing, boot_allowance_s=job.timing.boot_allowance_of(rung.instance_type)))
     facts = AttemptFacts(
         job=job,
         attempt=token.attempt,
