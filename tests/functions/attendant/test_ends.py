@@ -222,7 +222,7 @@ def test_an_execution_that_step_functions_has_forgotten_is_told_as_not_known(wat
     watched.admits()
     watched.executions.known.clear()
     watched.sweep()
-    assert ["how it ended is not known" in text for _, text in watched.mails] == [True]
+    assert ["nothing says how it ended" in text for _, text in watched.mails] == [True]
 
 
 def test_a_document_that_somebody_changed_keeps_nobody_from_being_told(watched: Watched) -> None:
