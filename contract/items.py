@@ -99,17 +99,17 @@ def order(job: str, attempt: int) -> ItemKey:
 
 
 def stall_notice(job: str, attempt: int) -> ItemKey:
-    """When people were last told that the training of the attempt makes no progress: `{"told": true}`, false while they are being told."""
+    """Says when people were last told that the training makes no progress: `{"told": true}`, false while a function tells them."""
     return ItemKey(f"{ORDERS}{job}", f"{of_attempt(attempt)}told")
 
 
 def recovery_notice(job: str, attempt: int) -> ItemKey:
-    """The same of a new attempt that trains."""
+    """Says the same of a new attempt that trains."""
     return ItemKey(f"{ORDERS}{job}", f"{of_attempt(attempt)}recovered")
 
 
 def end_notice(job: str) -> ItemKey:
-    """The same of the end of the job's execution."""
+    """Says the same of the end of the job's execution."""
     return ItemKey(f"{ORDERS}{job}", "over")
 
 
@@ -207,7 +207,7 @@ def node_order(role: str, instance: str) -> ItemKey:
 
 
 def node_credentials(role: str, instance: str) -> ItemKey:
-    """Credentials of a session for the node's job alone."""
+    """Holds credentials of a session for the node's job alone."""
     return ItemKey(userid(role, instance), KEYS)
 
 

@@ -61,7 +61,7 @@ def launched_as(job: Job, walk: Intent, rung: Rung) -> Job:
 
 
 def describe_launch_cost(job: Job, walk: Intent, rung: Rung) -> dict[str, object]:
-    """What the execution shows of a launch: US dollars, "unknown" where no price is known."""
+    """Returns what the execution shows of a launch: US dollars, "unknown" where no price is known."""
     hourly = hourly_usd(job.nodes, rung)
     return {
         "usd_an_hour_at_most": "unknown" if hourly is None else round(hourly, 4),

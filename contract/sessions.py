@@ -25,7 +25,7 @@ _WHOLE_ARN = re.compile(r"-[A-Za-z0-9]{6}$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
-    """Keys of one session."""
+    """Credentials of one session."""
 
     access_key: str
     secret_key: str = field(repr=False)
@@ -36,11 +36,11 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionCredentials(Credentials):
-    """Keys of a session of the job role, as nodes read them from their own partition of the table of state."""
+    """Credentials of a session of the job role, as nodes read them from their own partition of the table of state."""
 
     training: Credentials | None = None
-    """Keys for the training itself, of the role that the request names. None where it names none, and where there are no new ones: the
-    training then goes on with those that it has."""
+    """Credentials for the training itself, of the role that the request names. None where it names none, or where there are no new ones:
+    the training then goes on with those that it has."""
     refusal: str = ""
     """Why there are no new credentials for the training, in words for a person."""
     ran_in: tuple[str, ...] = ()

@@ -118,7 +118,7 @@ class Director:
         self._yard.aws.conditions = replace(conditions, faults=(*conditions.faults, begun.fault))
 
     def _read_sight(self) -> Sight:
-        """What there is of the job now."""
+        """Reads the attempt, phase and step that the job has reached."""
         mine = [one.tags for one in ec2.machines().all() if one.tags.get(tags.JOB) == self._job]
         attempt = max((int(one.get(tags.ATTEMPT, "0")) for one in mine), default=0)
         first = next((one for one in reports() if (one.job, one.attempt, one.rank) == (self._job, attempt, 0)), None)

@@ -47,7 +47,7 @@ TAIL = """
 | `1,000`, `0,5`, `1.000` | refused: different numbers in different languages |
 | `TRUE`, `yes`, `1`, `1.0` and `FALSE`, `no`, `0`, `0.0` in CSV | true and false |
 | `nan`, `None`, `NaT`, `<NA>`, `null`, `N/A`, `#N/A` in a field | refused: it may be a mistake (see below) |
-| the same in a hyperparameter, a variable or a tag | sent as it stands, with a warning |
+| the same in a hyperparameter, a variable or a tag | sent unchanged, with a warning |
 | `#REF!`, `#DIV/0!`, the error of any formula | refused, in CSV in a hyperparameter too |
 | text in typographic quotes | refused in a field, sent with a warning in a hyperparameter |
 | a column without a name, as the index that pandas writes | refused: `df.to_csv(index=False)` |

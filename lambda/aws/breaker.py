@@ -49,7 +49,7 @@ _lock = threading.Lock()
 
 
 def ask_region(name: str, ask: Callable[[], T]) -> T:
-    """The region's answer. Raises Silent without asking where it gave none lately; errors that the region answers pass through."""
+    """Asks the region. Raises Silent without asking where it gave no answer lately; errors that the region answers pass through."""
     with _lock:
         region, me = regions[name], object()
         if why := region.why_not(time.time()):

@@ -46,7 +46,7 @@ def send(event: Mapping[str, str], physical: str, problem: str | None, data: Map
 def write_answer(
     event: Mapping[str, str], physical: str, problem: str | None, data: Mapping[str, str] | None = None
 ) -> bytes:
-    """The answer's bytes; a reason that is too long is cut."""
+    """Writes the answer, and cuts a reason that is too long."""
     reason = problem or ""
     answer = {
         "Status": "SUCCESS" if problem is None else "FAILED",

@@ -210,7 +210,7 @@ class State(Table):
         self.create(items.order(job.id, attempt), encode(order), expires=_expiry(job))
 
     def read_notice(self, key: ItemKey) -> Notified | None:
-        """When people were told last of what `key` stands for; None for never."""
+        """Reads when people were last told of what `key` stands for; None for never."""
         found = self.get(key)
         return Notified(at=found.at, whole=found.document == TOLD, item=found) if found else None
 
@@ -285,7 +285,7 @@ class State(Table):
         self.put(items.session(job.id, attempt), compact(known), expires=_expiry(job))
 
     def give_credentials(self, role: str, instances: Sequence[str], credentials: SessionCredentials) -> None:
-        """Writes each node's copy of the keys."""
+        """Writes each node's copy of the credentials."""
         self._write_each(
             [items.node_credentials(role, one) for one in instances], compact(credentials), credentials.expires
         )

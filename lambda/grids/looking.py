@@ -51,7 +51,7 @@ class GridLook:
     _failures: Counter[str] = field(default_factory=Counter)
 
     def read_state(self) -> GridState:
-        """Looks at every line, even where one fails. Raises ClientError or BotoCoreError where the plan or the list of records
+        """Reads every line, even where one fails. Raises ClientError or BotoCoreError where the plan or the list of records
         cannot be read."""
         recorded = self.store.recorded(self.grid)
         lines = self.store.lines(self.grid.id, (index for index, there in enumerate(recorded) if not there))

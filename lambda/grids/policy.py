@@ -135,7 +135,7 @@ class Totals:
         self.examples.setdefault(reason, record.line)
 
     def to_report(self) -> dict[str, Any]:
-        """For the machine's variables and the report: a few KB, however many lines there are."""
+        """Returns them for the machine's variables and the report: a few KB, however many lines there are."""
         return {
             "lines": self.lines,
             "completed": self.outcomes[LineOutcome.COMPLETED.value],
@@ -172,9 +172,7 @@ def left_running(
             "Trainyard has stopped them, and the reaper stops them again."
         )
     if kept:
-        cause += (
-            f" A person's tag protects these, which run until it is removed or their own time is over: {short(kept)}."
-        )
+        cause += f" These are protected by a person's tag, and run until it is removed or their own time is over: {short(kept)}."
     return {"error": error, "cause": cause}
 
 

@@ -68,10 +68,10 @@ class Stopping:
             alive = jobs_of(grid, self.jobs)
         except (ClientError, BotoCoreError) as problem:
             return [f"jobs that Batch could not be asked for ({problem})"]
-        return [f"job {job.name} ({job.status}{self._terminate(job)})" for job in alive]
+        return [f"job {job.name} ({job.status}{self._terminate_job(job)})" for job in alive]
 
-    def _terminate(self, job: BatchJob) -> str:
-        """Ends a job. Why that was refused, in words; empty where it was not."""
+    def _terminate_job(self, job: BatchJob) -> str:
+        """Terminates a job. Returns why that was refused, in words, and empty text where it was not."""
         try:
             self.jobs.terminate(job.id, REASON)
         except (ClientError, BotoCoreError) as problem:

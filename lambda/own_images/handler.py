@@ -40,7 +40,7 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any] | None
 
 
 def _handle_request(env: OwnImagesEnvironment, event: Mapping[str, Any]) -> None:
-    """Create and Update wait in a machine. A Delete does nothing, because the images go with their repositories."""
+    """Starts the machine in which Create and Update wait. Does nothing for Delete: the images go with their repositories."""
     logger.info("asked", request=event["RequestType"])
     problem = None
     try:

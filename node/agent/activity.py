@@ -63,7 +63,7 @@ class Activity:
         return max(0.0, self._now() - max(began, moved, self._saved))
 
     def update(self) -> None:
-        """Compares what is there with what was there at the look before."""
+        """Compares the files with those of the update before."""
         if (said := self._words()) != self._said:
             self._said, self._told = said, self._now()
             self._has_file = self._has_file or bool(said)

@@ -86,7 +86,7 @@ class Folder:
                     self._memory.adopt(there[file.path], file, here=here)
 
     def list_own(self) -> list[FileState]:
-        """This rank's own files and links, without a request. Raises Changed where the folder moves under it."""
+        """Lists this rank's own files and links, without a call of S3. Raises Changed where the folder moves under it."""
         return self._own(self._observe().files.values())
 
     @property

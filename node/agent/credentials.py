@@ -37,7 +37,7 @@ def retry_while_expired(do: Callable[[], T], *, pause: Callable[[float], None], 
 
 
 class JobCredentials:
-    """Safe to use from any thread. By AWS's clock: the node's own may be wrong."""
+    """The job's credentials, which are renewed from the table. Any thread may use them. `now` is AWS's clock: the node's may be wrong."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class JobCredentials:
 
 
 def wrap_for_botocore(credentials: JobCredentials) -> Any:
-    """The credentials as botocore asks for them, before every request."""
+    """Returns the credentials as botocore asks for them, before every call."""
     from botocore.credentials import Credentials, ReadOnlyCredentials
 
     class OfJob(Credentials):

@@ -19,7 +19,7 @@ LOOK_S = 2.0
 def check_devices(
     root: Path, job: Job, metadata: Metadata, note: Callable[[str], None], pause: Callable[[float], None] = time.sleep
 ) -> str:
-    """What is wrong with the machine: it shows some of its devices and lacks others, which no image brings about. Empty for any other.
+    """Returns what is wrong with a machine that shows some of its devices and lacks others, which no image causes; empty for any other.
 
     Asks and says nothing for a job without EFA. A machine without a device trains all the same, over TCP, unless its health check keeps it
     from that: slower, and no worse than without EFA. Which of the two a library uses is its own choice (NCCL_DEBUG=INFO shows NCCL's)."""

@@ -31,7 +31,7 @@ def is_full(problem: BaseException) -> bool:
 
 
 def classify_problem(problem: Exception) -> tuple[str, str]:
-    """The error's name and the reason that a node reports. An unexpected error counts as the machine's (S3 does not answer, a
+    """Returns the error's name and the reason that a node reports. An unexpected error counts as the machine's (S3 does not answer, a
     disk breaks), so that it does not end a job that could go on."""
     if is_full(problem):
         return TrainingFailed.__name__, f"{LARGER} ({problem})"

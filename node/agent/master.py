@@ -13,7 +13,7 @@ from contract.timing import Timing
 def wait_for_master(
     metadata: Metadata, timing: Timing, *, now: Callable[[], float], pause: Callable[[float], None]
 ) -> str:
-    """The master's address. Raises MachineTrouble where it does not come within `meet_allowance_s`."""
+    """Returns the master's address. Raises MachineTrouble where it does not come within `meet_allowance_s`."""
     until = now() + timing.meet_allowance_s
     while now() < until:
         with suppress(OSError):

@@ -101,7 +101,7 @@ class OrderWatch:
         self._done.set()
 
     def read_order(self, *, stopped: bool = False) -> Order | None:
-        """Looks now. The attempt's order wins over the node's own. `stopped` says that the node's command has ended with an error: a
+        """Reads the orders now. The attempt's order wins over the node's own. `stopped` says that the node's command ended with an error: a
         peer may have obeyed an order that came this second, and the node's own need not wait any longer."""
         with self._looking:
             if self.order is None:

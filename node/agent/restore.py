@@ -138,7 +138,7 @@ def _reassigned(contents: dict[int, Contents], ranks: int) -> dict[int, Contents
 
 
 def choose_regions(own: str, places: Collection[str], ran_in: Collection[str]) -> list[str]:
-    """The regions whose buckets are asked for checkpoints, the node's own first: those in which earlier attempts ran, or every region of
+    """Returns the regions whose buckets may have checkpoints, the node's own first: those in which earlier attempts ran, or every region of
     the job where they are unknown (`ran_in` is empty). A region in which the job never ran may be away without holding up a recovery."""
     there = set(places) & set(ran_in) or set(places)
     return [own, *sorted(there - {own})]

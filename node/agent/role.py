@@ -91,7 +91,7 @@ class RoleCredentials:
             self._read_newest()
 
     def _read_newest(self) -> bool:
-        """Whether the training has credentials, once it has the newest."""
+        """Gives the training the newest credentials. Returns whether it has any."""
         try:
             found = self._read()
         except Exception as problem:  # DynamoDB may be away for a while; the next look is a minute ahead

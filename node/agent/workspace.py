@@ -35,7 +35,7 @@ class Folders:
 
 
 class Workspace(Protocol):
-    """Made once; the methods are called in this order."""
+    """What a training runs in. Created once; its methods are called in this order."""
 
     @property
     def folders(self) -> Folders: ...

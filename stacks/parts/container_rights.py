@@ -30,7 +30,7 @@ class ContainerRights:
     copy_accounts: tuple[str, ...]
 
     def find_images(self) -> list[Right]:
-        """Reads which image a tag names, its size, its processors and its entry point. The deployment's repositories by its name alone: a
+        """Allows to read which image a tag names, its size, processors and entry point: of the deployment's repositories by name; a
         list of them, and one of regions, would be too long for a role that has so many other rights."""
         ours = arn_of("ecr", "*", cdk.Aws.ACCOUNT_ID, f"repository/{names.repository(self.rights.deployment, '*')}")
         others = [

@@ -160,7 +160,7 @@ class TrainMachine(Construct):
 
     @property
     def _launch_patience_s(self) -> float:
-        """Patience that Launch itself ends: for errors of AWS, and for walks that find no capacity."""
+        """Returns the patience of Launch: for errors of AWS, and for walks that find no capacity."""
         return self._timing.launch_patience_s + self._timing.trouble_patience_s
 
     @property

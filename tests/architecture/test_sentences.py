@@ -16,7 +16,7 @@ PERSONS = re.compile(r"\b(any|no|some)body\b", re.IGNORECASE)
 RULES = {
     "a word that is doubled": re.compile(r"\b([a-z]+) \1\b"),
     "a before a vowel": re.compile(r"\ba (?!and\b|one\b)[aeio][a-z]+\b"),
-    "an before a consonant": re.compile(r"\ban [bcdfgjkpqtvwz][a-z]+\b"),
+    "an before a consonant": re.compile(r"\ban (?!ml\b)[bcdfgjklmnpqrstvwz][a-z]+\b"),
     "a number with less": re.compile(r"\bless (lines|nodes|instances|regions|hours|files)\b"),
     "a thing that does not stand": re.compile(r"\bdo(es)? not stand\b"),
     "a plan that stands": re.compile(r"\b(plan|reservation) stands\b"),

@@ -66,7 +66,7 @@ def test_sigterm_ends_a_process_that_waits_and_the_next_attempt_goes_on() -> Non
     process.send_signal(signal.SIGTERM)
     out, _ = process.communicate(timeout=20)
     assert process.returncode == ExitCode.AGAIN
-    assert "left running" in out
+    assert "keeps running" in out
 
 
 def test_a_network_that_leads_nowhere_is_left_to_the_next_attempt() -> None:

@@ -327,13 +327,13 @@ def test_a_look_that_fails_after_the_mount_takes_it_away_again(
     shown = devices.read_disks
 
     def once(root: Path, work: str, **ways: Any) -> Disks:
-        monkeypatch.setattr(devices, "look", broken)
+        monkeypatch.setattr(devices, "read_disks", broken)
         return shown(root, work, **ways)
 
     def broken(*_: object, **__: object) -> Disks:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(devices, "look", once)
+    monkeypatch.setattr(devices, "read_disks", once)
     falls_back(machine, "what was mounted cannot be used: [Errno 5]")
 
 

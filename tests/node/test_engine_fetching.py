@@ -144,7 +144,7 @@ def test_a_bit_that_differs_is_refused(it: Yard, size: int) -> None:
     told = content(size, 1)
     it.bucket.put("k", told)
     it.sink.fault = lambda request: Flipped(2) if request.method == "GET" else None
-    with pytest.raises(Unusable, match="not what was committed"):
+    with pytest.raises(Unusable, match="differs from what was committed"):
         it.engine.fetch([listed("a", told)], it.staging)
 
 

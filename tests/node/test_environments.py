@@ -181,7 +181,7 @@ def test_what_was_built_beside_the_code_is_used_on_the_same_hardware_alone(tmp_p
     again = Node(tmp_path, s3)
     again.hardware = "EPYC, L4"
     assert not again.restore()
-    assert again.notes[0].endswith("is installed anew: it was built for EPYC, A10G, and this node has EPYC, L4")
+    assert again.notes[0].endswith("is installed again: it was built for EPYC, A10G, and this node has EPYC, L4")
     assert again.has("../code/kernels/fast.so") is None
 
 

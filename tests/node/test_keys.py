@@ -110,7 +110,7 @@ def test_older_keys_in_the_table_replace_no_newer_ones() -> None:
 @pytest.mark.parametrize("code", ["ExpiredToken", "ExpiredTokenException", "RequestExpired"])
 def test_keys_that_aws_calls_expired_are_not_used_again_whatever_the_clock_says(code: str) -> None:
     table = Table(left_s=3000.0)
-    table.read_credentials = replace(OLD, expires=NOW + 3000.0)
+    table.keys = replace(OLD, expires=NOW + 3000.0)
     assert table.job.heard(code)
     with pytest.raises(CredentialsExpired):
         table.job.current()
@@ -128,7 +128,7 @@ def test_new_keys_are_not_given_up_for_the_late_answer_to_a_call_with_old_ones()
     other.start()
     other.join()
     assert table.job.heard("ExpiredToken")
-    table.read_credentials = None
+    table.keys = None
     assert table.used == "ASIANEW"
 
 

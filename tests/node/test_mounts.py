@@ -262,7 +262,7 @@ def test_a_machine_without_the_client_says_what_brings_it_before_anything_is_tri
         ("mount.lustre: failed: No such device\nAre the lustre modules loaded?", "without the Lustre client"),
         (DENIED, "does not let the job in"),
         ("mount.nfs4: Operation not permitted: not authorized", "does not let the job in"),
-        ("failed: No such file or directory\nIs the MGS specification correct?", "not there as the setting"),
+        ("failed: No such file or directory\nIs the MGS specification correct?", "does not exist as the setting"),
     ],
 )
 def test_what_every_node_would_meet_ends_the_job_at_once_in_mounts_words(tmp_path: Path, said: str, words: str) -> None:

@@ -82,7 +82,7 @@ def test_an_order_that_cannot_be_understood_is_left_aside(document: bytes) -> No
         "PutItem", {"TableName": NAME, "Item": {"pk": {"S": key.partition}, "sk": {"S": key.sort}, **value}}
     )
     assert node.look() is None
-    assert "cannot be understood" in node.notes[0]
+    assert "it cannot read" in node.notes[0]
     node.give(ORDER)
     assert node.look() == ORDER
 

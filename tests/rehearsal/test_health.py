@@ -79,7 +79,7 @@ def test_of_two_nodes_with_a_slow_network_the_report_has_both_instances(measured
     for bad in report["unhealthy"]:
         assert bad["attempt"] == 1
         assert all(instance in bad["why"] for instance in first)
-        assert "cannot be told" in bad["why"]
+        assert "cannot tell which" in bad["why"]
     assert {one["instance"] for one in report["unhealthy"]} <= first
 
 

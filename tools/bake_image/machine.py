@@ -198,7 +198,7 @@ class Machine:
         return one.get("State", {}).get("Name", ""), f"{why.get('Code', '')} {why.get('Message', '')}".strip()
 
     def _read_lines(self) -> list[str]:
-        """Our lines of its console, without the mark. Types without Nitro show only what EC2 kept."""
+        """Returns our lines of its console, without the mark. Types without Nitro show only what EC2 kept."""
         for latest in (True, False):
             try:
                 shown = self._ec2.get_console_output(InstanceId=self.id, Latest=latest).get("Output", "")

@@ -34,7 +34,7 @@ NVIDIA = ("nvidia[0-9]*", "nvidiactl", "nvidia-modeset", "nvidia-uvm", "nvidia-u
 
 
 class ContainerWorkspace:
-    """Safe to close from any thread."""
+    """Runs the training in the job's container. Any thread may close it."""
 
     def __init__(
         self,

@@ -84,7 +84,7 @@ def _check_path(text: str) -> None:
 
 
 def plan_reads(files: Sequence[CommittedFile]) -> Iterator[Span | Piece]:
-    """First what lies together, object by object, then the large files part by part. Empty files are in spans without bytes."""
+    """Yields the small files together, object by object, then the large ones part by part. Empty files are in spans without bytes."""
     small = [file for file in files if file.size <= SPAN]
     yield from _spans(sorted(small, key=lambda file: (file.key, file.offset, file.size)))
     for file in files:

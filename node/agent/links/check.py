@@ -70,7 +70,7 @@ def check_network(
 
 
 def _read_metadata(metadata: Metadata, path: str, pause: Callable[[float], None]) -> str:
-    """What the metadata service says there; empty where it does not answer."""
+    """Reads the value at the path; empty where the metadata service does not answer."""
     with suppress(OSError):
         return metadata.patient(path, pause)
     return ""

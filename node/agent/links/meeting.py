@@ -131,7 +131,7 @@ class MeetingTable:
         self._end_rounds()
 
     def _end_rounds(self) -> None:
-        """Ends the rounds in which everyone has spoken who is still there. All have to come to the first."""
+        """Ends the rounds in which every node that is still there has spoken. All nodes have to come to the first."""
         with self._lock:
             due = [
                 number

@@ -111,7 +111,7 @@ def test_the_same_execution_asked_twice_changes_nothing_more(there: Account) -> 
 @pytest.mark.parametrize("note", [b"", b"not JSON", b"[]", b"{}", b"null"])
 def test_a_note_that_nobody_can_read_closes_admission_all_the_same(there: Account, note: bytes) -> None:
     store(there, items.ADMISSION_CLOSED, note)
-    with pytest.raises(InvalidRequest, match="nothing is admitted at present"):
+    with pytest.raises(InvalidRequest, match="admission is closed"):
         start(LEAST)
     assert there.changes == []
 

@@ -142,7 +142,7 @@ def test_nobody_asks_for_reservations_where_none_is_named(there: Account) -> Non
 
 def test_a_type_that_the_deployment_does_not_allow_is_refused_in_a_reservation_too(there: Account) -> None:
     home(there).reservations[OURS].instance_type = "m5.large"
-    with pytest.raises(InvalidRequest, match=r"m5\.large is not for this deployment"):
+    with pytest.raises(InvalidRequest, match=r"m5\.large is not allowed in this deployment"):
         start({**LEAST, "instance_types": ["m5.large"], "reservation": OURS})
 
 

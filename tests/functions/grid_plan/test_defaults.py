@@ -56,7 +56,10 @@ def test_what_a_line_or_the_input_says_goes_before_what_the_deployment_has_chose
             replace(CHOSEN, instance_type="ml.p9.huge"),
             "instance_type: ml.p9.huge is not an instance type of SageMaker training",
         ),
-        (replace(CHOSEN, instance_type="ml.p5.48xlarge"), "instance_type: ml.p5.48xlarge is not for this deployment"),
+        (
+            replace(CHOSEN, instance_type="ml.p5.48xlarge"),
+            "instance_type: ml.p5.48xlarge is not allowed in this deployment",
+        ),
     ],
 )
 def test_what_the_deployment_has_chosen_is_checked_as_what_a_line_says(

@@ -381,5 +381,5 @@ def test_a_line_goes_on_from_the_checkpoints_of_a_grid_that_has_ended(there: Acc
 
 def test_a_line_gets_no_checkpoints_of_the_grid_that_it_belongs_to(there: Account) -> None:
     folder = f"s3://{bytes_bucket('eu-central-1')}/{GridPrefix('sweep-7').checkpoints(1)}"
-    with pytest.raises(InvalidRequest, match="of a grid that has not ended"):
+    with pytest.raises(InvalidRequest, match="to a grid that has not ended"):
         planned(there, line(checkpoint=folder))

@@ -178,7 +178,7 @@ def test_short_names_of_a_region_that_nobody_knows_are_refused_when_they_are_use
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with account(monkeypatch, replace(ENVIRONMENT, base_account="")):
-        with pytest.raises(InvalidRequest, match="in eu-central-1 is not known"):
+        with pytest.raises(InvalidRequest, match="in eu-central-1 is unknown"):
             check({**LEAST, "base": BASE})
         assert ordered(LEAST).base == ""
 

@@ -128,7 +128,7 @@ def test_a_new_workflow_stack_in_an_account_without_any_other_region_is_let_thro
 @pytest.mark.parametrize("kind", [Kind.DENIED, Kind.UNREACHABLE, Kind.ERROR])
 def test_a_region_that_does_not_answer_is_not_forgotten(yard: Yard, kind: Kind) -> None:
     reason = yard.update([HOME, GRID], [HOME], Mishap("ssm:*", times=math.inf, region=GRID, fault=kind))
-    assert "it is not known whether its stack yard-region-ap-south-1 exists" in reason
+    assert "Trainyard does not know whether its stack yard-region-ap-south-1 exists" in reason
 
 
 def test_forty_regions_that_do_not_answer_are_told_before_cloudformation_gives_up(yard: Yard) -> None:

@@ -141,7 +141,7 @@ ROWS = (
     Row(
         "a checkpoint that is another line's model",
         line(checkpoint=f"s3://{BYTES}-eu-central-1/grids/old/00000001/output"),
-        f"line 1: checkpoint: s3://{BYTES}-eu-central-1/grids/old/00000001/output is no line's folder of checkpoints; "
+        f"line 1: checkpoint: s3://{BYTES}-eu-central-1/grids/old/00000001/output is not a line's folder of checkpoints; "
         f"allowed: s3://{BYTES}-<region>/{CHECKPOINTS}",
     ),
     Row(
