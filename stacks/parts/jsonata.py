@@ -24,7 +24,7 @@ _OUTPUT = r"""
   $cause := $told != '' ? $told : 'No reason was given; the events before in the history of the execution say more.';
 """
 _LATE = r"$late := $error in ['States.Timeout', 'States.HeartbeatTimeout'] and $millis() >= $deadline * 1000;"
-LATE_CAUSE = "The job's time was over, by its hours or its money, before Trainyard knew how its nodes had ended."
+LATE_CAUSE = "The time of the job was over, by its hours or its money, before Trainyard knew how its nodes had ended."
 
 
 def patience(seconds: float) -> dict[str, Any]:

@@ -123,7 +123,7 @@ def test_a_damaged_one_is_not_used_and_leaves_nothing(tmp_path: Path, s3: FakeS3
     node = Node(tmp_path, s3)
     before = node.files()
     assert not node.restore()
-    assert "is installed anew" in node.notes[0]
+    assert "is installed again" in node.notes[0]
     assert node.files() == before
     assert not (tmp_path / "staging/environment").exists()
 
@@ -153,7 +153,7 @@ def test_a_document_that_names_a_path_elsewhere_is_not_used(tmp_path: Path, s3: 
     before = node.files()
     assert not node.restore()
     assert (node.files(), list(tmp_path.rglob("out"))) == (before, [])
-    assert "is installed anew" in node.notes[0]
+    assert "is installed again" in node.notes[0]
     assert first.has("../out") is None
 
 

@@ -208,7 +208,7 @@ def test_a_cloudwatch_agent_has_the_newest_keys_of_the_job_and_those_of_the_inst
         run_cloudwatch(tmp_path, tmp_path, {}, credentials=keys, sleep=sleep, note=notes.append)
     assert [line.rpartition(" ")[2] for line in seen] == ["ASIA1", "ASIA2", "ASIA2", "ASIA4"]
     assert file.stat().st_mode & 0o077 == 0
-    assert notes == ["the CloudWatch agent keeps its keys: no answer"]
+    assert notes == ["the CloudWatch agent keeps its credentials: no answer"]
     assert str(file) in (tmp_path / CLOUDWATCH_COMMON).read_text()
 
 
@@ -229,6 +229,6 @@ def test_a_cloudwatch_agent_starts_once_there_are_valid_keys_and_is_never_given_
         run_cloudwatch(tmp_path, tmp_path, {}, credentials=keys, sleep=sleep, note=notes.append)
     assert [line.partition(":")[0] for line in notes] == [
         "no CloudWatch agent yet",
-        "the CloudWatch agent keeps its keys",
+        "the CloudWatch agent keeps its credentials",
     ]
     assert KEYS.access_key in (tmp_path / "cloudwatch-keys").read_text()

@@ -20,7 +20,7 @@ CHOSEN = {
     "nodes": "a number as text",
     "market": "no market",
     "max_cost_usd": "zero",
-    "environment": "names that are none",
+    "environment": "invalid names",
     "data": "no bucket",
     "owner": "text turned from right to left",
 }
