@@ -14,7 +14,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from attendant.handler import AT_ONCE, SLICE
+from attendant.passes import AT_ONCE, SLICE
 from benchmarks.pages import write_page
 from benchmarks.state import cost, cpu
 from benchmarks.state.load import ENDS, JOBS, MANY, NODES, Load, load, slices

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from attendant.handler import SLICE
+from attendant.passes import SLICE
 from tests.builders import NOW
 from tests.fakes.fleet import NAMES, Fleet
 from tests.fakes.table import fair

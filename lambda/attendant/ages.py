@@ -51,19 +51,19 @@ class Warn:
 
 OLD = Warn(
     what="the newest checkpoint is old",
-    todo="Look in the job's log for `set ... is missed` and `not committed`, which say why; if there is neither, the trainer saves more "
-    "seldom than checkpoint_minutes, or not at all. A recovery would train again what was trained since.",
+    todo="Search the job's log for `set ... is missed` and `not committed`, which say why; if it has neither, the trainer saves less often "
+    "than every checkpoint_minutes, or not at all. A recovery would repeat all training since that checkpoint.",
 )
 SLOW = Warn(
     what="a commit takes long",
-    todo="The log of each rank says how many bytes its commits send, and in how many seconds. Save less, save more seldom "
-    "(checkpoint_minutes), or take a type with more network.",
+    todo="The log of each rank says how many bytes its commits send, and in how many seconds. Save fewer bytes, save less often "
+    "(checkpoint_minutes), or take an instance type with more network bandwidth.",
 )
 
 
 def checkpoint_age(facts: AttemptFacts, *, now: float) -> CheckpointAge | None:
-    """None where the attempt does not train: until its last node has begun, from the first one on that has ended or was ordered to, and
-    where the agents are of a version that does not measure."""
+    """Returns None where the attempt does not train: until its last node has begun, from the first one on that has ended or was ordered to,
+    and where the agents are of a version that does not measure."""
     reports = [node.report for node in facts.nodes.values()]
     if len(reports) < facts.job.nodes or facts.obeyed is not None:
         return None
@@ -86,7 +86,7 @@ def checkpoint_age(facts: AttemptFacts, *, now: float) -> CheckpointAge | None:
 
 
 def newest_set(facts: AttemptFacts) -> tuple[int, float | None]:
-    """The step of the newest closed set, -1 before the first, and how many seconds ago it was closed, None where nobody says."""
+    """Returns the step of the newest closed set, -1 before the first, and how many seconds ago it was closed, None where no node says."""
     step = max((node.report.closed_step for node in facts.nodes.values()), default=-1)
     # Of those that know it, the first one: the others learn of it with their next answer.
     knowing = [node.closed_s for node in facts.nodes.values() if node.report.closed_step == step >= 0]
@@ -94,7 +94,7 @@ def newest_set(facts: AttemptFacts) -> tuple[int, float | None]:
 
 
 def figures(ages: Iterable[CheckpointAge]) -> dict[str, float]:
-    """The longest of all attempts that train, by the names of their metrics; empty where none trains."""
+    """Returns the longest of all attempts that train, by the names of their metrics; empty where none trains."""
     known = list(ages)
     if not known:
         return {}
@@ -106,8 +106,8 @@ def figures(ages: Iterable[CheckpointAge]) -> dict[str, float]:
 
 
 def warnings(age: CheckpointAge, limits: CheckpointLimits, gaps_s: Sequence[float]) -> list[Warn]:
-    """The lines that are due at this look: once when a checkpoint becomes too old, then once in AGAIN_S or an interval, whichever is
-    longer; of a commit, once a set. `gaps_s`: seconds between the passes, the newest first.
+    """Returns the lines that are due at this look: once when a checkpoint becomes too old, then once in AGAIN_S or an interval, whichever
+    is longer; of a commit, once a set. `gaps_s`: seconds between the passes, the newest first.
 
     What was said before is not remembered: a line is due where its moment lies between the last pass and this one.
     """
@@ -122,5 +122,5 @@ def warnings(age: CheckpointAge, limits: CheckpointLimits, gaps_s: Sequence[floa
     return due
 
 
-def _within(told_s: float, most_s: float) -> float:
-    return min(max(0.0, told_s), most_s)
+def _within(reported_s: float, most_s: float) -> float:
+    return min(max(0.0, reported_s), most_s)

@@ -12,7 +12,7 @@ ESCAPES = re.compile(
     r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"  # titles and links
     r"|\x1b[ -/]*[0-~]"
 )
-KEYS = re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|(?<=X-Amz-Signature=)\w+|(?<=X-Amz-Security-Token=)[\w%+/=-]+")
+SECRETS = re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|(?<=X-Amz-Signature=)\w+|(?<=X-Amz-Security-Token=)[\w%+/=-]+")
 """User data prints no secret; what else runs on an image may print the addresses that it signed."""
 
 
@@ -27,12 +27,12 @@ def _plain(raw: str) -> str:
     """One line as a terminal would leave it: what follows the last carriage return, without what steers the terminal."""
     shown = ESCAPES.sub("", raw).rstrip("\r").rpartition("\r")[2]
     printable = "".join(letter if letter.isprintable() else " " for letter in shown.expandtabs(1)).rstrip()
-    return KEYS.sub("***", printable)[:WIDTH]
+    return SECRETS.sub("***", printable)[:WIDTH]
 
 
-def told(instance: str, region: str, output: str) -> str:
-    """For the cause of a node that never reported; where EC2 has nothing yet, how to ask for it later."""
+def quote_console(instance: str, region: str, output: str) -> str:
+    """Quotes the console in the cause of a node that never reported; where EC2 has none yet, says how to read it later."""
     if lines := last_lines(output):
         return "\n".join([" Its console ended with:", *(f"  {line}" for line in lines), ""])
     ask = f"aws ec2 get-console-output --region {region} --instance-id {instance} --latest --output text"
-    return f" EC2 had no console output of it; it may come later: {ask}"
+    return f" EC2 had no console output of it yet; this command reads it later: {ask}"

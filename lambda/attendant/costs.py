@@ -33,7 +33,7 @@ class RunningCost:
 
 
 def running_cost(job: Job, attempt: int, walk: Intent, rung: Rung, *, now: float) -> RunningCost:
-    """`walk` launched the attempt, on `rung`, and knows what the attempts before have cost of a job with a cap."""
+    """Returns what the attempt costs. `walk` launched it, on `rung`, and knows what the attempts before have cost of a job with a cap."""
     usd = None
     if job.max_cost_usd is not None:
         since = money.spent_usd(job, [walk], {}, now=now)
@@ -49,7 +49,7 @@ def running_cost(job: Job, attempt: int, walk: Intent, rung: Rung, *, now: float
 
 
 def figures(costs: Iterable[RunningCost]) -> dict[str, float]:
-    """The values of the metrics by their names, without those that nothing is known for."""
+    """Returns the values of the metrics by their names, without those for which nothing is known."""
     known = list(costs)
     shares = [one.share_percent for one in known if one.share_percent is not None]
     hourly = [one.hourly_usd for one in known if one.hourly_usd is not None]

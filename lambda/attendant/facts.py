@@ -14,6 +14,13 @@ from contract.sessions import AttemptSessions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MissingAttempt:
+    """An attempt for which Train waits, and of which the table has no job or no launch."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptFacts:
     """The facts of one attempt. Instances are read before reports, so that a node that is gone has sent its last report by then."""
 
@@ -30,15 +37,20 @@ class AttemptFacts:
     """On which the attempt was launched."""
     order: Given | None = None
     console: Mapping[int, str] = field(default_factory=dict)
-    """By rank, the end of the console of nodes that never reported; asked for once a verdict says that they are lost."""
+    """By rank, the end of the console of nodes that never reported; read only where their loss ends the attempt."""
     sessions: AttemptSessions = field(default_factory=AttemptSessions)
     """What the look before this one knew of the attempt's sessions."""
     training_role: str = ""
     """ARN of the role that the request names; empty where it names none, or where the settings no longer have its name."""
     cost: RunningCost | None = None
-    """None where the caller does not ask for it."""
+    """None where the caller does not compute it."""
     gaps_s: tuple[float, ...] | None = None
     """Seconds between the attendant's passes over all jobs, from now backwards; None where no pass was missed."""
+
+    @property
+    def region(self) -> str:
+        """Where the attempt was launched; empty where its rung is not known."""
+        return self.rung.region if self.rung else ""
 
     @property
     def ends(self) -> dict[int, Exit]:
@@ -54,7 +66,7 @@ class AttemptFacts:
         return next((order for order in given if order is not None), None)
 
     @property
-    def untold(self) -> list[int]:
+    def uninformed(self) -> list[int]:
         """The ranks that work on without the attempt's order."""
         if self.order is None:
             return []

@@ -13,10 +13,10 @@ from enum import Enum
 from attendant import words
 from attendant.ages import CheckpointAge, checkpoint_age
 from attendant.costs import RunningCost
-from attendant.facts import AttemptFacts
-from attendant.silence import why_lost
-from attendant.stalls import DUMP_S, StallFacts, stalled
-from attendant.unhealthy import before_training, examining, unhealthy
+from attendant.facts import AttemptFacts, MissingAttempt
+from attendant.silence import find_lost
+from attendant.stalls import DUMP_S, StallFacts, find_stall
+from attendant.unhealthy import before_training, find_examining, find_unhealthy
 from contract.errors import (
     BY_NAME,
     BudgetExceeded,
@@ -59,7 +59,7 @@ class Verdict:
     order: Order | None = None
     progress: dict[str, object] = field(default_factory=dict)
     unheard: tuple[int, ...] = ()
-    """Lost ranks that never reported: only their console can say why."""
+    """The lost rank that ends the attempt, if it never reported: only its console can say why."""
     awaits: str = ""
     """The instance whose error is not explained yet."""
     checkpoint: CheckpointAge | None = None
@@ -77,42 +77,51 @@ class Verdict:
         return self.action in (Action.SUCCEED, Action.FAIL)
 
 
-def judge(facts: AttemptFacts, *, now: float) -> Verdict:
-    """One verdict over all nodes: a heartbeat, unless there is a reason to end. One lost node fails the whole attempt."""
-    lost = why_lost(facts, now)
-    failed = _failed(facts, lost)
+def judge(facts: AttemptFacts | MissingAttempt, *, now: float) -> Verdict:
+    """Returns one verdict over all nodes: a heartbeat, unless there is a reason to end. One lost node fails the whole attempt."""
+    if isinstance(facts, MissingAttempt):
+        return _fail(NodeLost.__name__, facts.why)
+    verdict = _blame_money(facts, _judge_nodes(facts, find_lost(facts, now), now))
+    return verdict if verdict.ends else replace(verdict, cost=facts.cost)
+
+
+def find_unheard(facts: AttemptFacts, *, now: float) -> tuple[int, ...]:
+    """Returns the rank whose loss ends the attempt, if it has never reported: only its console can say why."""
+    if all(rank in facts.nodes for rank in find_lost(facts, now)):
+        return ()
+    return judge(facts, now=now).unheard
+
+
+def _judge_nodes(facts: AttemptFacts, lost: Mapping[int, str], now: float) -> Verdict:
+    failed = _judge_errors(facts, lost)
     if failed is not None and failed.action is Action.AWAIT:
-        # An error that a node tells anew each second must not keep an attempt from its deadline.
-        failed = _overdue(facts, now) or failed
-    return _by_money(facts, _judged(facts, failed, lost, now))
-
-
-def _judged(facts: AttemptFacts, failed: Verdict | None, lost: Mapping[int, str], now: float) -> Verdict:
+        # An error that a node reports anew each second must not keep an attempt from its deadline.
+        failed = _judge_deadline(facts, now) or failed
     return (
-        _succeeded(facts)
-        or _refused(facts)
+        _judge_success(facts)
+        or _judge_role(facts)
         or failed
-        or _lost(facts, lost)
-        or _apart(facts)
-        or _stopped(facts)
-        or _overdue(facts, now)
-        or _stalled(facts)
-        or _ordered(facts, now)
-        or _stands_still(facts, now)
-        or _trains_on(facts, now)
+        or _judge_losses(facts, lost)
+        or _judge_starts(facts)
+        or _judge_stop(facts)
+        or _judge_deadline(facts, now)
+        or _judge_phases(facts)
+        or _order_checkpoint(facts, now)
+        or _judge_stall(facts, now)
+        or _let_train(facts, now)
     )
 
 
-def _by_money(facts: AttemptFacts, verdict: Verdict) -> Verdict:
+def _blame_money(facts: AttemptFacts, verdict: Verdict) -> Verdict:
     """Names the money as the cause where it set the deadline: a node knows its deadline alone."""
     if verdict.error != DeadlineReached.__name__ or not facts.job.money_ends:
         return verdict
-    told = words.over(facts.job)
-    reason = verdict.reason if told in verdict.reason else f"{told} {verdict.reason}"
+    cause = words.over(facts.job)
+    reason = verdict.reason if cause in verdict.reason else f"{cause} {verdict.reason}"
     return replace(verdict, error=BudgetExceeded.__name__, reason=reason)
 
 
-def _trains_on(facts: AttemptFacts, now: float) -> Verdict:
+def _let_train(facts: AttemptFacts, now: float) -> Verdict:
     return Verdict(
         action=Action.HEARTBEAT,
         reason=words.summary(facts),
@@ -121,7 +130,7 @@ def _trains_on(facts: AttemptFacts, now: float) -> Verdict:
     )
 
 
-def _succeeded(facts: AttemptFacts) -> Verdict | None:
+def _judge_success(facts: AttemptFacts) -> Verdict | None:
     exits = [node.report.exit for node in facts.nodes.values()]
     if len(exits) < facts.job.nodes or not all(exit_ is not None and not _bad(exit_) for exit_ in exits):
         return None
@@ -129,35 +138,35 @@ def _succeeded(facts: AttemptFacts) -> Verdict | None:
     return Verdict(action=Action.SUCCEED, reason=reason, progress=words.progress(facts))
 
 
-def _refused(facts: AttemptFacts) -> Verdict | None:
+def _judge_role(facts: AttemptFacts) -> Verdict | None:
     """Fails an attempt whose training never got the role that the request names, because STS has denied it for so long. It comes before
     losses: another attempt would meet the same. A training that had the role goes on without."""
     known = facts.sessions
     if known.training_until or known.refused_last - known.refused_from < facts.job.timing.role_patience_s:
         return None
-    return _fail(RoleRefused.__name__, words.refused(facts)) if known.refused_from and facts.job.job_role else None
+    return _fail(RoleRefused.__name__, words.refused_role(facts)) if known.refused_from and facts.job.job_role else None
 
 
 def _bad(end: Exit) -> bool:
     return end.code != 0 or bool(end.error) or end.ordered
 
 
-def _failed(facts: AttemptFacts, lost: Mapping[int, str]) -> Verdict | None:
+def _judge_errors(facts: AttemptFacts, lost: Mapping[int, str]) -> Verdict | None:
     """Judges the first error that no order and no machine explains. It is the code's own only once every other node has ended, or has
     reported after it: until then one of them may be lost, and the error may only be a broken connection."""
     errors = [rank for rank, end in facts.ends.items() if _bad(end) and not end.ordered and not _of_order(facts, rank)]
-    if unfit := _unfit(facts, errors):
-        return unfit
+    if verdict := _judge_machines(facts, errors):
+        return verdict
     if not errors:
         return None
-    if (rank := examining(facts, errors)) is not None:
+    if (rank := find_examining(facts, errors)) is not None:
         return Verdict(
             action=Action.AWAIT,
             reason=words.examining(facts, rank),
             progress=words.progress(facts),
             awaits=facts.ids[rank],
         )
-    first = _first(facts, errors)
+    first = _find_first(facts, errors)
     end, others = facts.ends[first], sorted(facts.ends.keys() - {first})
     if end.error == NodeLost.__name__:
         return _fail(NodeLost.__name__, words.own_failure(facts, first, others), words.checkpoints(facts))
@@ -167,7 +176,7 @@ def _failed(facts: AttemptFacts, lost: Mapping[int, str]) -> Verdict | None:
         ]
         for rank in unheard:
             if rank in lost:
-                return _loss(facts, rank, lost[rank])
+                return _fail_lost(facts, rank, lost[rank])
         if unheard:
             return Verdict(
                 action=Action.AWAIT,
@@ -175,13 +184,13 @@ def _failed(facts: AttemptFacts, lost: Mapping[int, str]) -> Verdict | None:
                 progress=words.progress(facts),
                 awaits=facts.ids[first],
             )
-    return _fail(_named(facts, first), words.own_failure(facts, first, others))
+    return _fail(_name_error(facts, first), words.own_failure(facts, first, others))
 
 
-def _unfit(facts: AttemptFacts, errors: list[int]) -> Verdict | None:
+def _judge_machines(facts: AttemptFacts, errors: list[int]) -> Verdict | None:
     """Fails an attempt that has an unhealthy machine, before its training begins or once a command has failed beside it: the machine
     explains errors of all ranks. One that trains on although something is wrong with it ends nothing, nor does one under an order."""
-    wrong = unhealthy(facts)
+    wrong = find_unhealthy(facts)
     early = before_training(facts, wrong) if facts.obeyed is None else []
     if not early and not (wrong and errors):
         return None
@@ -189,8 +198,8 @@ def _unfit(facts: AttemptFacts, errors: list[int]) -> Verdict | None:
     return replace(verdict, unhealthy=wrong)
 
 
-def _named(facts: AttemptFacts, rank: int) -> str:
-    """The name of the rank's own error. Only what a command ended with that had begun can be one that the request retries."""
+def _name_error(facts: AttemptFacts, rank: int) -> str:
+    """Names the rank's own error. Only the exit code of a command that has started can match `retries.exit_codes`."""
     end = facts.ends[rank]
     error = end.error or TrainingFailed.__name__
     began = "started" in facts.nodes[rank].report.timeline
@@ -198,8 +207,8 @@ def _named(facts: AttemptFacts, rank: int) -> str:
     return RetriedExit.__name__ if retried else error
 
 
-def _first(facts: AttemptFacts, ranks: list[int]) -> int:
-    """The rank whose error came first by AWS's clock. Among errors too close to tell, one that a node reports as NodeLost explains
+def _find_first(facts: AttemptFacts, ranks: list[int]) -> int:
+    """Returns the rank whose error came first by AWS's clock. Among errors too close to tell, one that a node reports as NodeLost explains
     the others; otherwise the nodes' own clocks decide."""
     earliest = max(facts.nodes[rank].failed_s for rank in ranks)
     close = [rank for rank in ranks if facts.nodes[rank].failed_s >= earliest - SURE_S]
@@ -221,18 +230,18 @@ def _of_order(facts: AttemptFacts, rank: int) -> bool:
     return facts.obeyed is not None and facts.ordered_s >= facts.nodes[rank].failed_s - SURE_S
 
 
-def _lost(facts: AttemptFacts, lost: Mapping[int, str]) -> Verdict | None:
+def _judge_losses(facts: AttemptFacts, lost: Mapping[int, str]) -> Verdict | None:
     for rank, why in lost.items():
-        return _loss(facts, rank, why)
+        return _fail_lost(facts, rank, why)
     return None
 
 
-def _loss(facts: AttemptFacts, rank: int, why: str) -> Verdict:
-    verdict = _fail(_error(facts, rank), words.loss(facts, rank, why), words.checkpoints(facts))
+def _fail_lost(facts: AttemptFacts, rank: int, why: str) -> Verdict:
+    verdict = _fail(_name_loss(facts, rank), words.loss(facts, rank, why), words.checkpoints(facts))
     return replace(verdict, unheard=() if rank in facts.nodes else (rank,))
 
 
-def _apart(facts: AttemptFacts) -> Verdict | None:
+def _judge_starts(facts: AttemptFacts) -> Verdict | None:
     """Fails an attempt whose ranks did not all start from the same checkpoint: what they train is no model. A new attempt restores anew,
     and counts as a recovery."""
     started = {
@@ -245,16 +254,16 @@ def _apart(facts: AttemptFacts) -> Verdict | None:
     return _fail(NodeLost.__name__, words.apart(started), words.checkpoints(facts))
 
 
-def _error(facts: AttemptFacts, rank: int) -> str:
-    """The error of an attempt that lost a node: the order's where there is one, since an order makes nodes leave; and EC2's, where it says
-    that AWS took a spot node back, of which no notice came."""
+def _name_loss(facts: AttemptFacts, rank: int) -> str:
+    """Names the error of an attempt that lost a node: the order's where there is one, since an order makes nodes leave; and EC2's, where it
+    says that AWS took a spot node back, of which no notice came."""
     if facts.obeyed:
         return facts.obeyed.error
     instance = facts.instances.get(facts.ids[rank]) if facts.instances else None
     return (Interrupted if instance is not None and instance.taken_back else NodeLost).__name__
 
 
-def _stopped(facts: AttemptFacts) -> Verdict | None:
+def _judge_stop(facts: AttemptFacts) -> Verdict | None:
     """Fails with the order's error once every node has stopped because of it."""
     order = facts.obeyed
     exits = [node for node in facts.nodes.values() if node.report.exit is not None]
@@ -265,7 +274,7 @@ def _stopped(facts: AttemptFacts) -> Verdict | None:
     )
 
 
-def _overdue(facts: AttemptFacts, now: float) -> Verdict | None:
+def _judge_deadline(facts: AttemptFacts, now: float) -> Verdict | None:
     """Fails an attempt whose nodes still run after an order's time, or after the deadline."""
     grace, order, job = facts.job.timing.silence_s, facts.obeyed, facts.job
     if order is not None and now > order.by + grace and not _saves_after_dump(facts, order):
@@ -283,14 +292,14 @@ def _saves_after_dump(facts: AttemptFacts, order: Order) -> bool:
     return order.kind is OrderKind.DUMP and len(left) == facts.job.nodes
 
 
-def _stands_still(facts: AttemptFacts, now: float) -> Verdict | None:
-    """Does what the request says of a training that makes no progress: orders all nodes to write down where they stand and to stop, or
-    has people told."""
-    stall = stalled(facts, now=now)
+def _judge_stall(facts: AttemptFacts, now: float) -> Verdict | None:
+    """Does what the request says of a training that makes no progress: orders all nodes to write their stacks and to stop, or has people
+    notified."""
+    stall = find_stall(facts, now=now)
     if stall is None:
         return None
     if stall.then is Reaction.NOTIFY:
-        return replace(_trains_on(facts, now), reason=words.still(facts, stall), stall=stall)
+        return replace(_let_train(facts, now), reason=words.still(facts, stall), stall=stall)
     order = Order(
         kind=OrderKind.DUMP,
         error=Stalled.__name__,
@@ -301,7 +310,7 @@ def _stands_still(facts: AttemptFacts, now: float) -> Verdict | None:
     return Verdict(action=Action.ORDER, reason=order.reason, order=order, progress=words.progress(facts))
 
 
-def _stalled(facts: AttemptFacts) -> Verdict | None:
+def _judge_phases(facts: AttemptFacts) -> Verdict | None:
     """Fails an attempt in which a node stays in one phase too long. Progress within the training is judged by attendant.stalls."""
     timing = facts.job.timing
     allowed = {
@@ -322,7 +331,7 @@ def _stalled(facts: AttemptFacts) -> Verdict | None:
     return None
 
 
-def _ordered(facts: AttemptFacts, now: float) -> Verdict | None:
+def _order_checkpoint(facts: AttemptFacts, now: float) -> Verdict | None:
     """Orders a last checkpoint, once in an attempt: what a node orders itself, after a spot notice, becomes the order of all; and
     shortly before the deadline."""
     if facts.order is not None:
@@ -339,10 +348,10 @@ def _ordered(facts: AttemptFacts, now: float) -> Verdict | None:
         by=facts.job.deadline,
         author="attendant",
     )
-    return Verdict(action=Action.ORDER, reason="its deadline is near", order=order, progress=words.progress(facts))
+    return Verdict(action=Action.ORDER, reason="the deadline is near", order=order, progress=words.progress(facts))
 
 
 def _fail(error: str, *sentences: str) -> Verdict:
-    """The verdict, with an error name of the contract: a node may write any text, such as the name of one of Lambda's errors."""
+    """Fails the attempt with an error name of the contract: a node may write any text, such as the name of one of Lambda's errors."""
     known = error if error in BY_NAME else TrainingFailed.__name__
     return Verdict(action=Action.FAIL, error=known, reason=" ".join(sentences).strip())

@@ -25,19 +25,19 @@ class Hint:
     instance: str
 
 
-def hints_in(records: Iterable[Mapping[str, Any]]) -> list[Hint]:
-    """What the newest report of each node asks for, each once. Older ones are not even read: one node may write a hundred of the longest
-    in a second, and name another job in each."""
+def read_hints(records: Iterable[Mapping[str, Any]]) -> list[Hint]:
+    """Returns the hint of the newest report of each node, each hint once. Older reports are not even read: one node may write a hundred
+    of the longest in a second, and name another job in each."""
     newest = {_writer(record): record for record in records}
-    return list(dict.fromkeys(hint for record in newest.values() if (hint := hint_in(record)) is not None))
+    return list(dict.fromkeys(hint for record in newest.values() if (hint := read_hint(record)) is not None))
 
 
 def _writer(record: Mapping[str, Any]) -> str:
     return str(record.get("dynamodb", {}).get("Keys"))
 
 
-def hint_in(record: Mapping[str, Any]) -> Hint | None:
-    """What the report in a record, in which bytes are written in base64, asks for. None where no job can have the name that it says, which
+def read_hint(record: Mapping[str, Any]) -> Hint | None:
+    """Returns the hint of the report in a record, whose bytes are base64. None where no job can have the name in the report, which
     DynamoDB may refuse as a key, and where another instance wrote it: IAM binds the key to the instance, and the code of a job writes the
     rest."""
     try:
@@ -50,5 +50,5 @@ def hint_in(record: Mapping[str, Any]) -> Hint | None:
             return Hint(job=report.job, instance=report.instance)
     except (Garbled, KeyError, TypeError, ValueError, AttributeError):
         pass
-    logger.warning("a record of the stream that is not a report", keys=record.get("dynamodb", {}).get("Keys"))
+    logger.warning("a record of the stream is not a report", item=record.get("dynamodb", {}).get("Keys"))
     return None

@@ -17,21 +17,27 @@ LATE_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookRound:
-    """What all looks of a pass share, in whichever invocation; or those that an event asks for."""
+    """What the looks of one pass share, in whichever invocation they are; or the looks that one event causes."""
 
     began: float
     """UTC epoch seconds."""
     gaps_s: tuple[float, ...]
     """Seconds between the passes over all jobs, from this one backwards."""
+    is_pass: bool = False
+    """Whether the clock began it. The looks of a pass have to come in time; an event's may fail, because the next pass looks again."""
+    is_urgent: bool = False
+    """Whether urgent reports began it. EC2 is then asked only about nodes that failed, which a lost one may explain; whatever else EC2
+    knows, the next pass learns. So a region that does not answer delays no verdict on jobs whose nodes have ended."""
 
     @staticmethod
-    def told(event: Mapping[str, Any]) -> LookRound:
-        """The round of which an event of ours tells."""
-        return LookRound(began=event["began"], gaps_s=tuple(event["gaps_s"]))
+    def read_event(event: Mapping[str, Any]) -> LookRound:
+        """Reads the pass of which `event_fields` were written into an event."""
+        return LookRound(began=event["began"], gaps_s=tuple(event["gaps_s"]), is_pass=True)
 
     @property
-    def telling(self) -> dict[str, object]:
+    def event_fields(self) -> dict[str, object]:
+        """The fields of an event by which another invocation goes on with the round."""
         return {"began": self.began, "gaps_s": self.gaps_s}
 
-    def overdue(self, now: float) -> bool:
+    def is_overdue(self, now: float) -> bool:
         return now > self.began + OVERDUE_S

@@ -19,13 +19,13 @@ TOGETHER = 2.0
 connection to DynamoDB has more likely failed than all of their hosts."""
 
 
-def gaps(before: Pass | None) -> tuple[float, ...]:
-    """Seconds between the attendant's passes over all jobs, from now backwards."""
+def list_gaps(before: Pass | None) -> tuple[float, ...]:
+    """Returns the seconds between the attendant's passes over all jobs, from now backwards."""
     return () if before is None else (before.age_s, *before.gaps_s)[:KEPT]
 
 
-def counted(silent_s: float, facts: AttemptFacts) -> float:
-    """How much of a silence counts against the node.
+def count_silence(silent_s: float, facts: AttemptFacts) -> float:
+    """Returns how much of a silence counts against the node.
 
     While DynamoDB does not answer, nodes cannot report and the attendant cannot look. So between two passes at most half of the allowed
     silence counts: after a gap of any length, a node that lives can report before it counts as lost. A clock that is always late
@@ -41,8 +41,8 @@ def counted(silent_s: float, facts: AttemptFacts) -> float:
     return total_s + (left_s if len(facts.gaps_s) == KEPT else min(left_s, most_s))
 
 
-def why_lost(facts: AttemptFacts, now: float) -> dict[int, str]:
-    """The nodes that were lost before their work was over, each with how that is known."""
+def find_lost(facts: AttemptFacts, now: float) -> dict[int, str]:
+    """Returns the ranks that were lost before their work was over, each with what shows it."""
     working = [rank for rank in range(len(facts.ids)) if rank not in facts.ends]
     allowed_s = facts.job.timing.silence_s * (TOGETHER if _together(facts, working) else 1.0)
     lost = {rank: _gone(facts, rank, now) or _silent(facts, rank, now, allowed_s) for rank in working}
@@ -50,8 +50,9 @@ def why_lost(facts: AttemptFacts, now: float) -> dict[int, str]:
 
 
 def _gone(facts: AttemptFacts, rank: int, now: float) -> str:
-    """How EC2 shows that the node is gone; empty where it does not. EC2 may call a vanished host running for minutes, and one answer
-    may lack an instance that runs: for a node that has ever reported, an answer without it proves nothing, and only silence counts."""
+    """Returns how EC2 shows that the node is gone; empty where it does not. EC2 may call a vanished host running for minutes, and one
+    answer may lack an instance that runs: for a node that has ever reported, an answer without it proves nothing, and only
+    silence counts."""
     if facts.instances is None:
         return ""
     instance, timing = facts.instances.get(facts.ids[rank]), facts.job.timing
@@ -67,11 +68,13 @@ def _silent(facts: AttemptFacts, rank: int, now: float, allowed_s: float) -> str
     heard, boot_s = facts.nodes.get(rank), facts.job.timing.boot_allowance_s
     if heard is None:
         if not facts.sessions.since:
-            return ""  # it waits for keys, which we owe it: a new attempt would wait for them as well
-        since, what = max((facts.launched_at, "its launch"), (facts.sessions.since, "it was given the keys of its job"))
-        late = counted(now - since, facts) > boot_s
+            return ""  # it waits for credentials, which we owe it: a new attempt would wait for them as well
+        since, what = max(
+            (facts.launched_at, "its launch"), (facts.sessions.since, "it got the credentials of its job")
+        )
+        late = count_silence(now - since, facts) > boot_s
         return f"has sent no report {now - since:.0f} s after {what} (allowed: {boot_s:.0f} s)" if late else ""
-    if counted(heard.age_s, facts) > allowed_s:
+    if count_silence(heard.age_s, facts) > allowed_s:
         return f"has been silent for {heard.age_s:.0f} s (allowed: {allowed_s:.0f} s)"
     return ""
 
@@ -79,7 +82,7 @@ def _silent(facts: AttemptFacts, rank: int, now: float, allowed_s: float) -> str
 def _together(facts: AttemptFacts, working: Collection[int]) -> bool:
     """Whether all nodes, of which at least two have reported, are silent while EC2 says that all of them run."""
     silence_s = facts.job.timing.silence_s
-    if any(counted(node.age_s, facts) <= silence_s for node in facts.nodes.values()):
+    if any(count_silence(node.age_s, facts) <= silence_s for node in facts.nodes.values()):
         return False
     states = {rank: _state(facts, rank) for rank in working if rank in facts.nodes}
     return len(states) > 1 and all(state == "running" for state in states.values())

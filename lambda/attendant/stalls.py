@@ -35,14 +35,14 @@ class StallFacts:
         """How long ago the stall began."""
         return self.idle_s + self.age_s
 
-    def is_news(self, told_s: float) -> bool:
-        """Whether people have to be told, who were told of a stall of this attempt so long ago."""
-        return told_s > max(self.since_s, AGAIN_S)
+    def is_news(self, since_message_s: float) -> bool:
+        """Whether people have to be told, where the last message about a stall of this attempt was sent so long ago."""
+        return since_message_s > max(self.since_s, AGAIN_S)
 
 
-def stalled(facts: AttemptFacts, *, now: float) -> StallFacts | None:
-    """None where the training makes progress, or where that is not known: until the last node has begun to train and has had its time to
-    warm up, from the first one on that has ended or was ordered to, and where the agents are of a version that does not measure.
+def find_stall(facts: AttemptFacts, *, now: float) -> StallFacts | None:
+    """Returns None where the training makes progress, or where that is not known: until the last node has begun to train and has had its
+    time to warm up, from the first one on that has ended or was ordered to, and where the agents are of a version that does not measure.
 
     One rank's progress is the job's: in a collective none goes on alone. Where some ranks have a progress file, theirs is the progress.
     """
@@ -53,9 +53,9 @@ def stalled(facts: AttemptFacts, *, now: float) -> StallFacts | None:
         return None
     trained_s = min(min(node.report.phase_s for node in nodes.values()), now - facts.launched_at)
     counted_s = trained_s - facts.job.timing.warm_up_s
-    told = {rank for rank, node in nodes.items() if node.report.progress is not None}
+    with_file = {rank for rank, node in nodes.items() if node.report.progress is not None}
     idle: dict[int, float] = {}
-    for rank in sorted(told or nodes):
+    for rank in sorted(with_file or nodes):
         if (idle_s := nodes[rank].report.idle_s) is None:
             return None
         idle[rank] = idle_s

@@ -1,38 +1,26 @@
-"""Sends a message once, however many looks see its reason: whoever sends it notes that first, and that it has, afterwards."""
+"""Sends a message once, however many looks see its reason: the sender notes that it begins, sends, and notes that it has sent."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from aws_lambda_powertools import Logger
 
+from attendant.notices import Message
 from aws.clients import IN_PASSING
 from aws.errors import Raced
 from aws.state import Notified, State
 from aws.topic import publish
 from contract import events
-from contract.events import Event
 from contract.items import ItemKey
 
 logger = Logger(service="attendant")
-TELLS_S = 120.0
-"""Whoever began to tell people so long ago has died: the time-out of its invocation is half of it."""
+SENDS_S = 120.0
+"""An invocation that began to send a message so long ago has died: its time-out is half of it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
-    """What people are told."""
-
-    event: Event
-    job: str
-    owner: str
-    subject: str
-    text: str
-
-
-def never(_told_s: float) -> bool:
-    """Whether people are told again of what they were told of so long ago."""
+def is_never_news(_since_message_s: float) -> bool:
+    """Whether a message is sent again that was sent so long ago: never."""
     return False
 
 
@@ -43,10 +31,11 @@ def tell_once(
     word: Callable[[], Message],
     *,
     now: float,
-    is_news: Callable[[float], bool] = never,
+    is_news: Callable[[float], bool] = is_never_news,
 ) -> bool:
-    """Publishes the message that `key` stands for, unless somebody has or does. False where a later look has to try again: that keeps
-    nobody waiting. The message is sent twice only where its sender dies, or loses the table, before it has noted that it was sent."""
+    """Publishes the message that `key` stands for, unless another look has or does. Returns False where a later look has to try again,
+    for which nothing waits. The message is sent twice only where its sender dies, or loses the table, before it has noted that it was
+    sent."""
     try:
         before = state.read_notice(key)
         if before is not None and not _is_due(before, now, is_news):
@@ -57,15 +46,15 @@ def tell_once(
         publish(topic, message.subject, message.text, IN_PASSING, attributes=attributes)
         state.tell(key, claimed, whole=True)
     except Raced:
-        logger.info("people are told by another look", item=key.partition, of=key.sort)
-    except Exception:  # nobody waits for a message, whatever is wrong with it
-        logger.exception("the message could not be sent; a later look tells them", item=key.partition, of=key.sort)
+        logger.info("another look sends the message", item=key.partition, of=key.sort)
+    except Exception:  # nothing waits for a message, whatever is wrong with it
+        logger.exception("could not send a message; a later look sends it", item=key.partition, of=key.sort)
     else:
-        logger.info("people were told", job=message.job, event=message.event)
+        logger.info("sent a message", job=message.job, event=message.event)
         return True
     return False
 
 
 def _is_due(before: Notified, now: float, is_news: Callable[[float], bool]) -> bool:
-    told_s = now - before.at
-    return is_news(told_s) if before.whole else told_s > TELLS_S
+    since_s = now - before.at
+    return is_news(since_s) if before.whole else since_s > SENDS_S

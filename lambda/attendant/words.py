@@ -1,4 +1,4 @@
-"""Words for a person what happened to an attempt, what followed from it, and where to look."""
+"""Words the causes of verdicts for people: what happened to an attempt, what followed from it, and where to look."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ FOLLOWS = {
     Reaction.RESTART: "A new attempt begins if one is left. The log of each node has its stacks.",
     Reaction.STOP: "The job ends, as the request says. The log of each node has its stacks.",
 }
-"""What a stall's order leads to."""
+"""What follows a stall."""
 SHOWN = 5
-"""Unhealthy machines that one sentence each tells of."""
+"""Unhealthy machines that get a sentence each."""
 LINE = 200
 """Characters of a line of output that is quoted in a sentence."""
 
@@ -37,13 +37,13 @@ def own_failure(facts: AttemptFacts, rank: int, others: Sequence[int]) -> str:
 
 def loss(facts: AttemptFacts, rank: int, why: str) -> str:
     """Words a lost node, the order that explains it if there is one, and how its peers ended after it."""
-    told = [
+    sentences = [
         f"rank {rank} ({facts.ids[rank]}) {why}.",
         facts.obeyed.reason if facts.obeyed else "",
         _last_words(facts, rank),
         after(facts, [one for one, end in facts.ends.items() if end.code or end.error]),
     ]
-    return " ".join(sentence for sentence in told if sentence)
+    return " ".join(sentence for sentence in sentences if sentence)
 
 
 def after(facts: AttemptFacts, ranks: Sequence[int]) -> str:
@@ -59,29 +59,26 @@ def after(facts: AttemptFacts, ranks: Sequence[int]) -> str:
 def unhealthy(facts: AttemptFacts, wrong: Mapping[int, str], errors: Sequence[int]) -> str:
     """Words which machines are at fault, what followed from it, and what a person can do."""
     place = f", {facts.rung.instance_type} in {facts.rung.zone}" if facts.rung else ""
-    told = [f"rank {rank} ({facts.ids[rank]}{place}) has an unhealthy machine: {why}." for rank, why in wrong.items()]
-    more = [f"{len(told) - SHOWN} more ranks have, too."] if len(told) > SHOWN else []
-    advice = "A new attempt tries this zone last. Where it happens again there, give AWS Support the instance id."
+    each = [f"rank {rank} ({facts.ids[rank]}{place}) has an unhealthy machine: {why}." for rank, why in wrong.items()]
+    more = [f"{len(each) - SHOWN} more ranks have unhealthy machines."] if len(each) > SHOWN else []
+    advice = "A new attempt tries this zone last. If it happens there again, give the instance id to AWS Support."
     followed = [after(facts, errors)] if errors else []
-    return " ".join([*told[:SHOWN], *more, *followed, advice])
+    return " ".join([*each[:SHOWN], *more, *followed, advice])
 
 
 def examining(facts: AttemptFacts, rank: int) -> str:
-    return f"rank {rank} {_how(facts.ends[rank])}, and looks whether its machine is the cause"
+    return f"rank {rank} {_how(facts.ends[rank])}, and its agent examines the machine for a fault"
 
 
 def waiting(facts: AttemptFacts, failed: int, unheard: Sequence[int]) -> str:
-    return (
-        f"rank {failed} {_how(facts.ends[failed])}; whether that is its own error is known once {_ranks(unheard)} "
-        f"{'were' if len(unheard) > 1 else 'was'} heard after it"
-    )
+    return f"rank {failed} {_how(facts.ends[failed])}; a later report of {_ranks(unheard)} will show whether the error is its own"
 
 
 def stall(facts: AttemptFacts, rank: int, setting: str, most: float) -> str:
     node = facts.nodes[rank]
     note = f", {node.report.note}" if node.report.note else ""
     return (
-        f"rank {rank} ({facts.ids[rank]}) lives and has been {node.report.phase.value} for {node.phase_s:.0f} s "
+        f"rank {rank} ({facts.ids[rank]}) still reports, and has been {node.report.phase.value} for {node.phase_s:.0f} s "
         f"(allowed: {most:.0f} s, by {setting}){note}."
     )
 
@@ -106,15 +103,15 @@ def still(facts: AttemptFacts, stall: StallFacts) -> str:
     return f"{said} {FOLLOWS[stall.then]}".strip()
 
 
-def refused(facts: AttemptFacts) -> str:
+def refused_role(facts: AttemptFacts) -> str:
     """Words which role STS denies the training, since when, and what an administrator can do."""
     name, known, timing = facts.job.job_role, facts.sessions, facts.job.timing
     role = f"The role {facts.training_role}" if facts.training_role else "The role"
     denied_s = known.refused_last - known.refused_from
     return (
         f"{role} that the request names as job_role (job_roles.{name} in cdk.json) cannot be assumed: STS has denied it for "
-        f"{denied_s:.0f} s (allowed: {timing.role_patience_s:.0f} s, by role_patience_s). It has to exist, and its trust policy has to "
-        f"allow sts:AssumeRole and sts:TagSession to the role that the output {names.ATTENDANT_ROLE} of the stack "
+        f"{denied_s:.0f} s (allowed: {timing.role_patience_s:.0f} s, by role_patience_s). The role has to exist, and its trust policy has "
+        f"to allow sts:AssumeRole and sts:TagSession to the role that the output {names.ATTENDANT_ROLE} of the stack "
         f"{names.workflow_stack(facts.job.deployment)} names (docs/job-roles.md has a policy to copy). STS says: {known.refusal}"
     )
 
@@ -123,7 +120,7 @@ def uneven(facts: AttemptFacts, first: int) -> str:
     left = [rank for rank in range(facts.job.nodes) if rank not in facts.ends]
     timing = facts.job.timing
     return (
-        f"rank {first} ended {facts.nodes[first].age_s:.0f} s ago, and {_ranks(left)} went on "
+        f"rank {first} ended {facts.nodes[first].age_s:.0f} s ago, and {_ranks(left)} still run{'' if len(left) > 1 else 's'} "
         f"(allowed: {timing.uneven_allowance_s:.0f} s, by uneven_allowance_s)."
     )
 
@@ -131,21 +128,21 @@ def uneven(facts: AttemptFacts, first: int) -> str:
 def apart(started: Mapping[int, tuple[str, int]]) -> str:
     """Words that ranks began from different checkpoints: one rank for each."""
     ranks = {start: rank for rank, start in sorted(started.items(), reverse=True)}
-    told = [
+    each = [
         f"rank {rank} from {f'step {step} ({name})' if name else 'the beginning'}"
         for (name, step), rank in sorted(ranks.items(), key=lambda each: each[1])
     ]
-    return f"The ranks started from different checkpoints: {', '.join(told)}. The log of each says why."
+    return f"The ranks started from different checkpoints: {', '.join(each)}. The log of each says why."
 
 
 def checkpoints(facts: AttemptFacts) -> str:
-    """What a next attempt can start from. Only a closed set is a checkpoint; agents of older jobs know no sets."""
+    """Words what a next attempt can start from. Only a closed set is a checkpoint; agents of older jobs know no sets."""
     reports = [node.report for node in facts.nodes.values()]
     closed, age_s = newest_set(facts)
     steps = [one.checkpoint_step for one in reports if one.checkpoint and keys.set_of(one.checkpoint) is None]
     newest = max((closed, *steps))
     if newest < 0:
-        return "There is no checkpoint of this attempt."
+        return "This attempt has no checkpoint."
     since = f", closed {age_s:.0f} s ago" if newest == closed and age_s is not None else ""
     return f"The newest checkpoint is of step {newest}{since}."
 
@@ -160,7 +157,7 @@ def summary(facts: AttemptFacts) -> str:
 
 
 def progress(facts: AttemptFacts) -> dict[str, object]:
-    """What the execution shows of the training: the progress of the lowest rank that reports one."""
+    """Returns what the execution shows of the training: the progress of the lowest rank that reports one."""
     for rank in sorted(facts.nodes):
         report = facts.nodes[rank].report
         if report.progress is not None:
@@ -190,6 +187,6 @@ def _ranks(ranks: Sequence[int]) -> str:
 
 
 def _quoted(end: Exit) -> str:
-    """The last line that says something."""
+    """Returns the last line that says something."""
     line = next((line.strip() for line in reversed(end.tail) if line.strip()), "")
     return f": {line[:LINE]}" if line else ""

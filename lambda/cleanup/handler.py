@@ -13,7 +13,7 @@ from aws.state import State
 from contract import names
 from contract.environments import CleanupEnvironment
 from contract.errors import StillRunning
-from ending.aftermath import Aftermath, clear
+from ending.aftermath import Aftermath, clean_up
 from ending.instances import Ending
 from messages.policy import read
 from messages.work import work_through
@@ -37,7 +37,7 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
 def _clean(body: str, env: CleanupEnvironment, queue: Queue) -> None:
     notice = read(body, names.machine(env.deployment))
     if notice is None:
-        logger.warning("dropped: the event is another machine's", body=body)
+        logger.warning("dropped an event of another state machine", body=body)
         return
     ending = Ending(
         state=State(env.table),
@@ -47,7 +47,7 @@ def _clean(body: str, env: CleanupEnvironment, queue: Queue) -> None:
         regions=env.regions,
         visibility_s=env.timing.visibility_s,
     )
-    found = clear(ending, notice.execution)
+    found = clean_up(ending, notice.execution)
     logger.info("cleaned up", execution=notice.execution, found=found, second=notice.second)
     if found is Aftermath.CLEARED and not notice.second:
         queue.send(notice.again(), in_s=env.timing.cleanup_again_s)

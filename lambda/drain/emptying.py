@@ -10,8 +10,8 @@ RESERVE_S = 30.0
 """Part of the function's time that is kept for what follows a page of a thousand deletes."""
 
 
-def emptied(bucket: Bucket, *, left: Callable[[], float]) -> list[str]:
-    """Deletes every version of every object, as long as `left` seconds allow. The list of what is left is empty only
+def empty_bucket(bucket: Bucket, *, left: Callable[[], float]) -> list[str]:
+    """Deletes every version of every object, as long as `left` seconds allow. Returns what is left, which is empty only
     after a whole listing that found nothing to delete. A bucket that does not exist is empty."""
     if not bucket.exists():
         return []

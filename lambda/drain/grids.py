@@ -32,22 +32,22 @@ class Grids:
 
     def end(self) -> list[str]:
         """Returns a line for everything that is not over yet. Raises NotDrained where a person protects a training."""
-        return [*self._executions(), *self._jobs(), *self._trainings()]
+        return [*self._stop_executions(), *self._end_jobs(), *self._stop_trainings()]
 
-    def _executions(self) -> list[str]:
+    def _stop_executions(self) -> list[str]:
         """Stops the executions that run. From then on, none of their children creates a training."""
         listed = executions.lately(self.env.grid_machine, self.since - IN_FLIGHT_S) or {}
         lines = []
         for arn, status in listed.items():
             if status in Status.RUNS:
-                logger.info("stopped", execution=arn)
+                logger.info("stopped an execution", execution=arn)
                 executions.stop(arn, *STOP_REASON)
                 lines.append(f"- {arn} was running a moment ago")
             if self.there:
                 GridStore(self.env.bucket).stop(arn.rpartition(":")[2], REASON, time.time())
         return lines
 
-    def _jobs(self) -> list[str]:
+    def _end_jobs(self) -> list[str]:
         """Terminates the jobs. Trainings end all the same where Batch does not answer."""
         jobs = BatchJobs(names.grid_queue(self.env.deployment))
         try:
@@ -55,20 +55,20 @@ class Grids:
             for job in alive:
                 jobs.terminate(job.id, REASON)
         except (ClientError, BotoCoreError) as problem:
-            return [f"- jobs of Batch could not be asked for, or ended: {problem}"]
+            return [f"- Batch jobs could not be listed or ended: {problem}"]
         return [f"- Batch job {job.name} is {job.status}" for job in alive]
 
-    def _trainings(self) -> list[str]:
+    def _stop_trainings(self) -> list[str]:
         """Stops the trainings region by region; one that does not answer does not keep the others from being stopped."""
         lines: list[str] = []
         for region in self.regions:
             try:
-                lines += self._in(region)
+                lines += self._stop_in(region)
             except (ClientError, BotoCoreError) as problem:
-                lines.append(f"- trainings in {region} could not be asked for: {problem}")
+                lines.append(f"- trainings in {region} could not be listed or stopped: {problem}")
         return lines
 
-    def _in(self, region: str) -> list[str]:
+    def _stop_in(self, region: str) -> list[str]:
         trainings = Trainings(region)
         prefix = grid.training_prefix(self.env.deployment)
         found: list[tuple[Training, dict[str, str]]] = [

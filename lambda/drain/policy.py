@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from aws.facts import Belonging, Instance
 from contract import tags
 from contract.errors import StillRunning
-from ending.policy import kept
+from ending.policy import find_kept
 
 STOP_REASON = ("Aborted", "The deployment is being destroyed.")
 """Error and cause of the executions that a destroy stops."""
@@ -22,15 +22,16 @@ class NotDrained(Exception):
     """Waiting does not help: a person has to do what the message says, and destroy again."""
 
 
-def closed(deployment: str) -> str:
-    """Why nothing is admitted, for the people whose requests are refused."""
+def explain_closed(deployment: str) -> str:
+    """Words why nothing is admitted, for the people whose requests are refused. The table keeps it: a destroy opens admission that is
+    closed for this reason alone."""
     return f"deployment {deployment} is being destroyed, or a destroy of it failed"
 
 
 def refuse_kept(instances: Iterable[Instance], deployment: str, profile: str) -> None:
     """Raises NotDrained where an instance may not be ended, because a destroy would delete its network: a person protects it, or it
     carries our tag and lacks our instance profile (an ARN), so that it may be a stranger's."""
-    staying = kept(instances, profile)
+    staying = find_kept(instances, profile)
     if not staying:
         return
     lines = [f"- {one.id} in {one.region}, job {one.job or 'unknown'}, is {one.state}: {_why(one)}" for one in staying]
@@ -38,7 +39,7 @@ def refuse_kept(instances: Iterable[Instance], deployment: str, profile: str) ->
         "\n".join(
             [
                 f"Deployment {deployment} was not destroyed. These instances are kept:",
-                *short(lines),
+                *shorten(lines),
                 f"Take the tag off, or end them by hand, then destroy again. Until then nothing is admitted. {BY_HAND}",
             ]
         )
@@ -47,8 +48,8 @@ def refuse_kept(instances: Iterable[Instance], deployment: str, profile: str) ->
 
 def _why(instance: Instance) -> str:
     if instance.protected:
-        return f"it carries the tag {tags.PROTECTED}"
-    return f"it carries the tag {tags.DEPLOYMENT}, and not the deployment's instance profile"
+        return f"it has the tag {tags.PROTECTED}"
+    return f"it has the tag {tags.DEPLOYMENT}, and not the deployment's instance profile"
 
 
 def refuse_protected_trainings(names: Sequence[str], region: str) -> None:
@@ -58,16 +59,16 @@ def refuse_protected_trainings(names: Sequence[str], region: str) -> None:
         raise NotDrained(
             "\n".join(
                 [
-                    f"The deployment was not destroyed. These trainings carry the tag {tags.PROTECTED}, so they are kept:",
-                    *short(lines),
+                    f"The deployment was not destroyed. These trainings have the tag {tags.PROTECTED}, so they are kept:",
+                    *shorten(lines),
                     f"Take the tag off, or wait for their end, then destroy again. {BY_HAND}",
                 ]
             )
         )
 
 
-def standing(instances: Iterable[Instance], refused: Mapping[str, str]) -> list[str]:
-    """A line for each instance that is not terminated. One that is shutting down still holds its network interface."""
+def list_standing(instances: Iterable[Instance], refused: Mapping[str, str]) -> list[str]:
+    """Returns a line for each instance that is not terminated. One that is shutting down still holds its network interface."""
     return [
         f"- {one.id} in {one.region} is {one.state}" + (f": {refused[one.id]}" if one.id in refused else "")
         for one in instances
@@ -75,38 +76,38 @@ def standing(instances: Iterable[Instance], refused: Mapping[str, str]) -> list[
     ]
 
 
-def waiting(requests: Iterable[Belonging], refused: Mapping[str, str]) -> list[str]:
-    """A line for each spot request that was open, the cancelled ones too: the next look proves that they are gone."""
+def list_open_requests(spot_requests: Iterable[Belonging], refused: Mapping[str, str]) -> list[str]:
+    """Returns a line for each spot request that was open, the cancelled ones too: the next look proves that they are gone."""
     return [
         f"- spot request {one.id} in {one.region} was open, and "
         + (f"could not be cancelled: {refused[one.id]}" if one.id in refused else "is cancelled")
-        for one in requests
+        for one in spot_requests
     ]
 
 
-def settling(*, now: float, since: float, settle_s: float) -> list[str]:
-    """A line until `settle_s` after admission was closed: Step Functions' list may lack an execution that began just before."""
+def explain_settling(*, now: float, since: float, settle_s: float) -> list[str]:
+    """Returns a line until `settle_s` after admission was closed: Step Functions' list may lack an execution that began just before."""
     if now >= since + settle_s:
         return []
     return [f"- executions that began just before admission was closed may appear for {since + settle_s - now:.0f} s"]
 
 
-def unfinished(left: Sequence[str], *, now: float, since: float, patience_s: float) -> Exception:
-    """What to raise while something is left: StillRunning within the patience, NotDrained beyond it."""
+def build_error(left: Sequence[str], *, now: float, since: float, patience_s: float) -> Exception:
+    """Builds the error while something is left: StillRunning within the patience, NotDrained beyond it."""
     if now < since + patience_s:
-        return StillRunning("\n".join(["the deployment is not drained yet:", *short(left)]))
+        return StillRunning("\n".join(["the deployment is not drained yet:", *shorten(left)]))
     return NotDrained(
         "\n".join(
             [
-                f"The deployment was not destroyed: {(now - since) / 60:.0f} minutes after its executions were stopped there is left:",
-                *short(left),
-                f"End it by hand, then destroy again. {BY_HAND}",
+                f"The deployment was not destroyed. These are left {(now - since) / 60:.0f} minutes after its executions were stopped:",
+                *shorten(left),
+                f"End them by hand, then destroy again. {BY_HAND}",
             ]
         )
     )
 
 
-def short(lines: Sequence[str]) -> list[str]:
-    """The first lines, and how many more there are."""
+def shorten(lines: Sequence[str]) -> list[str]:
+    """Returns the first lines, and how many more there are."""
     more = len(lines) - LINES
     return [*lines[:LINES], *([f"- and {more} more"] if more > 0 else [])]

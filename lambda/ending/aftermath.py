@@ -11,7 +11,7 @@ from aws.facts import Status
 from contract import names
 from contract.errors import StillRunning
 from ending.instances import Ended, Ending
-from ending.report import cause_of_end, report, tells_of
+from ending.report import build_report, cause_of_end, covers_end
 
 
 class Aftermath(str, Enum):
@@ -27,8 +27,8 @@ class Aftermath(str, Enum):
     """It is over, and no instance of its job runs."""
 
 
-def clear(end: Ending, execution: str) -> Aftermath:
-    """Ends the instances of an execution that is over, notes when they had ended, and writes the job's report unless it already tells of
+def clean_up(end: Ending, execution: str) -> Aftermath:
+    """Ends the instances of an execution that is over, notes when they had ended, and writes the job's report unless it already covers
     this end.
 
     Asks Step Functions first, whatever an event said. Raises StillRunning as long as an instance of the job runs or may
@@ -47,20 +47,20 @@ def clear(end: Ending, execution: str) -> Aftermath:
     ended = end.end(name, last + 1)  # its launcher may be about to write the next attempt's intent
     if last:  # a redriven execution pays for what ran, and not for the days until then
         end.state.note_end(name, last, ended.at, cause_of_end(status))
-    _tell(end, name, last, status, ended)
+    _update_report(end, name, last, status, ended)
     return Aftermath.CLEARED
 
 
-def _tell(end: Ending, job: str, attempts: int, status: Status, ended: Ended) -> None:
+def _update_report(end: Ending, job: str, attempts: int, status: Status, ended: Ended) -> None:
     """Writes the report, unless the machine itself reported this end, whose report says more, or the bucket is gone for good."""
     if not end.home.exists():
         return
 
-    def told(before: object, _tag: str) -> dict[str, Any] | None:
-        ours = report(job, attempts, cause_of_end(status), ended.intents, ended.kept, before)
-        return None if tells_of(before, ours) else ours
+    def replace_report(before: object, _tag: str) -> dict[str, Any] | None:
+        ours = build_report(job, attempts, cause_of_end(status), ended.intents, ended.kept, before)
+        return None if covers_end(before, ours) else ours
 
     try:
-        end.home.tell_result(job, told)
+        end.home.tell_result(job, replace_report)
     except Raced as problem:
-        raise StillRunning(f"others write the report of job {job} again and again") from problem
+        raise StillRunning(f"other writers replace the report of job {job} again and again") from problem

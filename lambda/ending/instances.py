@@ -19,7 +19,15 @@ from aws.state import State
 from contract.codec import Garbled
 from contract.errors import StillRunning
 from contract.intents import Intent, of_every_attempt
-from ending.policy import kept, may_appear, may_have_launched_in, remembered, to_end, told, unclear
+from ending.policy import (
+    describe_left,
+    explain_pending,
+    find_kept,
+    find_to_end,
+    find_unclear,
+    prepared_regions,
+    recorded_ids,
+)
 
 logger = Logger(service="terminator")
 
@@ -47,20 +55,21 @@ class Ending:
     profile: str
     """ARN of the nodes' instance profile."""
     regions: tuple[str, ...]
-    """Looked at for a job of which nobody knows where it was to run."""
+    """Read for a job of which it is unknown where it was to run."""
     visibility_s: float
     again_s: tuple[float, ...] = ()
     """Pauses before further looks at what it has ended: EC2 may show it as running for about a second more."""
 
     def end(self, job: str, attempt: int) -> Ended:
-        """Nothing of the job runs in `attempt` or an earlier one, nor ever will, but for what is `kept`.
+        """Ends the job's instances: when it returns, nothing of the job runs in `attempt` or an earlier one, nor ever will, but for what is
+        `kept`.
 
         Raises StillRunning as long as that is not proven; what AWS does not answer now it may answer when asked again.
         """
         try:
             return self._end(job, attempt)
         except (ClientError, BotoCoreError) as problem:
-            raise StillRunning(f"whether instances of job {job} run is not known: {problem}") from problem
+            raise StillRunning(f"AWS does not say whether instances of job {job} run: {problem}") from problem
 
     def _end(self, job: str, attempt: int) -> Ended:
         numbers = range(1, attempt + 1)
@@ -78,20 +87,23 @@ class Ending:
                     left.append(f"- {region} could not be asked: {problem}")
                 else:
                     logger.warning(
-                        "could not be asked; nothing was launched there", job=job, region=region, problem=str(problem)
+                        "a region did not answer; nothing was launched there",
+                        job=job,
+                        region=region,
+                        problem=str(problem),
                     )
                 continue
             ended += [one.id for one in found]
             shown |= {one.id: one for one in after}
-            left += told(to_end(after, attempt, self.profile), refused)
-        left += may_appear(intents, shown, now=looked_at, visibility_s=self.visibility_s)
-        left += unclear(shown.values(), now=looked_at, visibility_s=self.visibility_s)
-        staying = kept(shown.values(), self.profile)
+            left += describe_left(find_to_end(after, attempt, self.profile), refused)
+        left += explain_pending(intents, shown, now=looked_at, visibility_s=self.visibility_s)
+        left += find_unclear(shown.values(), now=looked_at, visibility_s=self.visibility_s)
+        staying = find_kept(shown.values(), self.profile)
         logger.info(
             "terminated", job=job, attempt=attempt, instances=ended, left=left, kept=[one.id for one in staying]
         )
         if left:
-            raise StillRunning("\n".join([f"of job {job}, attempt {attempt}, something runs or may appear:", *left]))
+            raise StillRunning("\n".join([f"instances of job {job}, attempt {attempt}, run or may appear:", *left]))
         return Ended(instances=ended, kept=staying, intents=intents, at=time.time())
 
     def _regions(self, job: str, attempt: int, intents: list[Intent]) -> dict[str, bool]:
@@ -103,9 +115,9 @@ class Ending:
         """
         try:
             admitted = self.state.job(job)
-        except Garbled:  # somebody changed the document
+        except Garbled:  # the document has been changed
             admitted = None
-        launched = may_have_launched_in(intents)
+        launched = prepared_regions(intents)
         if admitted is None or not of_every_attempt(intents, attempt):
             return dict.fromkeys(sorted({*(admitted.places if admitted else self.regions), *launched}), True)
         return dict.fromkeys(sorted(launched), True) | dict.fromkeys(sorted(admitted.places.keys() - launched), False)
@@ -114,19 +126,19 @@ class Ending:
         self, ec2: Ec2, job: str, attempt: int, intents: list[Intent]
     ) -> tuple[list[Instance], list[Instance], dict[str, str]]:
         """Ends what runs in a region. Returns what ran, what EC2 shows of the job afterwards, and the refusals by id."""
-        shown = self._look(ec2, job, intents)
-        found = to_end(shown, attempt, self.profile)
+        shown = self._read_instances(ec2, job, intents)
+        found = find_to_end(shown, attempt, self.profile)
         if not found:
             return [], shown, {}
         refused = ec2.terminate([one.id for one in found])
-        after = self._look(ec2, job, intents)
+        after = self._read_instances(ec2, job, intents)
         for pause_s in self.again_s:
-            if refused or not to_end(after, attempt, self.profile):
+            if refused or not find_to_end(after, attempt, self.profile):
                 break
             time.sleep(pause_s)
-            after = self._look(ec2, job, intents)
+            after = self._read_instances(ec2, job, intents)
         return found, after, refused
 
-    def _look(self, ec2: Ec2, job: str, intents: list[Intent]) -> list[Instance]:
-        ids = sorted(remembered(i for i in intents if any(step.rung.region == ec2.region for step in i.steps)))
+    def _read_instances(self, ec2: Ec2, job: str, intents: list[Intent]) -> list[Instance]:
+        ids = sorted(recorded_ids(i for i in intents if any(step.rung.region == ec2.region for step in i.steps)))
         return list({one.id: one for one in [*ec2.of_job(self.deployment, job), *ec2.by_id(ids)]}.values())

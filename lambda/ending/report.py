@@ -11,10 +11,10 @@ from contract.health import UnhealthyNode
 from contract.intents import Intent
 
 ENDS = {
-    "ABORTED": ("Aborted", "The execution was stopped, and whoever stopped it gave no reason."),
-    "TIMED_OUT": ("TimedOut", "The execution ran longer than its machine allows."),
+    "ABORTED": ("Aborted", "The execution was stopped without a reason."),
+    "TIMED_OUT": ("TimedOut", "The execution ran longer than its state machine allows."),
     "FAILED": ("Failed", "The execution failed, and Step Functions gives no reason."),
-    GONE: ("Gone", "Step Functions does not know the execution any more."),
+    GONE: ("Gone", "Step Functions no longer has the execution."),
 }
 """Status to the error and cause of an execution for which Step Functions gives neither."""
 
@@ -25,7 +25,7 @@ def cause_of_end(status: Status) -> dict[str, str]:
     return {"error": status.error or error, "cause": status.cause or cause}
 
 
-def report(
+def build_report(
     job: str,
     attempts: int,
     problem: Mapping[str, Any] | None,
@@ -34,9 +34,9 @@ def report(
     before: object = None,
     unhealthy: Iterable[UnhealthyNode] | None = None,
 ) -> dict[str, Any]:
-    """The report: error and cause of the newest attempt, and in `recovered` those of the attempts before it.
+    """Returns the report: error and cause of the newest attempt, and in `recovered` those of the attempts before it.
 
-    `problem` is {error, cause}; `before` is the report that is in the bucket already, whoever wrote it. `unhealthy` are the nodes because
+    `problem` is {error, cause}; `before` is the report that is in the bucket already. `unhealthy` are the nodes because
     of whose machines attempts ended; None where the caller does not know, and then those of `before`.
     """
     return {
@@ -44,10 +44,10 @@ def report(
         "attempts": attempts,
         "error": problem["error"] if problem else None,
         "cause": problem["cause"] if problem else None,
-        "recovered": recovered(before, attempts),
-        "unhealthy": _told_before(before) if unhealthy is None else [asdict(one) for one in unhealthy],
-        "protected": [_named(one) for one in kept if one.protected],
-        "without_our_profile": [_named(one) for one in kept if not one.protected],
+        "recovered": list_recovered(before, attempts),
+        "unhealthy": _unhealthy_before(before) if unhealthy is None else [asdict(one) for one in unhealthy],
+        "protected": [_identify(one) for one in kept if one.protected],
+        "without_our_profile": [_identify(one) for one in kept if not one.protected],
         "launches": [
             {
                 "attempt": intent.attempt,
@@ -64,21 +64,21 @@ def report(
     }
 
 
-def _told_before(before: object) -> list[Any]:
-    told = before.get("unhealthy") if isinstance(before, dict) else None
-    return told if isinstance(told, list) else []
+def _unhealthy_before(before: object) -> list[Any]:
+    known = before.get("unhealthy") if isinstance(before, dict) else None
+    return known if isinstance(known, list) else []
 
 
-def _named(instance: Instance) -> dict[str, str]:
+def _identify(instance: Instance) -> dict[str, str]:
     return {"instance": instance.id, "region": instance.region}
 
 
-def recovered(before: object, attempts: int) -> list[dict[str, Any]]:
+def list_recovered(before: object, attempts: int) -> list[dict[str, Any]]:
     """Attempt, error and cause of every attempt before number `attempts`, taken from the report before."""
     if not isinstance(before, dict):
         return []
-    told = before.get("recovered")
-    entries = [*(told if isinstance(told, list) else []), {**before, "attempt": before.get("attempts")}]
+    known_before = before.get("recovered")
+    entries = [*(known_before if isinstance(known_before, list) else []), {**before, "attempt": before.get("attempts")}]
     known: dict[int, dict[str, Any]] = {}
     for one in entries:
         number = one.get("attempt") if isinstance(one, dict) else None
@@ -87,8 +87,8 @@ def recovered(before: object, attempts: int) -> list[dict[str, Any]]:
     return [known[number] for number in sorted(known)]
 
 
-def tells_of(written: object, ours: Mapping[str, Any]) -> bool:
-    """Whether the report in the bucket already tells of this end: the same error, of this attempt or a later one."""
+def covers_end(written: object, ours: Mapping[str, Any]) -> bool:
+    """Whether the report in the bucket already covers this end: the same error, of this attempt or a later one."""
     return (
         isinstance(written, dict)
         and written.get("error") == ours["error"]

@@ -1,4 +1,4 @@
-"""Tells what an error code of RunInstances means for the ladder."""
+"""Maps an error code of RunInstances to what it means for the ladder."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ UNKNOWN = frozenset(
 
 
 def meaning(code: str) -> LaunchOutcome:
-    """The outcome for an error code. An unknown code counts as a mistake, which ends the launch at once."""
+    """Returns the outcome for an error code. An unknown code counts as a mistake, which ends the launch at once."""
     if code in CAPACITY:
         return LaunchOutcome.NO_CAPACITY
     if code in QUOTA:

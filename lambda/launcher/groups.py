@@ -12,7 +12,7 @@ from contract.groups import Taken
 TERMINATED = "terminated"
 """Only then has an instance certainly lost its network; one that shuts down may still run its code."""
 NAMED = 3
-"""Of the jobs that share a group, as many are named to people; of many attempts, all names would not fit the execution."""
+"""Of the jobs that share a group, as many are named in messages; of many attempts, all names would not fit the execution."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ def choose(job: str, attempt: int, facts: Facts, *, until: float, now: float) ->
     """
     if not facts.pool:
         raise InvalidRequest(f"{facts.region} names no security group; deploy its stack again, and start a new job")
-    alive = running(facts.instances)
+    alive = find_running(facts.instances)
     kept = tuple(one for one in facts.taken if runs(one, alive) or is_kept(one, facts, now=now))
     having = {group: _having(group, kept, facts.instances) for group in facts.pool}
     others = {group: jobs - {job} for group, jobs in having.items()}
@@ -56,7 +56,7 @@ def choose(job: str, attempt: int, facts: Facts, *, until: float, now: float) ->
     best = [group for group in best if job in having[group]] or best
     group = best[sum(job.encode(), attempt) % len(best)]
     shared_with = tuple(sorted(others[group]))
-    reason = told(group, shared_with, region=facts.region, groups=len(facts.pool))
+    reason = describe_reach(group, shared_with, region=facts.region, groups=len(facts.pool))
     mine = Taken(group=group, job=job, attempt=attempt, until=until)
     return Choice(group=group, shared_with=shared_with, reason=reason, taken=_with(mine, kept))
 
@@ -70,8 +70,8 @@ def _with(mine: Taken, kept: Iterable[Taken]) -> tuple[Taken, ...]:
     return tuple(sorted((*rest, newest), key=lambda one: (one.group, one.job)))
 
 
-def running(instances: Iterable[Instance]) -> dict[str, int]:
-    """The lowest attempt by job of the instances that have not terminated."""
+def find_running(instances: Iterable[Instance]) -> dict[str, int]:
+    """Returns the lowest attempt by job of the instances that have not terminated."""
     found = dict[str, int]()
     for one in _alive(instances):
         found[one.job] = min(one.attempt, found.get(one.job, one.attempt))
@@ -79,7 +79,7 @@ def running(instances: Iterable[Instance]) -> dict[str, int]:
 
 
 def runs(one: Taken, alive: Mapping[str, int]) -> bool:
-    """Whether an instance runs that may use what the job took; `alive` as `running` tells it."""
+    """Whether an instance runs that may use what the job took; `alive` as `find_running` returns it."""
     return alive.get(one.job, one.attempt + 1) <= one.attempt
 
 
@@ -88,24 +88,24 @@ def is_kept(one: Taken, facts: Facts, *, now: float) -> bool:
     return (one.job, one.attempt) not in facts.over and now < one.until
 
 
-def told(group: str, shared_with: Sequence[str], *, region: str, groups: int) -> str:
-    """Says in a sentence whom the nodes can reach."""
+def describe_reach(group: str, shared_with: Sequence[str], *, region: str, groups: int) -> str:
+    """Words in a sentence whom the nodes can reach."""
     if not shared_with:
         return f"{group}: no other job has this security group"
     return (
-        f"{group}: shared with {', '.join(named(shared_with))}, because all security groups of {region} ({groups}) were in use; nodes of "
-        "jobs that share one can reach each other"
+        f"{group}: shared with {', '.join(shorten_jobs(shared_with))}, because all security groups of {region} ({groups}) were in use; "
+        "nodes of jobs that share one can reach each other"
     )
 
 
-def named(jobs: Sequence[str]) -> list[str]:
-    """The first few, and how many more there are."""
+def shorten_jobs(jobs: Sequence[str]) -> list[str]:
+    """Returns the first few, and how many more there are."""
     more = [f"{len(jobs) - NAMED} more"] if len(jobs) > NAMED else []
     return [*jobs[:NAMED], *more]
 
 
 def _having(group: str, taken: Iterable[Taken], instances: Iterable[Instance]) -> set[str]:
-    """Jobs that have the group. An instance without a job stands for itself: it is nobody's that is known."""
+    """Jobs that have the group. An instance without a job stands for itself: it belongs to no known job."""
     using = {one.job or one.id for one in _alive(instances) if group in one.security_groups}
     return using | {one.job for one in taken if one.group == group}
 

@@ -25,9 +25,9 @@ from contract.errors import CapacityUnavailable, InvalidRequest
 from contract.intents import Intent, Step
 from contract.jobs import Job
 from launcher import waits
+from launcher.arguments import build_user_data
 from launcher.pace import LaunchPace
-from launcher.policy import network, shown
-from launcher.requests import user_data
+from launcher.policy import describe_network, list_rungs
 from launcher.turn import Tries
 from launcher.waiter import Waiter
 from launcher.walk import Walker
@@ -38,11 +38,12 @@ SCRIPT = Path(__file__).with_name("user_data.sh")
 
 @patient
 def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """Launch names a job, "Wait for capacity" a token too; the clock names nothing."""
+    """Launches for the state Launch, which names a job; begins the wait of "Wait for capacity", which has a token too; tries for the jobs
+    that wait where the clock calls, which names nothing."""
     env = LauncherEnvironment.read()
     state = State(env.table)
     if "job" not in event:
-        return dict(_tries(env, state, context).turn())
+        return dict(_tries(env, state, context).take_turn())
     job = state.job(event["job"])
     if job is None:
         raise InvalidRequest(f"job {event['job']} is not in the table {env.table}")
@@ -58,18 +59,18 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
 def _wait(
     env: LauncherEnvironment, state: State, job: Job, event: Mapping[str, Any], context: LambdaContext
 ) -> dict[str, Any]:
-    """Keeps the token of a state that waits for capacity; the clock does the rest."""
+    """Keeps the token of a state that waits for capacity; the clock's invocations do the rest."""
     walks = _walks(state, job, event["attempt"])
     if not walks:
         raise CapacityUnavailable(
-            f"attempt {event['attempt']} has no launch on record, so how long it may wait is not known"
+            f"the table has no launch of attempt {event['attempt']}, and so no limit for its wait"
         )
     if not walks[-1].launched:  # this call may come late: what runs keeps its security group
         _walker(env, state, job, context).give_back(job, event["attempt"])
-    wait = waits.begun(job, event["attempt"], event["token"], walks, now=time.time(), chance=random.random())
+    wait = waits.begin_wait(job, event["attempt"], event["token"], walks, now=time.time(), chance=random.random())
     tries = _tries(env, state, context)
     tries.waits.keep(wait)
-    tries.tell(wait, walks, waits.WAITS)
+    tries.write_document(wait, walks, waits.WAITS)
     return {}
 
 
@@ -113,7 +114,7 @@ def _walks(state: State, job: Job, attempt: int) -> list[Intent]:
 
 
 def _output(job: Job, intent: Intent, step: Step) -> dict[str, Any]:
-    """The output of Launch, and of "Wait for capacity"."""
+    """Returns the output of Launch, and of "Wait for capacity"."""
     assert step.answer is not None
     launched = money.launched_as(job, intent, step.rung)
     logger.info("launched", job=job.id, attempt=intent.attempt, instances=step.answer.instances, zone=step.rung.zone)
@@ -121,8 +122,8 @@ def _output(job: Job, intent: Intent, step: Step) -> dict[str, Any]:
         "region": step.rung.region,
         "instances": list(step.answer.instances),
         "master_address": step.answer.master_address,
-        "network": network(job, step),
-        "rungs": shown(intent),
+        "network": describe_network(job, step),
+        "rungs": list_rungs(intent),
         "deadline": launched.deadline,
         "late_error": launched.late_error,
         "cost": money.describe_launch_cost(job, intent, step.rung),
@@ -136,7 +137,7 @@ def _user_data(env: LauncherEnvironment, job: Job) -> str:
         raise InvalidRequest(
             f"job {job.id} was admitted before jobs named their node agent; start it again as a new job"
         )
-    return user_data(
+    return build_user_data(
         SCRIPT.read_text(),
         {
             "TRAINYARD_AGENT": f"s3://{env.bucket}/{keys.agent(job.agent)}",

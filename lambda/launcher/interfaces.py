@@ -8,7 +8,9 @@ from typing import Any
 from contract.fabric import PLAIN, Interface
 
 
-def asked(interfaces: Sequence[Interface], *, subnet: str, security_groups: Sequence[str]) -> list[dict[str, Any]]:
+def list_interfaces(
+    interfaces: Sequence[Interface], *, subnet: str, security_groups: Sequence[str]
+) -> list[dict[str, Any]]:
     """Returns NetworkInterfaces. They carry subnet and security groups: EC2 refuses them beside SubnetId.
 
     None has a public address. A single interface says so; EC2 refuses the parameter beside several interfaces, which get no public

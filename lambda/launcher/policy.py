@@ -22,8 +22,8 @@ from contract.health import UnhealthyNode
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
 from contract.jobs import Job, Rung
 from contract.places import Zone
-from launcher.groups import named, told
-from launcher.requests import request, security_group
+from launcher.arguments import build_arguments, security_group
+from launcher.groups import describe_reach, shorten_jobs
 
 STARTED = frozenset({"pending", "running"})
 GONE = "InvalidCapacityReservation"
@@ -69,15 +69,15 @@ class Groups:
     """Other jobs that have the security group too."""
 
 
-def busy(instances: Iterable[Instance]) -> frozenset[str]:
+def find_busy(instances: Iterable[Instance]) -> frozenset[str]:
     """Placement groups in which instances run or begin to."""
     return frozenset(one.placement_group for one in instances if one.state in STARTED) - {""}
 
 
 def plan(job: Job, attempt: int, walk: Walk, *, passed_over: Mapping[Rung, LaunchAnswer]) -> Intent:
-    """The intent of a walk: every rung, in the order of the ladder. Requests come with the walk into a region. A reservation that begins
-    later, or whose nodes AWS ends already, has its answer without a call, and so have places that are `passed_over`, or too dear for what
-    is left of the job's money."""
+    """Returns the intent of a walk: every rung, in the order of the ladder. Requests come with the walk into a region. A reservation that
+    begins later, or whose nodes AWS ends already, has its answer without a call, and so have places that are `passed_over`, or too
+    expensive for what is left of the job's money."""
     return Intent(
         job=job.id,
         attempt=attempt,
@@ -91,7 +91,7 @@ def plan(job: Job, attempt: int, walk: Walk, *, passed_over: Mapping[Rung, Launc
             Step(
                 rung=rung,
                 request={},
-                answer=_not_now(rung, walk.started_at) or _too_dear(job, rung, walk) or passed_over.get(rung),
+                answer=_not_now(rung, walk.started_at) or _too_expensive(job, rung, walk) or passed_over.get(rung),
             )
             for rung in job.ladder
         ),
@@ -105,25 +105,25 @@ def plan(job: Job, attempt: int, walk: Walk, *, passed_over: Mapping[Rung, Launc
 def _not_now(rung: Rung, now: float) -> LaunchAnswer | None:
     if now < rung.begins_at:
         code, message = f"NotAsked: begins {utc(rung.begins_at)}", "the reservation begins later"
-    elif rung.ends_at is not None and ended([rung], now):
+    elif rung.ends_at is not None and have_ended([rung], now):
         code, message = f"NotAsked: ended {utc(rung.ends_at)}", "AWS has begun to end the nodes of the block"
     else:
         return None
     return LaunchAnswer(outcome=LaunchOutcome.NO_CAPACITY, at=now, code=code, message=message)
 
 
-def ended(rungs: Sequence[Rung], now: float) -> bool:
+def have_ended(rungs: Sequence[Rung], now: float) -> bool:
     """Whether AWS ends the nodes of every rung by now: nothing can be launched any more that would live."""
     return bool(rungs) and all(rung.ends_at is not None and now >= rung.ends_at for rung in rungs)
 
 
-def _too_dear(job: Job, rung: Rung, walk: Walk | Intent) -> LaunchAnswer | None:
+def _too_expensive(job: Job, rung: Rung, walk: Walk | Intent) -> LaunchAnswer | None:
     if _affords_s(job, rung, walk) >= money.least_s(job.timing):
         return None
     return LaunchAnswer(
         outcome=LaunchOutcome.NO_CAPACITY,
         at=walk.started_at,
-        code="NotAsked: too dear for what is left of max_cost_usd",
+        code="NotAsked: too expensive for the rest of max_cost_usd",
         message=f"${walk.spent_usd:.2f} of ${job.max_cost_usd} are spent",
     )
 
@@ -132,15 +132,15 @@ def _affords_s(job: Job, rung: Rung, walk: Walk | Intent) -> float:
     return money.affords_s(job, rung, walk.spent_usd, walk.doubted_usd)
 
 
-def broke(job: Job, walk: Walk) -> BudgetExceeded | None:
-    """The end of a job whose money pays for no place of its ladder any more; None as long as it does."""
-    if any(_too_dear(job, rung, walk) is None for rung in job.ladder):
+def explain_no_money(job: Job, walk: Walk) -> BudgetExceeded | None:
+    """Returns the end of a job whose money pays for no place of its ladder any more; None as long as it does."""
+    if any(_too_expensive(job, rung, walk) is None for rung in job.ladder):
         return None
     longest = max((_affords_s(job, rung, walk) for rung in job.ladder), default=0.0)
     return BudgetExceeded(
-        f"max_cost_usd is ${job.max_cost_usd:g}, and the attempts so far have cost ${walk.spent_usd:.2f} at most. What is left pays for "
-        f"{longest / 60:.1f} min of the job's nodes, and a new attempt needs {money.least_s(job.timing) / 60:.0f} min. Everything that was "
-        "committed is kept."
+        f"max_cost_usd is ${job.max_cost_usd:g}, and the attempts so far have cost ${walk.spent_usd:.2f} at most. The rest pays for "
+        f"{longest / 60:.1f} min of the job's nodes, and a new attempt needs {money.least_s(job.timing) / 60:.0f} min. All commits stay "
+        "in S3."
     )
 
 
@@ -149,18 +149,18 @@ def begins_at(job: Job) -> float:
     return min((rung.begins_at for rung in job.ladder), default=0.0)
 
 
-def prepared(job: Job, intent: Intent, region: str, groups: Groups, *, profile: str) -> Intent:
-    """The intent with the requests of a region, which have to be written down before the first of them is sent. Their deadline counts
-    what the job has waited, and what its money pays for."""
+def prepare_region(job: Job, intent: Intent, region: str, groups: Groups, *, profile: str) -> Intent:
+    """Returns the intent with the requests of a region, which have to be written down before the first of them is sent. Their deadline
+    counts what the job has waited, and what its money pays for."""
 
-    def asked(step: Step) -> Step:
+    def with_arguments(step: Step) -> Step:
         return _step(money.launched_as(job, intent, step.rung), intent.attempt, step, groups, profile)
 
-    return _with_steps(intent, asked, region)
+    return _with_steps(intent, with_arguments, region)
 
 
-def unreachable(intent: Intent, region: str, answer: LaunchAnswer) -> Intent:
-    """The intent where a region could not even be asked what it has: the walk goes on elsewhere, and nothing was sent there."""
+def skip_region(intent: Intent, region: str, answer: LaunchAnswer) -> Intent:
+    """Returns the intent where a region could not even be asked what it has: the walk goes on elsewhere, and nothing was sent there."""
     return _with_steps(intent, lambda step: replace(step, answer=answer), region)
 
 
@@ -173,12 +173,12 @@ def _with_steps(intent: Intent, changed: Callable[[Step], Step], region: str) ->
 
 def _step(job: Job, attempt: int, step: Step, groups: Groups, profile: str) -> Step:
     group = _group(job, attempt, step.rung, groups.busy)
-    sent = request(job, attempt, step.rung, group=group, security_group=groups.security_group, profile=profile)
+    sent = build_arguments(job, attempt, step.rung, group=group, security_group=groups.security_group, profile=profile)
     return replace(step, request=sent, shared_with=groups.shared_with)
 
 
 def _group(job: Job, attempt: int, rung: Rung, busy: Collection[str]) -> str:
-    """A group that runs nothing, if there is one: two jobs in one cluster group find less capacity than in two."""
+    """Returns a group that runs nothing, if there is one: two jobs in one cluster group find less capacity than in two."""
     if not rung.cluster:
         return ""
     zone: Zone = next(zone for zone in job.places[rung.region].zones if zone.name == rung.zone)
@@ -189,26 +189,26 @@ def _group(job: Job, attempt: int, rung: Rung, busy: Collection[str]) -> str:
     return free[sum(job.id.encode(), attempt) % len(free)]
 
 
-def in_order_of(job: Job, intent: Intent) -> Job:
-    """The job with the rungs of an intent, in their order there: new prices may have changed it since."""
+def order_like(job: Job, intent: Intent) -> Job:
+    """Returns the job with the rungs of an intent, in their order there: new prices may have changed it since."""
     return replace(job, ladder=tuple(step.rung for step in intent.steps))
 
 
-def healthier(job: Job, attempt: int, known: Iterable[UnhealthyNode]) -> Job:
-    """The job with the rungs last whose zone had an unhealthy node in an earlier attempt: of the capacity that was given back a moment ago,
-    EC2 may give the same machine again. They stay in the ladder, and everything in its order."""
+def avoid_unhealthy(job: Job, attempt: int, known: Iterable[UnhealthyNode]) -> Job:
+    """Returns the job with the rungs last whose zone had an unhealthy node in an earlier attempt: of the capacity that was given back a
+    moment ago, EC2 may give the same machine again. They stay in the ladder, and everything in its order."""
     zones = {(one.region, one.zone) for one in known if one.attempt < attempt}
     return replace(job, ladder=tuple(sorted(job.ladder, key=lambda rung: (rung.region, rung.zone) in zones)))
 
 
-def carried(intent: Intent, before: Intent) -> Intent:
-    """The intent with the final answers of the walk before it: it goes on where that one stopped."""
+def carry_answers(intent: Intent, before: Intent) -> Intent:
+    """Returns the intent with the final answers of the walk before it: it goes on where that one stopped."""
     steps = tuple(old if old.is_final else new for old, new in zip(before.steps, intent.steps, strict=True))
     return replace(intent, steps=steps)
 
 
-def answered(intent: Intent, place: int, answer: LaunchAnswer, *, recovering: bool) -> Intent:
-    """The intent with an answer to a rung, and with what that answer closes beside it.
+def record_answer(intent: Intent, place: int, answer: LaunchAnswer, *, recovering: bool) -> Intent:
+    """Returns the intent with an answer to a rung, and with what that answer closes beside it.
 
     `recovering`: nodes of the attempt before may still count against a quota, so that it is treated as missing capacity.
     """
@@ -229,14 +229,17 @@ def answered(intent: Intent, place: int, answer: LaunchAnswer, *, recovering: bo
     return replace(intent, steps=tuple(steps))
 
 
-def given_up(job: Job, intent: Intent, place: int, answer: LaunchAnswer) -> Intent:
-    """The intent once nobody will ask again whether the rung launched. Its nodes may run for as long as the attempt, at the job's cost, so
-    that less time is left to the places that were not asked: their requests are made anew, with that deadline."""
-    closed = answered(intent, place, replace(answer, outcome=LaunchOutcome.NO_CAPACITY, doubted=True), recovering=False)
+def give_up(job: Job, intent: Intent, place: int, answer: LaunchAnswer) -> Intent:
+    """Returns the intent once no walk will ask again whether the rung launched. Its nodes may run for as long as the attempt, at the job's
+    cost, so that less time is left to the places that were not asked: their requests are made anew, with that deadline."""
+    closed = record_answer(
+        intent, place, replace(answer, outcome=LaunchOutcome.NO_CAPACITY, doubted=True), recovering=False
+    )
     doubted_usd = intent.doubted_usd + (money.hourly_usd(job.nodes, intent.steps[place].rung) or 0.0)
     poorer = replace(closed, doubted_usd=doubted_usd)
     steps = (
-        one if one.answer else replace(one, request={}, answer=_too_dear(job, one.rung, poorer)) for one in closed.steps
+        one if one.answer else replace(one, request={}, answer=_too_expensive(job, one.rung, poorer))
+        for one in closed.steps
     )
     return replace(poorer, steps=tuple(steps))
 
@@ -248,7 +251,7 @@ def _is_gone(answer: LaunchAnswer | None) -> bool:
 def _others_last(steps: Sequence[Step], place: int, now: float) -> bool:
     """Whether another reservation may still be used, as far as is known."""
     others = (step for number, step in enumerate(steps) if number != place)
-    return any(not _is_gone(step.answer) and not ended([step.rung], now) for step in others)
+    return any(not _is_gone(step.answer) and not have_ended([step.rung], now) for step in others)
 
 
 def _shares(one: Rung, other: Rung, outcome: LaunchOutcome) -> bool:
@@ -259,49 +262,50 @@ def _shares(one: Rung, other: Rung, outcome: LaunchOutcome) -> bool:
 
 
 def _family(rung: Rung) -> str:
-    """The quota that a type counts against: accelerated families have their own, the others share the standard one."""
+    """Returns the quota that a type counts against: accelerated families have their own, the others share the standard one."""
     letters = LETTERS.match(rung.instance_type)
     return OWN_QUOTA.get(letters.group() if letters else "", "standard")
 
 
-def ending(intent: Intent, now: float) -> JobError:
-    """The error with which a walk without a launch ends; only CapacityPending is worth another walk."""
+def find_error(intent: Intent, now: float) -> JobError:
+    """Returns the error with which a walk without a launch ends; only CapacityPending is worth another walk."""
     answers = [step.answer for step in intent.steps if step.answer]
     if mistake := next((answer for answer in answers if answer.outcome is LaunchOutcome.MISTAKE), None):
         return InvalidRequest(f"EC2 refused the launch, and a repeat cannot help: {mistake.code}: {mistake.message}")
-    told = rungs_told(intent)
+    rungs = describe_rungs(intent)
     outcomes = {answer.outcome for answer in answers}
     if outcomes and outcomes <= {LaunchOutcome.QUOTA, LaunchOutcome.CLOSED} and intent.next_place is None:
         return QuotaExceeded(
-            f"every rung of the ladder is closed by the account: {told}. Raise the quota in Service Quotas."
+            f"the account closes every rung of the ladder: {rungs}. Raise the quota in Service Quotas."
         )
     if intent.steps and all(step.rung.begins_at > now for step in intent.steps):
-        return CapacityUnavailable(f"no reservation of the job has begun: {told}")
-    if ended([step.rung for step in intent.steps], now):
-        return CapacityUnavailable(f"every reservation of the job has ended: {told}")
+        return CapacityUnavailable(f"no reservation of the job has begun: {rungs}")
+    if have_ended([step.rung for step in intent.steps], now):
+        return CapacityUnavailable(f"every reservation of the job has ended: {rungs}")
     if now >= intent.patience_until:
         return CapacityUnavailable(
-            f"no capacity on any rung until the launch patience was over (walk {intent.walk}): {told}"
+            f"no rung had capacity until the launch patience was over (walk {intent.walk}): {rungs}"
         )
-    return CapacityPending(f"no capacity on any rung in walk {intent.walk}: {told}")
+    return CapacityPending(f"no rung had capacity in walk {intent.walk}: {rungs}")
 
 
-def rungs_told(intent: Intent) -> str:
+def describe_rungs(intent: Intent) -> str:
     """Every rung that was asked, with its answer, for the cause of an error."""
-    return "; ".join(_told(step) for step in intent.steps if step.answer)
+    return "; ".join(_describe_rung(step) for step in intent.steps if step.answer)
 
 
-def _told(step: Step) -> str:
+def _describe_rung(step: Step) -> str:
     assert step.answer is not None
     return f"{step.rung.instance_type} in {step.rung.zone} ({step.rung.market.value}): {step.answer.code or step.answer.outcome.value}"
 
 
-def shown(intent: Intent) -> list[dict[str, Any]]:
-    """The rungs that were asked, with their answers, as the execution shows them. The one that launched shows its security group too."""
-    return [_shown(step, step.answer, launched=step is intent.launched) for step in intent.steps if step.answer]
+def list_rungs(intent: Intent) -> list[dict[str, Any]]:
+    """Returns the rungs that were asked, with their answers, as the execution shows them. The one that launched shows its security group
+    too."""
+    return [_show_rung(step, step.answer, launched=step is intent.launched) for step in intent.steps if step.answer]
 
 
-def _shown(step: Step, answer: LaunchAnswer, *, launched: bool) -> dict[str, Any]:
+def _show_rung(step: Step, answer: LaunchAnswer, *, launched: bool) -> dict[str, Any]:
     rung: dict[str, Any] = {
         "region": step.rung.region,
         "zone": step.rung.zone,
@@ -310,12 +314,12 @@ def _shown(step: Step, answer: LaunchAnswer, *, launched: bool) -> dict[str, Any
         "answer": answer.code or answer.outcome.value,
     }
     if launched:
-        rung |= {"security_group": security_group(step), "shared_with": named(step.shared_with)}
+        rung |= {"security_group": security_group(step), "shared_with": shorten_jobs(step.shared_with)}
     return rung
 
 
-def network(job: Job, step: Step) -> str:
+def describe_network(job: Job, step: Step) -> str:
     """Says who can reach the nodes of a launch."""
     region = step.rung.region
     groups = len(job.places[region].security_groups)
-    return told(security_group(step), step.shared_with, region=region, groups=groups)
+    return describe_reach(security_group(step), step.shared_with, region=region, groups=groups)

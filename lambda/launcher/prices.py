@@ -1,4 +1,4 @@
-"""Decides the order of spot places by new prices, for jobs that wait longer than prices last, and tells people a price with its age.
+"""Decides the order of spot places by new prices, for jobs that wait longer than prices last, and words a price with its age.
 
 Facts and the time in, verdicts out: no call of AWS.
 """
@@ -23,8 +23,8 @@ class Priced:
     usd: Mapping[str, float]
 
 
-def wanted(job: Job, known: Container[Kind], *, now: float) -> dict[str, list[str]]:
-    """The types whose prices have to be asked for, by region; none while those of the admission are fresh."""
+def list_wanted(job: Job, known: Container[Kind], *, now: float) -> dict[str, list[str]]:
+    """Returns the types whose prices have to be asked for, by region; none while those of the admission are fresh."""
     if now - job.admitted_at < job.timing.spot_prices_s:
         return {}
     kinds = dict.fromkeys((one.region, one.instance_type) for one in job.ladder if one.market is Market.SPOT)
@@ -35,20 +35,20 @@ def wanted(job: Job, known: Container[Kind], *, now: float) -> dict[str, list[st
     return regions
 
 
-def by_kind(
+def sort_prices(
     region: str, types: Iterable[str], usd: Mapping[tuple[str, str], float], *, now: float
 ) -> dict[Kind, Priced]:
-    """What EC2 said of a region's types, by type and zone. A type of which it said nothing is known to have no price."""
+    """Returns what EC2 said of a region's types, by type and zone. A type of which it said nothing is known to have no price."""
     return {
         (region, name): Priced(at=now, usd={zone: price for (kind, zone), price in usd.items() if kind == name})
         for name in types
     }
 
 
-def ladder(job: Job, known: Mapping[Kind, Priced]) -> tuple[Rung, ...]:
-    """The job's ladder with new prices: of each type the cheaper spot place comes first. Types and markets stay in their order, and so
-    does everything whose price EC2 does not tell."""
-    rungs = [_priced(one, known) for one in job.ladder]
+def order_ladder(job: Job, known: Mapping[Kind, Priced]) -> tuple[Rung, ...]:
+    """Returns the job's ladder with new prices: of each type the cheaper spot place comes first. Types and markets stay in their order, and
+    so does everything whose price EC2 does not tell."""
+    rungs = [_price_rung(one, known) for one in job.ladder]
     groups = list(dict.fromkeys((one.instance_type, one.market) for one in rungs))
 
     def rank(rung: Rung) -> tuple[int, float]:
@@ -58,15 +58,15 @@ def ladder(job: Job, known: Mapping[Kind, Priced]) -> tuple[Rung, ...]:
     return tuple(sorted(rungs, key=rank))
 
 
-def _priced(rung: Rung, known: Mapping[Kind, Priced]) -> Rung:
+def _price_rung(rung: Rung, known: Mapping[Kind, Priced]) -> Rung:
     found = known.get((rung.region, rung.instance_type))
     if rung.market is not Market.SPOT or found is None or rung.zone not in found.usd:
         return rung
     return replace(rung, usd=found.usd[rung.zone], priced_at=found.at)
 
 
-def told(rung: Rung, *, now: float) -> str:
-    """The price of a rung, and how old it is."""
+def describe_price(rung: Rung, *, now: float) -> str:
+    """Words the price of a rung with its age."""
     if rung.usd is None:
         return "unknown"
     age = f"{max(0.0, now - rung.priced_at) / 60:.0f} min ago" if rung.priced_at else "when the job was admitted"

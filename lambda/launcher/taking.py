@@ -1,4 +1,4 @@
-"""Takes a security group for an attempt: looks, decides, and writes it down before anything is launched."""
+"""Takes a security group for an attempt: reads, decides, and writes it down before anything is launched."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from aws.state import State
 from contract.errors import CapacityPending
 from contract.groups import Taken
 from contract.jobs import Job
-from ending.policy import may_appear
-from launcher.groups import Choice, Facts, choose, running, runs
+from ending.policy import explain_pending
+from launcher.groups import Choice, Facts, choose, find_running, runs
 
 logger = Logger(service="launcher")
 AFTERWARDS_S = 86400.0
@@ -25,10 +25,10 @@ AGAIN_S = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class ShownRegion:
     """What EC2 showed of the deployment in a region."""
 
-    region: str
+    name: str
     at: float
     """From before EC2 was asked: what was launched later it may not show."""
     instances: tuple[Instance, ...]
@@ -43,30 +43,30 @@ class Taker:
     sleep: Callable[[float], None]
     reserved: Callable[[], bool]
 
-    def take(self, job: Job, attempt: int, look: Look) -> Choice:
+    def take(self, job: Job, attempt: int, region: ShownRegion) -> Choice:
         """Takes a group for the attempt's nodes. Whoever takes one in the same moment fails the conditional write, and decides again.
 
         Raises CapacityPending where the time does not suffice, and InvalidRequest where the region has no group.
         """
         while True:
-            taken, item = self.state.taken_groups(look.region)
+            taken, item = self.state.taken_groups(region.name)
             facts = Facts(
-                region=look.region,
-                pool=job.places[look.region].security_groups,
+                region=region.name,
+                pool=job.places[region.name].security_groups,
                 taken=taken,
-                over=self._over(job, attempt, taken, look),
-                instances=look.instances,
+                over=self._over(job, attempt, taken, region),
+                instances=region.instances,
             )
             choice = choose(job.id, attempt, facts, until=job.deadline + AFTERWARDS_S, now=self.now())
             try:
                 if choice.taken != taken:
-                    self.state.take_groups(look.region, choice.taken, item)
+                    self.state.take_groups(region.name, choice.taken, item)
             except Raced:
                 if self.reserved():
                     raise CapacityPending("many launches take their security groups in the same moment") from None
                 self.sleep(random.uniform(0.0, AGAIN_S))
             else:
-                self._tell(job, attempt, choice)
+                self._log_choice(job, attempt, choice)
                 return choice
 
     def give_back(self, job: Job, attempt: int, region: str) -> None:
@@ -83,24 +83,25 @@ class Taker:
             else:
                 return
 
-    def _over(self, job: Job, attempt: int, taken: Sequence[Taken], look: Look) -> frozenset[tuple[str, int]]:
+    def _over(self, job: Job, attempt: int, taken: Sequence[Taken], region: ShownRegion) -> frozenset[tuple[str, int]]:
         """Attempts among those that took a group that are closed, and of which nothing can appear that EC2 did not show."""
-        shown = {one.id for one in look.instances}
-        alive = running(look.instances)  # they keep what they have, so that nothing has to be read for any of them
+        shown = {one.id for one in region.instances}
+        # Those that run keep what they have, so that nothing has to be read for any of them.
+        alive = find_running(region.instances)
         doubted = {(one.job, one.attempt) for one in taken if not runs(one, alive)} - {(job.id, attempt)}
         return frozenset(
             (other, number)
             for other, number in doubted
             if self.state.closed(other, number)  # before its intents: from then on no launch of it begins
-            and not may_appear(
+            and not explain_pending(
                 [held.intent for held in self.state.intents(other, number)],
                 shown,
-                now=look.at,
+                now=region.at,
                 visibility_s=job.timing.visibility_s,
             )
         )
 
     @staticmethod
-    def _tell(job: Job, attempt: int, choice: Choice) -> None:
+    def _log_choice(job: Job, attempt: int, choice: Choice) -> None:
         log = logger.warning if choice.shared_with else logger.info
         log("took a security group", job=job.id, attempt=attempt, reason=choice.reason, shared_with=choice.shared_with)

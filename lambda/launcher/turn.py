@@ -1,7 +1,8 @@
 """One turn of the clock: tries for the jobs that wait for capacity, one after the other, and answers their tokens.
 
 A single invocation tries at a time, at a fixed pace, so a thousand jobs that wait make no more launch calls than ten. Every step may
-happen twice, late or never: a token says whether anybody waits, the intent who walks, and a closed attempt launches nothing.
+happen twice, late or never: a token shows whether its execution waits, the intent which invocation walks, and a closed attempt launches
+nothing.
 """
 
 from __future__ import annotations
@@ -59,14 +60,14 @@ class Tries:
     prices: dict[Kind, Priced] = field(default_factory=dict)
     """Spot prices that were asked for in this turn."""
     unpriced: set[str] = field(default_factory=set)
-    """Regions that told no spot prices in this turn."""
+    """Regions that gave no spot prices in this turn."""
 
-    def turn(self) -> dict[str, int]:
+    def take_turn(self) -> dict[str, int]:
         """Beats the tokens whose time it is, then tries for those that are due, unless another invocation does. Returns what came of it, by
         the number of jobs. Raises RuntimeError at its end for tries that failed otherwise than by an answer."""
-        alive = [one for one in self.waits.all() if self._beaten(one)]
+        alive = [one for one in self.waits.all() if self._beat(one)]
         by_wait = {one.wait: one for one in alive}
-        ready = waits.due(by_wait, now=self.now())
+        ready = waits.list_due(by_wait, now=self.now())
         mine = self.waits.take_turn(self.holder, self.now() + self.left()) if ready else None
         if mine is None:
             return {}
@@ -86,34 +87,34 @@ class Tries:
             raise RuntimeError(f"{len(failures)} of {len(ready)} tries failed: {'; '.join(failures)}")
         return dict(done)
 
-    def _beaten(self, one: HeldWait) -> bool:
-        """Whether somebody may wait for the token, as far as this tick asks; forgets it where nobody does."""
+    def _beat(self, one: HeldWait) -> bool:
+        """Returns whether the execution may wait for the token, as far as this tick asks; forgets the wait where it does not."""
         wait, now = one.wait, self.now()
         if not waits.beats_now(wait.job, now=now, heartbeat_s=self.heartbeat_s, every_s=CLOCK_S):
             return True
         try:
-            return self._awaited(one)
+            return self._is_awaited(one)
         except (ClientError, BotoCoreError):
-            logger.exception("no heartbeat", job=wait.job, attempt=wait.attempt)
+            logger.exception("could not send a heartbeat", job=wait.job, attempt=wait.attempt)
             return True
 
-    def _awaited(self, one: HeldWait) -> bool:
-        """Sends a heartbeat. Where nobody waits for the token any more it forgets the wait: the execution was stopped, or has gone on."""
+    def _is_awaited(self, one: HeldWait) -> bool:
+        """Sends a heartbeat. Where the token is dead it forgets the wait: the execution was stopped, or has gone on."""
         if states.heartbeat(one.wait.token):
             return True
-        logger.info("nobody waits any more", job=one.wait.job, attempt=one.wait.attempt)
+        logger.info("the token is dead; the wait is forgotten", job=one.wait.job, attempt=one.wait.attempt)
         self.waits.forget(one)
         return False
 
     def _try(self, one: HeldWait) -> str:
-        """One walk for one job. Returns what came of it in a word."""
+        """Makes one walk for one job. Returns what came of it in a word."""
         wait, job = one.wait, self.state.job(one.wait.job)
         if job is None:
-            return self._fail(one, InvalidRequest(f"job {wait.job} is not in the table any more"))
-        if self.now() >= wait.until and (end := self._over(wait, job)) is not None:
+            return self._fail(one, InvalidRequest(f"the table no longer has job {wait.job}"))
+        if self.now() >= wait.until and (end := self._explain_end(wait, job)) is not None:
             return self._fail(one, end)
-        if not self._awaited(one):  # right before the walk: nothing is launched for an execution that is over
-            return "nobody waits"
+        if not self._is_awaited(one):  # right before the walk: nothing is launched for an execution that is over
+            return "no longer awaited"
         try:  # a try that is killed is made again once its walk can be taken over
             one = self.waits.change(one, replace(wait, next_try_at=self.now() + self.left()))
         except Raced:
@@ -131,21 +132,21 @@ class Tries:
         try:
             intent, step = walker.launch(job, wait.attempt)
         except CapacityPending as problem:
-            return self._again(one, job, problem)
+            return self._wait_on(one, job, problem)
         except CapacityUnavailable as problem:  # the time was over during the try, or no reservation is left
-            over = self._over(wait, job) if self.now() >= wait.until else None
+            over = self._explain_end(wait, job) if self.now() >= wait.until else None
             return self._fail(one, over or problem)
         except JobError as problem:
             return self._fail(one, problem)
         except (ClientError, BotoCoreError) as problem:
-            logger.exception("the ladder could not be walked", job=job.id, attempt=wait.attempt)
-            if (end := self._idle(wait, job, problem)) is not None:
+            logger.exception("could not walk the ladder", job=job.id, attempt=wait.attempt)
+            if (end := self._explain_idle(wait, job, problem)) is not None:
                 return self._fail(one, end)
-            return self._again(one, job, problem)
+            return self._wait_on(one, job, problem)
         return self._succeed(one, job, intent, step)
 
-    def _idle(self, wait: CapacityWait, job: Job, problem: Exception) -> JobError | None:
-        """The end of a wait whose nodes run, and of which nobody can tell them, for longer than Launch would try."""
+    def _explain_idle(self, wait: CapacityWait, job: Job, problem: Exception) -> JobError | None:
+        """Returns the error of a wait whose nodes run and cannot begin, for longer than Launch would try; None for any other."""
         walks = self._walks(wait)
         step = walks[-1].launched if walks else None
         if step is None or step.answer is None or self.now() < step.answer.at + job.timing.trouble_patience_s:
@@ -155,20 +156,20 @@ class Tries:
             f"Nodes were launched {idle:.0f} s ago, and cannot begin: {type(problem).__name__}: {problem}"
         )
 
-    def _over(self, wait: CapacityWait, job: Job) -> JobError | None:
-        return waits.over(wait, job, self._walks(wait), now=self.now())
+    def _explain_end(self, wait: CapacityWait, job: Job) -> JobError | None:
+        return waits.explain_end(wait, job, self._walks(wait), now=self.now())
 
-    def _again(self, one: HeldWait, job: Job, problem: Exception) -> str:
+    def _wait_on(self, one: HeldWait, job: Job, problem: Exception) -> str:
         walks = self._walks(one.wait)
-        trouble, soon = (waits.doubted(walks[-1]), waits.rest(walks[-1])) if walks else ("", False)
+        trouble, soon = (waits.describe_doubt(walks[-1]), waits.has_unasked(walks[-1])) if walks else ("", False)
         if not isinstance(problem, CapacityPending) or self.silent & job.places.keys():
             trouble = f"{type(problem).__name__}: {problem}"
-        wait = waits.tried(one.wait, job.timing, now=self.now(), chance=random.random(), trouble=trouble, soon=soon)
+        wait = waits.count_try(one.wait, job.timing, now=self.now(), chance=random.random(), trouble=trouble, soon=soon)
         try:
             self.waits.change(one, wait)
         except Raced:  # the state's own call came a second time, and began the wait anew
             return ELSEWHERE
-        self.tell(wait, walks, waits.WAITS)
+        self.write_document(wait, walks, waits.WAITS)
         logger.info("waits on", job=job.id, attempt=wait.attempt, tries=wait.tries, trouble=trouble)
         return "waits on"
 
@@ -187,16 +188,16 @@ class Tries:
 
     def _end(self, one: HeldWait, walks: Sequence[Intent], how: str) -> None:
         self.waits.forget(one)
-        self.tell(one.wait, walks, how)
+        self.write_document(one.wait, walks, how)
         logger.info("waits no longer", job=one.wait.job, attempt=one.wait.attempt, end=how)
 
-    def tell(self, wait: CapacityWait, walks: Sequence[Intent], how: str) -> None:
-        """Writes what people read. Without it the job waits, and goes on, all the same."""
-        document = waits.document(wait, walks, how, now=self.now())
+    def write_document(self, wait: CapacityWait, walks: Sequence[Intent], how: str) -> None:
+        """Writes the document that people read. Without it the job waits, and goes on, all the same."""
+        document = waits.build_document(wait, walks, how, now=self.now())
         try:
             self.home.put(keys.JobPrefix(wait.job).wait, as_json(document))
         except (ClientError, BotoCoreError):
-            logger.exception("not told", job=wait.job)
+            logger.exception("could not write the document of a wait", job=wait.job)
 
     def _walks(self, wait: CapacityWait) -> list[Intent]:
         return [held.intent for held in self.state.intents(wait.job, wait.attempt)]

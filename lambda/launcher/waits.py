@@ -1,4 +1,4 @@
-"""Decides about jobs that wait for capacity: whether a job waits on, whose turn it is, when the next try is, what people are told.
+"""Decides about jobs that wait for capacity: whether a job waits on, whose turn it is, when the next try is, and what people read.
 
 Facts and the time in, verdicts out: no call of AWS.
 """
@@ -17,7 +17,7 @@ from contract.jobs import Job
 from contract.timing import Timing
 from contract.waits import CapacityWait
 from launcher import prices
-from launcher.policy import begins_at, ended, rungs_told, shown
+from launcher.policy import begins_at, describe_rungs, have_ended, list_rungs
 
 BEATS = 6
 """How often a token gets a heartbeat within the time of one, so that five may be missed."""
@@ -30,13 +30,13 @@ MOST_DOUBLED = 20
 
 
 def since(walks: Sequence[Intent]) -> float:
-    """When the attempt was first asked for capacity: from then on it waits, the launch patience included."""
+    """Returns when the attempt was first asked for capacity: from then on it waits, the launch patience included."""
     return walks[0].started_at
 
 
 def until(job: Job, walks: Sequence[Intent]) -> float:
-    """When the attempt has waited for all that the job has left of its `max_wait_hours`. A walk keeps what was used up before its own
-    attempt in `waited_s`, so the first walk of the attempt says what is left."""
+    """Returns when the attempt has waited for all that the job has left of its `max_wait_hours`. A walk keeps what was used up before its
+    own attempt in `waited_s`, so the first walk of the attempt says what is left."""
     return since(walks) + wait_left_s(job, walks[0].waited_s)
 
 
@@ -46,8 +46,8 @@ def wait_left_s(job: Job, waited_s: float) -> float:
 
 
 def after_patience(job: Job, walks: Sequence[Intent], problem: CapacityUnavailable, *, now: float) -> JobError:
-    """What Launch ends with where its patience is over: the job waits if it may, and if there is something to wait for."""
-    if not walks or now >= until(job, walks) or ended(job.ladder, now):
+    """Returns what Launch ends with where its patience is over: the job waits if it may, and if there is something to wait for."""
+    if not walks or now >= until(job, walks) or have_ended(job.ladder, now):
         return problem
     return CapacityAwaited(f"{problem} The job waits for capacity until {utc(until(job, walks))} at most.")
 
@@ -58,8 +58,10 @@ def pause_s(tries: int, timing: Timing, chance: float) -> float:
     return whole * (1 - VARIES + 2 * VARIES * chance)
 
 
-def begun(job: Job, attempt: int, token: str, walks: Sequence[Intent], *, now: float, chance: float) -> CapacityWait:
-    """The wait of a state that was entered now. One that ends as its reservation begins still has the try that it waited for."""
+def begin_wait(
+    job: Job, attempt: int, token: str, walks: Sequence[Intent], *, now: float, chance: float
+) -> CapacityWait:
+    """Returns the wait of a state that was entered now. One that ends as its reservation begins still has the try that it waited for."""
     begins, end = begins_at(job), until(job, walks)
     return CapacityWait(
         job=job.id,
@@ -71,19 +73,19 @@ def begun(job: Job, attempt: int, token: str, walks: Sequence[Intent], *, now: f
     )
 
 
-def tried(
+def count_try(
     wait: CapacityWait, timing: Timing, *, now: float, chance: float, trouble: str = "", soon: bool = False
 ) -> CapacityWait:
-    """The wait after one more try. One that met trouble may have launched, so the next comes soon, and their pauses grow. `soon`: the
-    function's time did not suffice for the whole ladder."""
+    """Returns the wait after one more try. One that met trouble may have launched, so the next comes soon, and their pauses grow. `soon`:
+    the function's time did not suffice for the whole ladder."""
     troubles = wait.troubles + 1 if trouble else 0
     doubled = troubles - 1 if trouble else 0 if soon else wait.tries
     pause = pause_s(doubled, timing, chance)
     return replace(wait, tries=wait.tries + 1, next_try_at=now + pause, trouble=trouble, troubles=troubles)
 
 
-def due(waits: Iterable[CapacityWait], *, now: float) -> list[CapacityWait]:
-    """Those whose try is due, or whose time is over, the longest overdue first: none comes last again and again."""
+def list_due(waits: Iterable[CapacityWait], *, now: float) -> list[CapacityWait]:
+    """Returns those whose try is due, or whose time is over, the longest overdue first: none comes last again and again."""
     ready = [wait for wait in waits if min(wait.next_try_at, wait.until) <= now]
     return sorted(ready, key=lambda wait: (min(wait.next_try_at, wait.until), wait.job))
 
@@ -95,21 +97,21 @@ def beats_now(job: str, *, now: float, heartbeat_s: float, every_s: float) -> bo
     return int(now / every_s) % ticks == zlib.crc32(job.encode()) % ticks
 
 
-def over(wait: CapacityWait, job: Job, walks: Sequence[Intent], *, now: float) -> CapacityUnavailable | None:
-    """The end of a wait whose time is over; None where its last walk launched, and only the answer is missing. It says how long the job
-    waited, and what every rung answered last."""
+def explain_end(wait: CapacityWait, job: Job, walks: Sequence[Intent], *, now: float) -> CapacityUnavailable | None:
+    """Returns the end of a wait whose time is over; None where its last walk launched, and only the answer is missing. It says how long the
+    job waited, and what every rung answered last."""
     if walks and walks[-1].launched:
         return None
-    answers = rungs_told(walks[-1]) if walks else "no walk is on record"
-    trouble = f" The last try did not get through: {wait.trouble}." if wait.trouble else ""
+    answers = describe_rungs(walks[-1]) if walks else "the table has no walk"
+    trouble = f" The last try failed: {wait.trouble}." if wait.trouble else ""
     return CapacityUnavailable(
-        f"no capacity on any rung for {(now - wait.since) / 3600:.1f} h (since {utc(wait.since)}, {wait.tries} tries while it waited); "
+        f"no rung had capacity for {(now - wait.since) / 3600:.1f} h (since {utc(wait.since)}, {wait.tries} tries while it waited); "
         f"max_wait_hours is {job.max_wait_hours:g}, for all attempts of the job together. The last answers: {answers}.{trouble}"
     )
 
 
-def document(wait: CapacityWait, walks: Sequence[Intent], state: str, *, now: float) -> dict[str, Any]:
-    """What people read while the job waits (`keys.JobPrefix.wait`), and afterwards how the wait ended."""
+def build_document(wait: CapacityWait, walks: Sequence[Intent], state: str, *, now: float) -> dict[str, Any]:
+    """Returns the document that people read while the job waits (`keys.JobPrefix.wait`), and afterwards how the wait ended."""
     last = walks[-1] if walks else None
     return {
         "job": wait.job,
@@ -121,28 +123,30 @@ def document(wait: CapacityWait, walks: Sequence[Intent], state: str, *, now: fl
         "tries": wait.tries,
         "next_try_at": utc(wait.next_try_at) if state == WAITS else None,
         "trouble": wait.trouble or None,
-        "rungs": _rungs(last, now) if last else [],
+        "rungs": _list_rungs(last, now) if last else [],
     }
 
 
-def _rungs(walk: Intent, now: float) -> list[dict[str, Any]]:
-    """The rungs with their last answers and their prices."""
+def _list_rungs(walk: Intent, now: float) -> list[dict[str, Any]]:
+    """Returns the rungs with their last answers and their prices."""
     asked = [step.rung for step in walk.steps if step.answer]
-    return [one | {"price": prices.told(rung, now=now)} for one, rung in zip(shown(walk), asked, strict=True)]
+    return [
+        one | {"price": prices.describe_price(rung, now=now)} for one, rung in zip(list_rungs(walk), asked, strict=True)
+    ]
 
 
 WAITS, LAUNCHED = "waits for capacity", "launched"
 """What the document says while the job waits, and once it has capacity; otherwise it has the name of the error."""
 
 
-def rest(intent: Intent) -> bool:
-    """Whether rungs are left that nobody has asked yet, and none is in doubt."""
+def has_unasked(intent: Intent) -> bool:
+    """Whether rungs are left that no walk has asked yet, and none is in doubt."""
     place = intent.next_place
     return place is not None and intent.steps[place].answer is None
 
 
-def doubted(intent: Intent) -> str:
-    """The rung of which nobody knows whether it launched, with the last answer; empty where there is none."""
+def describe_doubt(intent: Intent) -> str:
+    """Describes the rung of which it is unknown whether it launched, with the last answer; empty where there is none."""
     place = intent.next_place
     step = None if place is None else intent.steps[place]
     if step is None or step.answer is None:

@@ -19,11 +19,11 @@ from contract.empty_places import EmptyPlace
 from contract.errors import CapacityPending, CapacityUnavailable, NodeLost
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
 from contract.jobs import Job
-from launcher import empties, policy, prices, requests
+from launcher import arguments, empty_places, policy, prices
 from launcher.answers import meaning
+from launcher.arguments import token
 from launcher.pace import LONGEST_S
-from launcher.requests import token
-from launcher.taking import Look, Taker
+from launcher.taking import ShownRegion, Taker
 from launcher.waiter import Waiter
 
 logger = Logger(service="launcher")
@@ -67,13 +67,13 @@ class Walker:
         try:
             return self._walk(job, attempt)
         except Raced:
-            raise CapacityPending("another invocation walks the ladder since a moment ago") from None
+            raise CapacityPending("another invocation has just begun to walk the ladder") from None
 
     def _walk(self, job: Job, attempt: int) -> tuple[Intent, Step]:
         held = self._claim(job, attempt)
         if self.state.closed(job.id, attempt):  # after the claim: Terminate waits for a claim that it sees
             self._release(job, held)
-            raise NodeLost(f"attempt {attempt} was terminated; nothing is launched for it any more")
+            raise NodeLost(f"attempt {attempt} was terminated; nothing more is launched for it")
         noted = set[str]()
         while (place := held.intent.next_place) is not None:
             step = held.intent.steps[place]
@@ -90,7 +90,7 @@ class Walker:
         if step is None:
             if self.waiter is not None:
                 self.give_back(job, attempt)
-            raise policy.ending(held.intent, self.now())
+            raise policy.find_error(held.intent, self.now())
         self._name_master(job, step)
         self._name_nodes(job, attempt, step)
         return held.intent, step
@@ -100,15 +100,15 @@ class Walker:
         walks = self.state.intents(job.id, attempt)
         last = walks[-1] if walks else None
         if last is not None and last.intent.waiting and not last.intent.launched and self.waiter is None:
-            raise CapacityUnavailable("the attempt waits for capacity already, and is tried for in turn with others")
+            raise CapacityUnavailable("the attempt already waits for capacity, and takes its turn with other jobs")
         if last is None or (last.intent.next_place is None and not last.intent.launched):
-            return self._planned(job, attempt, walks)
+            return self._write_plan(job, attempt, walks)
         if last.intent.held_by != self.holder and last.intent.held_until > self.now():
             raise CapacityPending(
-                f"another invocation walks the ladder for {last.intent.held_until - self.now():.0f} s at most"
+                f"another invocation may walk the ladder for {last.intent.held_until - self.now():.0f} s more"
             )
-        if self.waiter is not None and self._given_up(job, last.intent):
-            return self._planned(job, attempt, walks, going_on=True)
+        if self.waiter is not None and self._is_abandoned(job, last.intent):
+            return self._write_plan(job, attempt, walks, going_on=True)
         claimed = replace(last.intent, held_by=self.holder, held_until=self.now() + self.left())
         return self.state.replace_intent(job, claimed, last)
 
@@ -120,34 +120,36 @@ class Walker:
         for region in sorted({rung.region for rung in job.ladder}):
             self._taker().give_back(job, attempt, region)
 
-    def _planned(self, job: Job, attempt: int, walks: Sequence[Held], *, going_on: bool = False) -> Held:
-        """A new walk, behind those before it. Once the job waits it takes the place of the one before, so that there is only one.
+    def _write_plan(self, job: Job, attempt: int, walks: Sequence[Held], *, going_on: bool = False) -> Held:
+        """Returns a new walk, behind those before it. Once the job waits it takes the place of the one before, so that there is only one.
         `going_on`: it begins where the one before stopped."""
         before = [held.intent for held in walks]
         if going_on:
-            intent = policy.carried(self._new(policy.in_order_of(job, before[-1]), attempt, before), before[-1])
+            intent = policy.carry_answers(self._plan(policy.order_like(job, before[-1]), attempt, before), before[-1])
         else:
             known = self.state.unhealthy(job.id) if attempt > 1 else []
-            intent = self._new(policy.healthier(self._by_new_prices(job), attempt, known), attempt, before)
+            intent = self._plan(policy.avoid_unhealthy(self._order_by_prices(job), attempt, known), attempt, before)
         if walks and walks[-1].intent.waiting:
             return self.state.replace_intent(job, intent, walks[-1])
         return self.state.create_intent(job, intent)
 
-    def _by_new_prices(self, job: Job) -> Job:
-        """The job with its ladder in the order of new spot prices, where it waits and those of its admission are old."""
+    def _order_by_prices(self, job: Job) -> Job:
+        """Returns the job with its ladder in the order of new spot prices, where it waits and those of its admission are old."""
         if self.waiter is None:
             return job
         known, now = self.waiter.prices, self.now()
-        for region, types in prices.wanted(job, known, now=now).items():
+        for region, types in prices.list_wanted(job, known, now=now).items():
             kept = region in self.waiter.silent | self.waiter.unpriced or self.left() < A_WALK_S
-            if (told := None if kept else self.ec2(region).spot_prices(types)) is None:
+            if (usd := None if kept else self.ec2(region).spot_prices(types)) is None:
                 self.waiter.unpriced.add(region)
-            if not told:
-                logger.warning("spot prices are not known, the order stays", job=job.id, region=region, types=types)
-            known.update(prices.by_kind(region, types, told or {}, now=now))
-        return replace(job, ladder=prices.ladder(job, known))
+            if not usd:
+                logger.warning(
+                    "EC2 gave no spot prices; the ladder keeps its order", job=job.id, region=region, types=types
+                )
+            known.update(prices.sort_prices(region, types, usd or {}, now=now))
+        return replace(job, ladder=prices.order_ladder(job, known))
 
-    def _given_up(self, job: Job, intent: Intent) -> bool:
+    def _is_abandoned(self, job: Job, intent: Intent) -> bool:
         """Whether an unfinished walk is old, and EC2 shows nothing that it launched. What it would launch now had a deadline of then."""
         place = intent.next_place
         if place is None:
@@ -158,12 +160,14 @@ class Walker:
         old_at = max(intent.started_at + timing.trouble_patience_s, asked_at + timing.visibility_s)
         if region in silent or self.now() < old_at:
             return False
-        shown = self._looked(region, lambda ec2: ec2.of_job(job.deployment, job.id))
+        shown = self._read_ec2(region, lambda ec2: ec2.of_job(job.deployment, job.id))
         return all(one.attempt != intent.attempt for one in shown)
 
-    def _new(self, job: Job, attempt: int, walks: Sequence[Intent]) -> Intent:
+    def _plan(self, job: Job, attempt: int, walks: Sequence[Intent]) -> Intent:
         now, before = self.now(), walks[-1] if walks else None
-        if before is not None and not isinstance(error := policy.ending(self._patient(before), now), CapacityPending):
+        if before is not None and not isinstance(
+            error := policy.find_error(self._patient(before), now), CapacityPending
+        ):
             raise error
         walk = policy.Walk(
             number=before.walk + 1 if before else 1,
@@ -178,29 +182,29 @@ class Walker:
             spent_usd=self._spent_usd(job, attempt, walks, now),
             doubted_usd=before.doubted_usd if before else 0.0,
         )
-        if (end := policy.broke(job, walk)) is not None:
+        if (end := policy.explain_no_money(job, walk)) is not None:
             raise end
-        passed_over = empties.passed_over(
-            job, self._known_empties(), walks[-1] if walks else None, waiting=self.waiter is not None, now=now
+        passed_over = empty_places.pass_over(
+            job, self._read_empty_places(), walks[-1] if walks else None, waiting=self.waiter is not None, now=now
         )
         return policy.plan(job, attempt, walk, passed_over=passed_over)
 
-    def _known_empties(self) -> list[EmptyPlace]:
-        """What other jobs found. Without it every place is asked."""
+    def _read_empty_places(self) -> list[EmptyPlace]:
+        """Returns the places that other jobs found empty; none where the table does not answer: every place is asked then."""
         try:
             return self.empty_places.all()
         except (ClientError, BotoCoreError):
-            logger.exception("what others found empty is not known")
+            logger.exception("could not read the empty places; every place is asked")
             return []
 
     def _note(self, job: Job, step: Step) -> None:
-        """Tells other jobs of a place without capacity. It does not matter if they do not hear of it."""
-        if (place := empties.found(job, step)) is None:
+        """Notes a place without capacity for other jobs. Without the note they ask it themselves."""
+        if (place := empty_places.describe_empty(job, step)) is None:
             return
         try:
             self.empty_places.note(place)
         except (ClientError, BotoCoreError):
-            logger.exception("other jobs do not hear that a place is empty", job=job.id)
+            logger.exception("could not note an empty place", job=job.id)
 
     def _prepare(self, job: Job, held: Held, region: str) -> Held:
         """Writes down what will be sent in a region. One that cannot be asked does not keep the walk from the others."""
@@ -208,27 +212,27 @@ class Walker:
             raise self._out_of_time(job, held)
         intent = held.intent
         if self.waiter is not None and region in self.waiter.silent:
-            return self._not_asked(job, held, region, "NoAnswer", "it did not answer another job a moment ago")
+            return self._record_unasked(job, held, region, "NoAnswer", "it did not answer another job a moment ago")
         try:
-            groups = self._groups(job, intent.attempt, region)
+            groups = self._take_group(job, intent.attempt, region)
         except (ClientError, BotoCoreError) as problem:
             code = code_of(problem) if isinstance(problem, ClientError) else type(problem).__name__
-            return self._not_asked(job, held, region, code, str(problem))
-        planned = policy.prepared(job, intent, region, groups, profile=self.profile)
+            return self._record_unasked(job, held, region, code, str(problem))
+        planned = policy.prepare_region(job, intent, region, groups, profile=self.profile)
         return self.state.replace_intent(job, planned, held)
 
-    def _not_asked(self, job: Job, held: Held, region: str, code: str, message: str) -> Held:
-        logger.warning("a region could not be asked", job=job.id, region=region, problem=message)
+    def _record_unasked(self, job: Job, held: Held, region: str, code: str, message: str) -> Held:
+        logger.warning("a region did not answer", job=job.id, region=region, problem=message)
         answer = LaunchAnswer(
             outcome=LaunchOutcome.NO_CAPACITY,
             at=self.now(),
             code=f"NotAsked: {code}",
             message=message[:MOST_MESSAGE],
         )
-        return self.state.replace_intent(job, policy.unreachable(held.intent, region, answer), held)
+        return self.state.replace_intent(job, policy.skip_region(held.intent, region, answer), held)
 
     def _patient(self, intent: Intent) -> Intent:
-        """The intent with the patience of this walk."""
+        """Returns the intent with the patience of this walk."""
         return intent if self.waiter is None else replace(intent, patience_until=self.waiter.until)
 
     def _waited_s(self, job: Job, attempt: int, walks: Sequence[Intent], now: float) -> float:
@@ -243,8 +247,8 @@ class Walker:
         return 0.0
 
     def _spent_usd(self, job: Job, attempt: int, before: Sequence[Intent], now: float) -> float:
-        """What the attempts before have cost at most, and in this one what may run since Launch gave up to learn whether it launched. It
-        matters only to a job with a cap, whose prices are all known."""
+        """Returns what the attempts before have cost at most, and in this one what may run since Launch gave up to learn whether it
+        launched. It matters only to a job with a cap, whose prices are all known."""
         doubted = [walk for walk in before if walk.doubted_usd and not walk.waiting]
         if job.max_cost_usd is None or (attempt == 1 and not doubted):
             return 0.0
@@ -252,20 +256,20 @@ class Walker:
         spent = money.spent_usd(job, [*earlier, *doubted], self.state.ends(job.id), now=now)
         return job.max_cost_usd if spent is None else spent
 
-    def _groups(self, job: Job, attempt: int, region: str) -> policy.Groups:
+    def _take_group(self, job: Job, attempt: int, region: str) -> policy.Groups:
         """Takes a security group of the region, before the intent names it."""
         at = self.now()
-        every = self._looked(region, lambda ec2: ec2.every(job.deployment))
-        look = Look(region=region, at=at, instances=tuple(every))
-        choice = self._taker().take(job, attempt, look)
+        every = self._read_ec2(region, lambda ec2: ec2.every(job.deployment))
+        shown = ShownRegion(name=region, at=at, instances=tuple(every))
+        choice = self._taker().take(job, attempt, shown)
         return policy.Groups(
-            busy=policy.busy(look.instances), security_group=choice.group, shared_with=choice.shared_with
+            busy=policy.find_busy(shown.instances), security_group=choice.group, shared_with=choice.shared_with
         )
 
-    def _looked(self, region: str, look: Callable[[Ec2], list[Instance]]) -> list[Instance]:
-        """What EC2 shows in a region. The jobs behind this one do not ask a region that has not answered."""
+    def _read_ec2(self, region: str, read: Callable[[Ec2], list[Instance]]) -> list[Instance]:
+        """Returns what EC2 shows in a region. The jobs behind this one do not ask a region that has not answered."""
         try:
-            return look(self.ec2(region))
+            return read(self.ec2(region))
         except BotoCoreError:
             if self.waiter is not None:
                 self.waiter.silent.add(region)
@@ -289,7 +293,9 @@ class Walker:
             intent = held.intent
             young = self.now() < intent.started_at + job.timing.quota_patience_s
             recovering = intent.attempt > 1 and young and not intent.waiting
-            held = self.state.replace_intent(job, policy.answered(intent, place, answer, recovering=recovering), held)
+            held = self.state.replace_intent(
+                job, policy.record_answer(intent, place, answer, recovering=recovering), held
+            )
             logger.info(
                 "asked",
                 job=job.id,
@@ -304,9 +310,11 @@ class Walker:
                 return held
             if self.waiter is not None:
                 self._release(job, held)
-                raise CapacityPending("whether a rung launched is not known; the next try sends the same bytes again")
+                raise CapacityPending(
+                    "EC2 has not said whether a rung launched; the next try sends the same call again"
+                )
             if self.now() >= intent.patience_until:
-                return self.state.replace_intent(job, policy.given_up(job, held.intent, place, answer), held)
+                return self.state.replace_intent(job, policy.give_up(job, held.intent, place, answer), held)
             self.sleep(pause)
             pause = min(2 * pause, longest)
 
@@ -322,7 +330,7 @@ class Walker:
         left = [one.id for one in every if one.attempt == intent.attempt and one.state not in ENDING]
         if left:
             self._release(job, held)
-            raise NodeLost(f"nodes ended before their launch was known, and {', '.join(left)} run without them")
+            raise NodeLost(f"nodes ended before EC2 answered their launch, and {', '.join(left)} run without them")
 
     def _run(self, intent: Intent, step: Step) -> LaunchAnswer:
         mark = token(step.request, intent.user_data, step.generation)
@@ -383,7 +391,7 @@ class Walker:
             if self.left() < RESERVE_S:
                 return
             try:
-                self.ec2(step.rung.region).tag([instance], tags.NAME, requests.name(job, attempt, rank))
+                self.ec2(step.rung.region).tag([instance], tags.NAME, arguments.name_node(job, attempt, rank))
             except (ClientError, BotoCoreError) as problem:
                 logger.warning(
                     "nodes keep a name without their rank", job=job.id, left=instances[rank:], problem=str(problem)

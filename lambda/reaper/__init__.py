@@ -1,1 +1,1 @@
-"""The reaper: ends, every five minutes, what the other layers left behind, and tells people."""
+"""The reaper: ends, every five minutes, what the other layers left behind, and sends a message."""

@@ -33,10 +33,10 @@ class Findings:
     ended: list[Case] = field(default_factory=list)
     would_end: list[Case] = field(default_factory=list)
     """What a pass that is not report-only would end, at once or at a second look."""
-    told: list[Case] = field(default_factory=list)
+    unknown: list[Case] = field(default_factory=list)
     """What is kept because too little is known."""
     news: list[Case] = field(default_factory=list)
-    """Those of `told` of which people have not been told before."""
+    """Those of `unknown` that no message has named before."""
     refused: dict[str, tuple[Case, str]] = field(default_factory=dict)
     """By id, what AWS did not end, with its reason, or what still runs although it was ended before."""
     limited: list[Case] = field(default_factory=list)
@@ -44,11 +44,11 @@ class Findings:
     """A region, or the list of regions, to the reason why it could not be read or acted on."""
 
     def note(self, case: Case) -> None:
-        """Counts the case, and logs its verdict unless that is a keep which nobody has to hear of."""
+        """Counts the case, and logs its verdict unless that is a keep which needs no attention."""
         thing, verdict = case.thing, case.verdict
         self.late += verdict.rule is Rule.DEADLINE
         if verdict.tell:
-            self.told.append(case)
+            self.unknown.append(case)
         if not verdict.quiet:
             logger.info(
                 "judged",
@@ -70,13 +70,13 @@ class Findings:
         self.refused.setdefault(case.thing.id, (case, problem))
 
     def counts(self) -> dict[str, int]:
-        """The numbers by the names of their metrics."""
+        """Returns the numbers by the names of their metrics."""
         return {
             metrics.PASSES: 0 if self.failed else 1,
             metrics.SEEN: self.seen,
             metrics.ENDED: len(self.ended),
             metrics.WOULD_END: len(self.would_end),
-            metrics.TOLD: len(self.told),
+            metrics.TOLD: len(self.unknown),
             metrics.REFUSED: len(self.refused),
             metrics.LIMITED: len(self.limited),
             metrics.FAILED_REGIONS: len(self.failed),

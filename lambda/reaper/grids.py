@@ -12,7 +12,7 @@ from aws.trainings import RUNS, Training, Trainings, training
 from contract import grid, names, tags
 
 PROBES = 3
-"""At most this many trainings of a group are asked for their tags until one of them is ours."""
+"""At most this many trainings of a group are read for their tags until one of them is ours."""
 REASON = "The grid of this job is over."
 
 
@@ -35,7 +35,7 @@ class TrainingsLeft:
     def pages(self) -> Iterator[Page]:
         prefix = grid.training_prefix(self._deployment)
         for some, answer in self._trainings.listed(prefix, RUNS):
-            yield Page(tuple(self._thing(one, self._told(one)) for one in some), moment(answer))
+            yield Page(tuple(self._thing(one, self._read_marks(one)) for one in some), moment(answer))
 
     def again(self, ids: Sequence[str]) -> Page:
         """Reads each by name. The time is the first answer's: a clock that lags only delays an end."""
@@ -54,7 +54,7 @@ class TrainingsLeft:
     def end(self, ids: Sequence[str]) -> dict[str, str]:
         return end_each(ids, self._trainings.stop)
 
-    def _told(self, one: Training) -> Mapping[str, str]:
+    def _read_marks(self, one: Training) -> Mapping[str, str]:
         group = one.name.rpartition("-")[0]
         known = self._marks.get(group)
         if known is not None and known.get(tags.DEPLOYMENT) == self._deployment:

@@ -19,15 +19,15 @@ from reaper.passes import ReaperPass
 class Unfinished(Exception):
     """The pass did all it could, but something failed, AWS refused it, or there was more to end than a pass may.
 
-    It is raised so that Lambda's error metric shows it, on which alarms rest: that metric nobody can forge.
+    It is raised so that Lambda's error metric shows it, on which alarms rest: no code of a job can forge that metric.
     """
 
 
 def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """Raises Unfinished at its very end, when everything is ended, counted and told."""
+    """Runs a pass, or sends the weekly summary. Raises Unfinished at its very end, when everything is ended, counted and sent."""
     env = ReaperEnvironment.read()
     if event.get("action") == "weekly":
-        return weekly.tell(env, now=time.time())
+        return weekly.publish_summary(env, now=time.time())
     report_only = env.report_only or bool(event.get("report_only"))
     findings = ReaperPass(
         env,

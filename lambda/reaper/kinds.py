@@ -30,7 +30,7 @@ class ResourceKind(Protocol):
         """Yields all of them, page by page."""
 
     def again(self, ids: Sequence[str]) -> Page:
-        """Those of `ids` (at most 200) that still exist and are still left over."""
+        """Returns those of `ids` (at most 200) that still exist and are still left over."""
 
     def end(self, ids: Sequence[str]) -> dict[str, str]:
         """Ends them. Returns the reason for each that AWS refused."""

@@ -1,4 +1,4 @@
-"""The reaper's memory: one document a region with what was suspicious, what people were told of, and what was ended."""
+"""The reaper's memory: one document a region with what was suspicious, what a message named, and what was ended."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Section:
     looked_at: float = 0.0
     """When the last complete scan was; only for kinds that are not scanned in each pass."""
     suspects: dict[str, Suspect] = field(default_factory=dict)
-    told: dict[str, Rule] = field(default_factory=dict)
-    """Those of which people were told that too little is known to end them."""
+    reported: dict[str, Rule] = field(default_factory=dict)
+    """Those that a message named because too little is known to end them, each with the rule."""
     ended: dict[str, float] = field(default_factory=dict)
     """When the reaper last asked AWS to end it; removed once it is gone."""
 

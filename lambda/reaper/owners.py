@@ -1,4 +1,4 @@
-"""Tells whether the executions that things name still run: from one list, then by one question for each that is not in it."""
+"""Finds out whether the executions that things name still run: from one list, then by one question for each that is not in it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FAILURES = 3
 """After this many failures in a row a pass asks no more: each may cost seconds."""
 OVER = frozenset({"SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"})
 RUNS = OwningExecution(life=Life.RUNS)
-UNASKED = OwningExecution(life=Life.UNKNOWN, why="it has not been asked for yet")
+UNASKED = OwningExecution(life=Life.UNKNOWN, why="Step Functions was not asked yet")
 
 
 class Owners:
@@ -31,30 +31,31 @@ class Owners:
         self._clock, self._has_time = clock, has_time
         ours = (re.escape(machine.replace(":stateMachine:", ":execution:")) for machine in machines)
         self._ours = re.compile(f"({'|'.join(ours)}):{names.JOB_PATTERN.pattern}")
-        self._running = frozenset[str]().union(*map(self._list, machines))
+        self._running = frozenset[str]().union(*map(self._list_running, machines))
         self._asked: dict[str, tuple[OwningExecution, float]] = {}
         self._failures = 0
 
     @staticmethod
-    def _list(machine: str) -> frozenset[str]:
-        """The executions that run. A list that fails counts as empty: each execution is asked for then."""
+    def _list_running(machine: str) -> frozenset[str]:
+        """Returns the executions that run. A list that fails counts as empty: each execution is asked for then."""
         try:
             return frozenset(executions.running(machine, BRISK))
         except (ClientError, BotoCoreError) as problem:
-            logger.warning("what runs could not be listed", problem=str(problem))
+            logger.warning("could not list what runs", problem=str(problem))
             return frozenset()
 
     def known(self, execution: str) -> OwningExecution:
-        """What is known without a call."""
+        """Returns what is known without a call."""
         if execution in self._running:
             return RUNS
         return self._asked[execution][0] if execution in self._asked else UNASKED
 
     def ask(self, execution: str, *, fresh_s: float | None = None) -> OwningExecution:
-        """Step Functions' answer; one from earlier in this pass is used again, unless it is older than `fresh_s`."""
+        """Returns Step Functions' answer; one from earlier in this pass is used again, unless it is older than `fresh_s`."""
         if not self._ours.fullmatch(execution):
             return OwningExecution(
-                life=Life.UNKNOWN, why=f"{execution!r} is not an execution of ours" if execution else "no tag names one"
+                life=Life.UNKNOWN,
+                why=f"{execution!r} is not an execution of ours" if execution else "no tag names an execution",
             )
         if execution in self._asked:
             answer, at = self._asked[execution]
@@ -69,7 +70,7 @@ class Owners:
     def _question(self, execution: str) -> OwningExecution:
         if self._failures >= FAILURES or not self._has_time():
             return OwningExecution(
-                life=Life.UNKNOWN, why="Step Functions did not answer in this pass, or its time was over"
+                life=Life.UNKNOWN, why="Step Functions did not answer in this pass, or the pass had no time left"
             )
         try:
             status = executions.status(execution, BRISK)
@@ -80,7 +81,7 @@ class Owners:
         if status.runs:
             return RUNS
         if status.name == GONE:
-            return OwningExecution(life=Life.OVER, why="Step Functions does not know it any more")
+            return OwningExecution(life=Life.OVER, why="Step Functions no longer has it")
         if status.ended_at is None or status.name not in OVER:
             return OwningExecution(life=Life.UNKNOWN, why=f"its status is {status.name}")
         return OwningExecution(life=Life.OVER, ended_at=status.ended_at, why=status.name)

@@ -72,11 +72,11 @@ class ReaperPass:
 
     def run(self) -> Findings:
         """Does all that can be done, whatever fails. The findings name what failed."""
-        for name in self._where():
+        for name in self._list_regions():
             with self._going_on(name):
-                self._look_at(name)
-        doomed = [(scan, case) for region in self._regions for scan, case in self._verdicts(region)]
-        chosen = self._limited(doomed)
+                self._read_region(name)
+        doomed = [(scan, case) for region in self._regions for scan, case in self._judge(region)]
+        chosen = self._limit(doomed)
         for region in self._regions:
             with self._going_on(region.name):
                 self._settle(region, [(scan, case) for scan, case in chosen if scan.region == region.name])
@@ -84,16 +84,16 @@ class ReaperPass:
 
     # Facts
 
-    def _where(self) -> list[str]:
-        """The regions of the settings, and every other one where anything was ever launched."""
+    def _list_regions(self) -> list[str]:
+        """Returns the regions of the settings, and every other one where anything was ever launched."""
         regions = set(self._env.regions)
         with self._going_on("the list of regions"):
             regions |= self._state.launched_regions()
         return sorted(regions)
 
-    def _look_at(self, name: str) -> None:
+    def _read_region(self, name: str) -> None:
         if not self._has_time():
-            raise OutOfTime("it was not looked at: the function's time was nearly over")
+            raise OutOfTime("it was not read: the function's time was nearly over")
         region = RegionPass(name, self._book(name))
         self._regions.append(region)
         now = 0.0
@@ -125,7 +125,7 @@ class ReaperPass:
     def _end_late(self, scan: Scan) -> None:
         """Ends what is past its deadline, without a second look, and even where the rest of the listing failed."""
         self.findings.seen += scan.seen
-        late = [case for case in scan.late if not scan.told_lately(case, self._rules)]
+        late = [case for case in scan.late if not scan.ended_lately(case, self._rules)]
         for case in late:
             self.findings.note(case)
         if self._report_only:
@@ -135,10 +135,10 @@ class ReaperPass:
 
     # Owners and verdicts
 
-    def _verdicts(self, region: RegionPass) -> Iterator[tuple[Scan, Case]]:
+    def _judge(self, region: RegionPass) -> Iterator[tuple[Scan, Case]]:
         """Judges the candidates, and yields those that may end because this is their second look. Collects the region's marks."""
         for scan in region.scans:
-            cases = list(scan.judged(self._owners, self._rules))
+            cases = list(scan.judge_candidates(self._owners, self._rules))
             for case in cases:
                 self.findings.note(case)
                 if self._report_only and case.verdict.action is not Action.KEEP:
@@ -146,11 +146,11 @@ class ReaperPass:
             region.news += [case for case in cases if scan.is_news(case)]
             region.sections[scan.kind.name] = scan.remember(cases)
             for case in cases:
-                if case.verdict.action is Action.TERMINATE and not scan.told_lately(case, self._rules):
+                if case.verdict.action is Action.TERMINATE and not scan.ended_lately(case, self._rules):
                     yield scan, case
 
-    def _limited(self, doomed: Sequence[tuple[Scan, Case]]) -> list[tuple[Scan, Case]]:
-        """Those that this pass may end: all past their deadline, then the oldest marks up to the limit. Others wait a pass."""
+    def _limit(self, doomed: Sequence[tuple[Scan, Case]]) -> list[tuple[Scan, Case]]:
+        """Returns those that this pass may end: all past their deadline, then the oldest marks up to the limit. Others wait a pass."""
         late = [one for one in doomed if one[1].verdict.rule is Rule.DEADLINE]
         early = [one for one in doomed if one[1].verdict.rule is not Rule.DEADLINE]
         early.sort(key=lambda one: one[0].section.suspects[one[1].thing.id].since)
@@ -192,9 +192,11 @@ class ReaperPass:
             try:
                 page = scan.kind.again(list(chunk))
             except (ClientError, BotoCoreError) as problem:
-                self.findings.fail(scan.region, f"the last look before the end failed, so nothing was ended: {problem}")
+                self.findings.fail(
+                    scan.region, f"the facts could not be read again before the end, so nothing was ended: {problem}"
+                )
                 return
-            sure = [thing.id for thing in page.things if self._still(scan, thing, chunk, page.moment.earliest)]
+            sure = [thing.id for thing in page.things if self._is_sure(scan, thing, chunk, page.moment.earliest)]
             refused = scan.kind.end(sure) if sure else {}
             for id_ in sure:
                 if id_ in refused:
@@ -202,11 +204,13 @@ class ReaperPass:
                     continue
                 scan.ended[id_] = page.moment.latest
                 if before := scan.section.ended.get(id_):
-                    self.findings.refuse(chunk[id_], f"it was told to end at {when(before)}, and it is still there")
+                    self.findings.refuse(
+                        chunk[id_], f"AWS was asked to end it at {when(before)}, and it is still there"
+                    )
                 else:
                     self.findings.ended.append(chunk[id_])
 
-    def _still(self, scan: Scan, thing: Belonging, chunk: dict[str, Case], now: float) -> bool:
+    def _is_sure(self, scan: Scan, thing: Belonging, chunk: dict[str, Case], now: float) -> bool:
         """Whether the newest facts, and a fresh answer about the execution, give the same verdict."""
         case = chunk.get(thing.id)
         if case is None:

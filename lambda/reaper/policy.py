@@ -1,4 +1,5 @@
-"""Decides what may end: facts, owner and time in, a verdict with its reason out. What is not known is kept, and people are told."""
+"""Decides what may end: facts, owner and time in, a verdict with its reason out. What is unknown is kept, and a person is asked to check
+it."""
 
 from __future__ import annotations
 
@@ -67,7 +68,7 @@ class OwningExecution:
     ended_at: float | None = None
     """UTC epoch seconds; None where it ended so long ago that Step Functions has forgotten it."""
     why: str = ""
-    """How it ended, or why its status is not known."""
+    """How it ended, or why its status is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +134,8 @@ class Rules:
 
 
 def is_ours(thing: Belonging, rules: Rules) -> bool:
-    """Whether it carries our tag and, if it is an instance, has our profile. Whoever may tag instances can put our tag on a stranger's."""
+    """Whether it carries our tag and, if it is an instance, has our profile. Whoever may tag instances can put our tag on those of
+    others."""
     return thing.deployment == rules.deployment and (thing.sort is not Sort.INSTANCE or thing.profile == rules.profile)
 
 
@@ -148,9 +150,9 @@ def judge(thing: Belonging, owner: OwningExecution, suspect: Suspect | None, now
     if not ours and thing.profile != rules.profile:
         return _keep(Rule.FOREIGN, "it has neither our tag nor our instance profile")
     if thing.protected:
-        return _keep(Rule.PROTECTED, "a person protects it by its tag")
+        return _keep(Rule.PROTECTED, "a person protects it by a tag")
     if thing.born_at is None and thing.sort is not Sort.INTERFACE:
-        return _tell(Rule.UNKNOWN_AGE, "how old it is is not known")
+        return _tell(Rule.UNKNOWN_AGE, "its age is unknown")
     born = thing.born_at or 0.0  # an interface's age is never known: two looks have to prove that it is left over
     tagged_only = ours and not is_ours(thing, rules)
     deadline = read_deadline(thing, rules) if ours and not tagged_only else None
@@ -159,16 +161,14 @@ def judge(thing: Belonging, owner: OwningExecution, suspect: Suspect | None, now
     if now - born < rules.grace_s:
         return _keep(Rule.YOUNG, f"it is younger than {span(rules.grace_s)}")
     if tagged_only:
-        return _tell(
-            Rule.OTHER_PROFILE, f"it has our tag and {_profile(thing)}: it may be a stranger's that somebody tagged"
-        )
+        return _tell(Rule.OTHER_PROFILE, f"it has our tag and {_profile(thing)}, so it may belong to others")
     if ours:
         return _by_owner(thing, owner, deadline, suspect, now, rules)
     return _by_profile(thing, owner, suspect, now, rules)
 
 
 def read_deadline(thing: Belonging, rules: Rules) -> float | None:
-    """The deadline in the tag; None where the tag holds no time that can be the deadline of this thing."""
+    """Returns the deadline in the tag; None where the tag holds no time that can be the deadline of this thing."""
     text = thing.deadline
     if not (text.isascii() and text.isdecimal() and len(text) <= 12):
         return None
@@ -200,15 +200,17 @@ def _by_owner(
             return _two_looks(Rule.OVER, f"its execution is over: {owner.why}", suspect, now, rules)
         over = now - owner.ended_at
         if over < rules.grace_s:
-            return _keep(Rule.ENDED_LATELY, f"its execution ended {span(over)} ago: others end its things first")
+            return _keep(
+                Rule.ENDED_LATELY, f"its execution ended {span(over)} ago, and its own steps and the cleanup come first"
+            )
         if suspect is not None and suspect.since < owner.ended_at:
             suspect = None  # the mark was made before the execution was redriven
         return _two_looks(Rule.OVER, f"its execution ended {span(over)} ago ({owner.why})", suspect, now, rules)
     old = thing.born_at is not None and now >= thing.born_at + rules.longest_s
     if deadline is None and old and thing.born_at is not None and thing.sort not in TIMED_BY_AWS:
-        reason = f"nothing is known of its execution or deadline, and it is {span(now - thing.born_at)} old"
+        reason = f"its execution and its deadline are unknown, and it is {span(now - thing.born_at)} old"
         return _two_looks(Rule.LOST, reason, suspect, now, rules)
-    return _tell(Rule.UNKNOWN_OWNER, f"whether its execution runs is not known: {owner.why}")
+    return _tell(Rule.UNKNOWN_OWNER, f"the state of its execution is unknown: {owner.why}")
 
 
 def _profile(thing: Belonging) -> str:
@@ -216,16 +218,16 @@ def _profile(thing: Belonging) -> str:
 
 
 def _by_profile(thing: Belonging, owner: OwningExecution, suspect: Suspect | None, now: float, rules: Rules) -> Verdict:
-    """Judges an instance with our profile and without our tag: somebody removed the tag, or launched the instance by hand."""
+    """Judges an instance with our profile and without our tag: a person removed the tag, or launched the instance by hand."""
     if thing.deployment is not None:
-        reason = f"it runs under our instance profile and is tagged as deployment {thing.deployment!r}'s"
+        reason = f"it has our instance profile and the tag of deployment {thing.deployment!r}"
         return _tell(Rule.OTHER_DEPLOYMENT, reason)
     age = now - (thing.born_at or now)
     if owner.life is Life.RUNS:
-        return _tell(Rule.UNTAGGED_RUNNING, "it has lost its deployment's tag, and its execution runs")
+        return _tell(Rule.UNTAGGED_RUNNING, "it has no deployment tag, and its execution runs")
     if age < rules.longest_s:
-        return _tell(Rule.UNTAGGED, "it runs under our instance profile and has no deployment's tag")
-    reason = f"it has no deployment's tag, and at {span(age)} it is older than any job of ours can be"
+        return _tell(Rule.UNTAGGED, "it has our instance profile and no deployment tag")
+    reason = f"it has no deployment tag, and its age of {span(age)} is more than any job of ours can have"
     return _two_looks(Rule.UNTAGGED_OLD, reason, suspect, now, rules)
 
 
@@ -246,7 +248,7 @@ def _tell(rule: Rule, reason: str) -> Verdict:
 
 
 def span(seconds: float) -> str:
-    """A duration in words for a person."""
+    """Returns a duration in words for a person."""
     minutes = max(0, round(seconds / 60))
     if minutes < 100:
         return f"{minutes} min"

@@ -32,7 +32,7 @@ class Scan:
     late: list[Case] = field(default_factory=list)
     """Those past their deadline: they end without a second look, even where the rest of the listing fails."""
     candidates: list[Belonging] = field(default_factory=list)
-    """Those to mark, to tell people of, or to ask Step Functions about."""
+    """Those to mark, to name in a message, or to ask Step Functions about."""
     moment: Moment | None = None
     """AWS's time of the newest page."""
     problem: str = ""
@@ -63,8 +63,9 @@ class Scan:
         elif not verdict.quiet:
             self.candidates.append(thing)
 
-    def judged(self, owners: Owners, rules: Rules) -> Iterable[Case]:
-        """The candidates with their verdicts, each after asking for its execution where that matters; none if a listing failed."""
+    def judge_candidates(self, owners: Owners, rules: Rules) -> Iterable[Case]:
+        """Yields the candidates with their verdicts, each after a question about its execution where that matters; none if a listing
+        failed."""
         if self.problem or self.moment is None:
             return
         for thing in self.candidates:
@@ -74,22 +75,22 @@ class Scan:
                 verdict = judge(thing, owners.ask(thing.execution), suspect, now, rules)
             yield Case(thing=thing, verdict=verdict, at=self.moment.latest)
 
-    def told_lately(self, case: Case, rules: Rules) -> bool:
+    def ended_lately(self, case: Case, rules: Rules) -> bool:
         """Whether a pass ended it a moment ago, so that what AWS shows of it may be older than that."""
         before = self.section.ended.get(case.thing.id)
         return before is not None and case.at - before < rules.second_look_s
 
     def is_news(self, case: Case) -> bool:
-        """Whether people have not been told yet that it is kept, for this reason, because too little is known."""
-        return case.verdict.tell and self.section.told.get(case.thing.id) is not case.verdict.rule
+        """Whether no message has named it yet as kept, for this reason, because too little is known."""
+        return case.verdict.tell and self.section.reported.get(case.thing.id) is not case.verdict.rule
 
     def remember(self, cases: Iterable[Case]) -> Section:
-        """The marks after this scan. A complete scan drops the mark of what is no longer suspicious, unless its execution could
+        """Returns the marks after this scan. A complete scan drops the mark of what is no longer suspicious, unless its execution could
         not be asked for; an incomplete one drops none."""
         if self.problem or self.moment is None:
             return replace(self.section, ended=self.section.ended | self.ended)
         suspects: dict[str, Suspect] = {}
-        told: dict[str, Rule] = {}
+        reported: dict[str, Rule] = {}
         doomed = {case.thing.id for case in self.late}
         for case in cases:
             id_, verdict = case.thing.id, case.verdict
@@ -101,7 +102,7 @@ class Scan:
             elif verdict.rule is Rule.UNKNOWN_OWNER and before:
                 suspects[id_] = before
             if verdict.tell:
-                told[id_] = verdict.rule
+                reported[id_] = verdict.rule
         ended = {id_: at for id_, at in self.section.ended.items() if id_ in doomed}
         looked_at = self.moment.latest if self.kind.every_s else 0.0
-        return Section(looked_at=looked_at, suspects=suspects, told=told, ended=ended | self.ended)
+        return Section(looked_at=looked_at, suspects=suspects, reported=reported, ended=ended | self.ended)

@@ -13,10 +13,10 @@ SHOWN = 40
 """At most this many things of a kind are named; the log has the others."""
 RUNBOOK = "docs/runbook.md"
 DONE = {
-    Sort.INSTANCE: "It was told to terminate; it costs nothing from the moment it begins to.",
+    Sort.INSTANCE: "EC2 terminates it; it costs nothing from the moment it shuts down.",
     Sort.SPOT_REQUEST: "It was cancelled.",
-    Sort.TRAINING: "It was told to stop; SageMaker gives it two minutes, and then uploads what it has written.",
-    Sort.JOB: "It was told to terminate, with every child of it.",
+    Sort.TRAINING: "SageMaker stops it: it gives the training two minutes, and then uploads what that has written.",
+    Sort.JOB: "Batch terminates it with all its children.",
 }
 Price = Callable[[str, str], float | None]
 """Region and instance type to dollars an hour."""
@@ -27,19 +27,19 @@ def when(at: float) -> str:
 
 
 def subject(deployment: str, findings: Findings) -> str:
-    """The subject of the pass's one message; empty where there is nothing to tell."""
+    """Words the subject of the pass's one message; empty where the pass needs none."""
     parts = [
         (len(findings.refused), "could not end {n}"),
         (len(findings.limited), "reached its limit, {n} left for later"),
         (len(findings.ended), "ended {n}"),
-        (len(findings.news), "asks you to look at {n}"),
+        (len(findings.news), "asks you to check {n}"),
     ]
     said = [text.format(n=number) for number, text in parts if number]
     return f"Trainyard {deployment}: the reaper {', '.join(said)}" if said else ""
 
 
 def message(deployment: str, findings: Findings, price: Price) -> str:
-    """The message: sections in the order of their urgency, each with the page that helps."""
+    """Words the message: sections in the order of their urgency, each with the page that helps."""
     sections = [
         _section(
             f"AWS refused to end these {len(findings.refused)}, or they still run although the reaper ended them. They cost money "
@@ -48,18 +48,18 @@ def message(deployment: str, findings: Findings, price: Price) -> str:
             price,
         ),
         _section(
-            "A pass ends only so many things before their deadline, and there were more. The first were ended; these "
+            "A pass may end only a limited number of things before their deadlines, and there were more. It ended the first; these "
             f'{len(findings.limited)} wait for the next pass. If they should stay, act now: {RUNBOOK}, "Protect an instance".',
             [(case, "Left for the next pass.") for case in findings.limited],
             price,
         ),
         _section(
             f'The reaper ended these {len(findings.ended)}. If that was wrong: {RUNBOOK}, "The reaper ended something".',
-            [(case, _done(case.thing)) for case in findings.ended],
+            [(case, _describe_end(case.thing)) for case in findings.ended],
             price,
         ),
         _section(
-            f"These {len(findings.news)} were kept, because it is not known whether they are still needed. Please look: "
+            f"These {len(findings.news)} were kept, because too little is known of them to end them. Please check them: "
             f'{RUNBOOK}, "A machine is still running".',
             [(case, "Kept.") for case in findings.news],
             price,
@@ -73,29 +73,29 @@ def message(deployment: str, findings: Findings, price: Price) -> str:
 def _section(title: str, cases: Sequence[tuple[Case, str]], price: Price) -> str:
     if not cases:
         return ""
-    lines = [described(case, done, price) for case, done in cases[:SHOWN]]
+    lines = [describe(case, done, price) for case, done in cases[:SHOWN]]
     if len(cases) > SHOWN:
         lines.append(f"- and {len(cases) - SHOWN} more")
     return "\n".join([title, *lines])
 
 
-def described(case: Case, done: str, price: Price) -> str:
+def describe(case: Case, done: str, price: Price) -> str:
     """Describes one thing in a few sentences."""
     thing = case.thing
     what = f"- {thing.sort.value} {thing.id}"
     if thing.instance_type:
         what += f" ({thing.instance_type}, {thing.state})"
     owner_kind = "grid" if thing.sort in TIMED_BY_AWS else "job"
-    whose = f" of {owner_kind} {thing.job}" if thing.job else f" of no {owner_kind} that its tags name"
+    whose = f" of {owner_kind} {thing.job}" if thing.job else f", whose tags name no {owner_kind}"
     owner = f", owner {thing.owner}" if thing.owner else ""
-    return f"{what} in {thing.region}{whose}{owner}. {_cost(thing, case.at, price)}Why: {case.verdict.reason}. {done}"
+    return f"{what} in {thing.region}{whose}{owner}. {_describe_cost(thing, case.at, price)}Why: {case.verdict.reason}. {done}"
 
 
-def _done(thing: Belonging) -> str:
+def _describe_end(thing: Belonging) -> str:
     return DONE.get(thing.sort, "It was deleted.")
 
 
-def _cost(thing: Belonging, now: float, price: Price) -> str:
+def _describe_cost(thing: Belonging, now: float, price: Price) -> str:
     if thing.born_at is None:
         return ""
     age = span(now - thing.born_at)
@@ -103,11 +103,11 @@ def _cost(thing: Belonging, now: float, price: Price) -> str:
         return f"There since {when(thing.born_at)} ({age}). "
     hours = max(0.0, now - thing.born_at) / 3600
     dollars = price(thing.region, thing.instance_type)
-    cost = f"about ${hours * dollars:.2f} at the on-demand price" if dollars else "at a price that is not known here"
+    cost = f"about ${hours * dollars:.2f} at the on-demand price" if dollars else "at an unknown price"
     return f"Launched {when(thing.born_at)}: {hours:.1f} instance-hours, {cost}. "
 
 
 def line(case: Case) -> str:
-    """The case as a line of a report-only pass's answer."""
+    """Words the case as a line of a report-only pass's answer."""
     thing, verdict = case.thing, case.verdict
     return f"{thing.sort.value} {thing.id} in {thing.region} ({verdict.action.value}): {verdict.reason}"

@@ -21,8 +21,8 @@ from contract.errors import StillRunning
 from contract.intents import Intent, ran_in
 from contract.jobs import Job
 from ending.instances import Ended, Ending
-from ending.report import report
-from terminator.policy import newest_step, overtaken, progressed
+from ending.report import build_report
+from terminator.policy import has_progressed, is_overtaken, newest_step
 
 logger = Logger(service="terminator")
 AGAIN_S = (0.5, 1.0, 2.0)
@@ -45,51 +45,53 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
         visibility_s=env.timing.visibility_s,
         again_s=AGAIN_S,
     )
-    seen = _seen(home, job)
+    seen = _read_result_tag(home, job)
     ended = ending.end(job, attempt)
     try:
         state.note_end(job, attempt, ended.at, event.get("problem"))
-        admitted = _admitted(state, job)
-        cost = _cost(state, admitted, ended)
+        admitted = _read_job(state, job)
+        cost = _describe_cost(state, admitted, ended)
         unhealthy = state.unhealthy(job)
     except (ClientError, BotoCoreError) as problem:
         raise StillRunning(f"nothing of job {job} runs, but the table does not answer: {problem}") from problem
 
-    def told(before: object, tag: str) -> dict[str, Any] | None:
-        if overtaken(before, attempt, meanwhile=seen is not None and tag != seen):
+    def replace_report(before: object, tag: str) -> dict[str, Any] | None:
+        if is_overtaken(before, attempt, meanwhile=seen is not None and tag != seen):
             return None
-        return report(job, attempt, event.get("problem"), ended.intents, ended.kept, before, unhealthy) | {"cost": cost}
+        return build_report(job, attempt, event.get("problem"), ended.intents, ended.kept, before, unhealthy) | {
+            "cost": cost
+        }
 
     try:
-        home.tell_result(job, told)
+        home.tell_result(job, replace_report)
     except (ClientError, BotoCoreError, Raced) as problem:
         raise StillRunning(f"nothing of job {job} runs, but its report could not be written: {problem}") from problem
-    further = _further(admitted, attempt, ended, int(event.get("step", -1))) if event.get("problem") else {}
+    further = _describe_progress(admitted, attempt, ended, int(event.get("step", -1))) if event.get("problem") else {}
     return {"terminated": ended.instances, "cost": cost, **further}
 
 
-def _admitted(state: State, name: str) -> Job | None:
-    """The job; None where somebody changed the document, which keeps nobody from ending instances."""
+def _read_job(state: State, name: str) -> Job | None:
+    """Returns the job; None where its document has been changed: instances end all the same."""
     try:
         return state.job(name)
     except Garbled:
         return None
 
 
-def _cost(state: State, job: Job | None, ended: Ended) -> dict[str, Any]:
-    """What all attempts have cost at most, US dollars."""
+def _describe_cost(state: State, job: Job | None, ended: Ended) -> dict[str, Any]:
+    """Returns what all attempts have cost at most, US dollars."""
     usd = money.spent_usd(job, ended.intents, state.ends(job.id), now=ended.at) if job else None
     return {"usd_at_most": "unknown" if usd is None else money.up_to_cents(usd)}
 
 
-def _further(job: Job | None, attempt: int, ended: Ended, before: int) -> dict[str, Any]:
-    """Whether the attempt closed a newer checkpoint than those before it, and the highest step of any."""
-    closed = _closed_in(job, attempt, ended.intents) if job else []
-    return {"progressed": progressed(closed, before), "step": newest_step(closed, before)}
+def _describe_progress(job: Job | None, attempt: int, ended: Ended, before: int) -> dict[str, Any]:
+    """Returns whether the attempt closed a newer checkpoint than those before it, and the highest step of any."""
+    closed = _list_closed_sets(job, attempt, ended.intents) if job else []
+    return {"progressed": has_progressed(closed, before), "step": newest_step(closed, before)}
 
 
-def _closed_in(job: Job, attempt: int, intents: Iterable[Intent]) -> list[ClosedSet]:
-    """The newest sets that the attempt has closed. Where S3 does not answer, none: Terminate does not wait to know that the attempt
+def _list_closed_sets(job: Job, attempt: int, intents: Iterable[Intent]) -> list[ClosedSet]:
+    """Returns the newest sets that the attempt has closed. Where S3 does not answer, none: Terminate does not wait to know that the attempt
     brought the job further."""
     regions = ran_in(one for one in intents if one.attempt == attempt)
     found = list[ClosedSet]()
@@ -97,12 +99,12 @@ def _closed_in(job: Job, attempt: int, intents: Iterable[Intent]) -> list[Closed
         try:
             found += closed_sets(Bucket(place.bucket, place.region, IN_PASSING), job.id, attempt)
         except (ClientError, BotoCoreError) as problem:
-            logger.warning("checkpoints could not be looked at", job=job.id, attempt=attempt, problem=str(problem))
+            logger.warning("could not list checkpoints", job=job.id, attempt=attempt, problem=str(problem))
     return found
 
 
-def _seen(home: HomeBucket, job: str) -> str | None:
-    """The tag of the report that was there when this Terminate began; None where S3 does not answer: instances end all the same."""
+def _read_result_tag(home: HomeBucket, job: str) -> str | None:
+    """Returns the tag of the report that was there when this Terminate began; None where S3 does not answer: instances end all the same."""
     try:
         return home.result_tag(job)
     except (ClientError, BotoCoreError):

@@ -15,7 +15,7 @@ from unittest import mock
 
 from botocore.exceptions import ReadTimeoutError
 
-import attendant.handler
+import attendant.passes
 import aws.state
 from aws import breaker
 from aws.clients import IN_PASSING
@@ -253,7 +253,7 @@ class Fleet:
         _clocks.append(self.clock)
         with ExitStack() as stack:
             stack.enter_context(self.functions.installed())
-            for module in (attendant.handler, aws.state):
+            for module in (attendant.passes, aws.state):
                 stack.enter_context(mock.patch.object(module, "ThreadPoolExecutor", SideBySide))
             stack.enter_context(mock.patch.object(breaker, "regions", _Regions()))
             self._wake()

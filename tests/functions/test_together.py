@@ -94,7 +94,7 @@ def test_a_launch_that_goes_on_while_terminate_runs_leaves_nothing(yard: Yard) -
     during = Mishap("ec2:RunInstances", meanwhile=lambda: outcomes.append(yard.terminate()))
     assert yard.launch(during).error == ""
     assert outcomes[0].error == "StillRunning"
-    assert "may be on its way" in outcomes[0].cause
+    assert "may come within" in outcomes[0].cause
     yard.terminate_patiently()
     assert yard.running() == []
 
@@ -110,7 +110,7 @@ def test_a_launcher_that_was_killed_at_its_call_leaves_nothing(yard: Yard, death
 def test_terminate_does_not_take_invisible_nodes_for_none(yard: Yard) -> None:
     home(yard.aws).invisible_s = 4.0
     yard.launch(Mishap("ec2:CreateTags", death=Death.BEFORE))
-    assert "may be invisible yet" in yard.terminate().cause
+    assert "EC2 may not show it yet" in yard.terminate().cause
     yard.terminate_patiently()
     assert yard.running() == []
 
@@ -226,7 +226,7 @@ def test_a_region_that_answers_late_makes_no_other_regions_invisible_nodes_visib
     with two_regions(rung()) as yard:
         yard.launch(Mishap("ec2:CreateTags", death=Death.BEFORE))
         slow = Mishap("ec2:DescribeInstances", times=2, region=ABROAD.region, fault=Kind.UNREACHABLE)
-        assert "may be invisible yet" in yard.terminate(slow).cause
+        assert "EC2 may not show it yet" in yard.terminate(slow).cause
         yard.terminate_patiently()
         yard.aws.clock.run(60)
         assert yard.running() == []

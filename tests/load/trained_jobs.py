@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any
 from unittest import mock
 
-import attendant.handler
-from attendant.handler import SLICE
+import attendant.passes
+from attendant.passes import SLICE
 from contract.reports import Exit
 from tests.builders import JOB, PLACE
 from tests.fakes.events import Event, fair
@@ -72,9 +72,9 @@ def trained(jobs: int, *, seed: int = 0) -> Trained:
 
 
 def _trained(world: JobsWorld, jobs: int) -> Trained:
-    world._installed.enter_context(mock.patch.object(attendant.handler, "SLICE", SLICE))
+    world._installed.enter_context(mock.patch.object(attendant.passes, "SLICE", SLICE))
     world._installed.enter_context(
-        mock.patch.object(attendant.handler, "ThreadPoolExecutor", partial(SideBySide, world))
+        mock.patch.object(attendant.passes, "ThreadPoolExecutor", partial(SideBySide, world))
     )
     world.aws.paused, chance = PAUSED, world.chance
     world.aws.table.knobs = replace(world.aws.table.knobs, throttled=THROTTLED)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 from unittest import mock
 
-import attendant.handler
+import attendant.passes
 from contract import items, keys, tags
 from contract.codec import decode
 from contract.jobs import Job, NoProgress, Reaction
@@ -73,7 +73,7 @@ class JobsWorld(JobNodes):
             self.functions.admission, timing=timing
         )  # before its environment is made of it
         self._installed.enter_context(self.functions.installed())
-        self._installed.enter_context(mock.patch.object(attendant.handler, "SLICE", self.chance.choice([1, 2, 100])))
+        self._installed.enter_context(mock.patch.object(attendant.passes, "SLICE", self.chance.choice([1, 2, 100])))
         self.functions.wake(self.wake)
         self.aws.events.every(CLOCK_S, self.tick)
         self.functions.clean_up()

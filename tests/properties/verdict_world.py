@@ -13,18 +13,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from attendant.acting import give_order
 from attendant.facts import AttemptFacts
-from attendant.handler import A_LOOK_S, LOOKS_A_REPORT
-from attendant.look import Looker
+from attendant.passes import A_LOOK_S
 from attendant.policy import Action, Verdict, judge
-from attendant.silence import gaps
+from attendant.silence import list_gaps
+from attendant.triggers import LOOKS_A_REPORT
 from aws.facts import Instance, Pass, Seen
 from aws.heard import heard
 from contract.errors import Stalled
 from contract.orders import Order, OrderKind
 from contract.reports import Exit, NodeReport, Phase
 from contract.sessions import AttemptSessions
-from tests.builders import JOB, JOB_ROLE, NODE_ROLE, NOW
+from tests.builders import JOB, NODE_ROLE, NOW
 from tests.fakes.functions import TIMEOUTS
 from tests.properties.verdict_nodes import NEVER, STALL_S, Nodes
 from tests.properties.verdict_oracle import allowed_ends
@@ -86,7 +87,7 @@ class VerdictWorld(Nodes):
     def _clock(self) -> None:
         self.later(CLOCK_S * self.chance.uniform(0.95, 1.05), self._clock)
         if self._works():
-            self._pass = self.now, gaps(self._last_pass())
+            self._pass = self.now, list_gaps(self._last_pass())
             self._look(self._pass[1], lambda _: None)
 
     def wake(self, instance: str) -> None:
@@ -97,7 +98,7 @@ class VerdictWorld(Nodes):
 
     def _record(self, instance: str, tries: int) -> None:
         if self._works():
-            self._look(gaps(self._last_pass()), lambda verdict: self._hand_over(instance, verdict))
+            self._look(list_gaps(self._last_pass()), lambda verdict: self._hand_over(instance, verdict))
         elif tries > 1:
             self.later(TRY_S, lambda: self._record(instance, tries - 1))
 
@@ -112,7 +113,7 @@ class VerdictWorld(Nodes):
                 self.later(AGAIN_S, lambda: self._look_again(instance, until))
 
         if self._works():
-            self._look(gaps(self._last_pass()), then)
+            self._look(list_gaps(self._last_pass()), then)
 
     def _works(self) -> bool:
         return not self.table.is_away and self.now >= self.attendant_dead_until
@@ -167,9 +168,8 @@ class VerdictWorld(Nodes):
         if verdict.order is not None and verdict.order.error == Stalled.__name__ and stood_s < STALL_S:
             self.wrong.append(f"stalled, and a step was finished {stood_s:.0f} s ago")
         state: Any = self.table
-        looker = Looker(state=state, node_role=NODE_ROLE, job_role=JOB_ROLE, gaps_s=())
         try:
-            looker._order(self.job, self._facts(seen, None, None), verdict.order)
+            give_order(state, NODE_ROLE, self._facts(seen, None, None), verdict.order, clock=lambda: self.now)
         except Away:
             return False
         return True

@@ -12,8 +12,8 @@ from unittest import mock
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-import attendant.handler
-from attendant.handler import Overdue
+import attendant.passes
+from attendant.passes import Overdue
 from contract import errors, items, tags
 from contract.orders import Order
 from contract.reports import Exit, NodeReport, Phase, Progress
@@ -158,7 +158,7 @@ class World:
         self._chance = random.Random(0)
         self._installed = ExitStack()
         self._installed.enter_context(self.functions.installed())
-        self._installed.enter_context(mock.patch.object(attendant.handler, "SLICE", 1))
+        self._installed.enter_context(mock.patch.object(attendant.passes, "SLICE", 1))
         self.aws.events.weather = self._delays
         self.functions.wake(self._wake)
         self._beat()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from contract.timing import Timing
-from launcher.requests import user_data
+from launcher.arguments import build_user_data
 from localaws.conditions import Conditions
 from localaws.testing.ec2 import local_aws
 from rehearsal.faults import Fault, parse_faults
@@ -45,7 +45,7 @@ def test_whatever_fails_in_user_data_the_node_is_off_by_its_timer(tmp_path: Path
         "TRAINYARD_HOME_BUCKET": "home",
         "TRAINYARD_POWER_OFF_S": str(TIMER_S),
     }
-    script = user_data(SCRIPT.read_text(), values)
+    script = build_user_data(SCRIPT.read_text(), values)
     with local_aws(tmp_path, for_each(FAULTS), mischief=NodeFaults(), root_variables=("TRAINYARD_ROOT",)) as yard:
         jobs = {job: yard.run(1, TagSpecifications=marks(job), UserData=script)[0] for job in FAULTS}
         until(lambda: yard.states(list(jobs.values())) == {"terminated"})

@@ -106,7 +106,7 @@ def test_with_no_event_of_its_end_people_are_told_all_the_same(
 ) -> None:
     job = unattended["unheard-train"]
     stopped(job)
-    until(lambda: mailbox.about(f"{job.name} has failed", "somebody stopped its execution"))
+    until(lambda: mailbox.about(f"{job.name} has failed", "its execution was stopped"))
     assert len(mailbox.about(f"{job.name} has failed")) == 1
 
 
@@ -147,5 +147,5 @@ def test_the_weekly_summary_arrives_with_the_weeks_figures(yard: Yard, mailbox: 
     finally:
         clock.update_schedule(**kept)
     assert word.subject.startswith("Trainyard trainyard: ")
-    assert re.search(r"looked 20\d\d times", word.text)
+    assert re.search(r"made 20\d\d passes", word.text)
     assert "Instances now: " in word.text

@@ -46,8 +46,7 @@ def test_an_error_is_nobodys_before_the_others_were_heard_after_it(age_s: float)
     assert verdict.action is Action.AWAIT
     assert verdict.awaits == "i-1"
     assert (
-        verdict.reason
-        == "rank 1 exited with code 3; whether that is its own error is known once rank 0 was heard after it"
+        verdict.reason == "rank 1 exited with code 3; a later report of rank 0 will show whether the error is its own"
     )
 
 
@@ -226,8 +225,8 @@ def test_an_order_that_a_node_gave_itself_after_an_error_does_not_explain_it() -
 def test_a_node_that_works_on_without_the_order_of_all_is_told_again_and_one_that_has_it_is_not() -> None:
     nodes = {0: heard(0, order=ORDER), 1: ended(1, 0), 2: heard(2)}
     facts = replace(FOUR, nodes=nodes, order=Given(order=ORDER, age_s=60))
-    assert facts.untold == [2, 3]
-    assert replace(facts, order=None).untold == []
+    assert facts.uninformed == [2, 3]
+    assert replace(facts, order=None).uninformed == []
 
 
 def test_nodes_that_go_away_after_an_order_are_its_effect_and_the_cause_names_both() -> None:
@@ -273,7 +272,7 @@ def test_one_rank_may_go_on_after_another_ended_but_not_for_ever() -> None:
     assert judge(facts, now=LATER).action is Action.HEARTBEAT
     verdict = judge(replace(facts, nodes={0: ended(0, ago_s=most + 1), 1: heard(1)}), now=LATER)
     assert verdict.error == "Stalled"
-    assert "rank 0 ended 7201 s ago, and rank 1 went on (allowed: 7200 s, by uneven_allowance_s)" in verdict.reason
+    assert "rank 0 ended 7201 s ago, and rank 1 still runs (allowed: 7200 s, by uneven_allowance_s)" in verdict.reason
 
 
 # What a node writes

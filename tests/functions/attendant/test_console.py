@@ -65,8 +65,8 @@ def test_what_steers_a_terminal_or_signs_a_request_is_not_shown(raw: str, shown:
 
 @pytest.mark.parametrize("output", ["", "\n\n \r\n", "\x1b[2J"])
 def test_without_lines_a_person_learns_how_to_ask_again(output: str) -> None:
-    told = console.told("i-0", "eu-central-1", output)
-    assert "aws ec2 get-console-output --region eu-central-1 --instance-id i-0" in told
+    quoted = console.quote_console("i-0", "eu-central-1", output)
+    assert "aws ec2 get-console-output --region eu-central-1 --instance-id i-0" in quoted
 
 
 # When it is asked for
@@ -82,7 +82,7 @@ def test_only_a_node_that_never_reported_is_asked_about() -> None:
 def test_a_console_is_said_and_changes_nothing_else_about_a_verdict() -> None:
     lost = replace(TRAINING, nodes={0: heard(0)}, instances={"i-0": instance(0), "i-1": instance(1, "terminated")})
     bare = judge(lost, now=LATER)
-    told = judge(replace(lost, console={1: console.told("i-1", "r", "no Python here")}), now=LATER)
+    told = judge(replace(lost, console={1: console.quote_console("i-1", "r", "no Python here")}), now=LATER)
     assert replace(told, reason="") == replace(bare, reason="")
     assert "It never reported. Its console ended with:\n  no Python here\n" in told.reason
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from attendant.ends import FAILURES
-from attendant.telling import TELLS_S
+from attendant.telling import SENDS_S
 from aws.state import State
 from contract import items
 from contract.codec import encode
@@ -101,9 +101,9 @@ def test_people_are_told_why_a_job_has_failed(watched: Watched) -> None:
 @pytest.mark.parametrize(
     ("status", "error", "says"),
     [
-        ("ABORTED", "", "somebody stopped its execution"),
+        ("ABORTED", "", "its execution was stopped"),
         ("ABORTED", "by ada", "by ada: wrong data"),
-        ("TIMED_OUT", "", "ran longer than its machine allows"),
+        ("TIMED_OUT", "", "ran longer than its state machine allows"),
         ("FAILED", "States.Runtime", "States.Runtime: "),
     ],
 )
@@ -155,7 +155,7 @@ def test_a_message_that_cannot_be_sent_comes_later(watched: Watched, kind: Kind)
     assert watched.owed() == ["job-1"]
     watched.sweep()
     assert watched.mails == []  # whoever began may be at it
-    for _ in range(int(TELLS_S / MINUTE) + 1):
+    for _ in range(int(SENDS_S / MINUTE) + 1):
         watched.sweep()
     assert len(watched.mails) == 1
 
@@ -194,7 +194,7 @@ def test_two_sweeps_at_once_tell_once(watched: Watched) -> None:
 def test_two_that_follow_a_dead_one_at_once_tell_once(watched: Watched) -> None:
     watched.ends(watched.admits())
     watched.sweep(Mishap("sns:Publish", death=Death.BEFORE))
-    watched.fleet.aws.clock.now += TELLS_S
+    watched.fleet.aws.clock.now += SENDS_S
     second = Mishap("dynamodb:PutItem", meanwhile=watched.beside)
     watched.sweep(second)
     assert len(watched.mails) == 1
@@ -222,7 +222,7 @@ def test_an_execution_that_step_functions_has_forgotten_is_told_as_not_known(wat
     watched.admits()
     watched.executions.known.clear()
     watched.sweep()
-    assert ["how it ended is not known" in text for _, text in watched.mails] == [True]
+    assert ["nothing says how it ended" in text for _, text in watched.mails] == [True]
 
 
 def test_a_document_that_somebody_changed_keeps_nobody_from_being_told(watched: Watched) -> None:

@@ -12,7 +12,7 @@ from unittest import mock
 import pytest
 from aws_lambda_powertools.metrics.provider.cloudwatch_emf import cloudwatch
 
-from attendant import handler as attendant_handler
+from attendant import passes as attendant_passes
 from contract import metrics, names
 from contract.reports import Phase
 from tests.builders import NOW
@@ -49,7 +49,7 @@ def watched() -> Iterator[Watched]:
         stack.enter_context(made.fleet.functions.installed())
         stack.enter_context(mock.patch.object(cloudwatch, "print", made.printed.append, create=True))
         warn = lambda what, **fields: made.warned.append((what, fields))  # noqa: E731
-        stack.enter_context(mock.patch.object(attendant_handler.logger, "warning", warn))
+        stack.enter_context(mock.patch.object(attendant_passes.logger, "warning", warn))
         yield made
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from attendant.handler import AT_ONCE
-from attendant.records import Hint, hint_in
+from attendant.passes import AT_ONCE
+from attendant.records import Hint, read_hint
 from aws.table import BATCH, LONGEST_ANSWER
 from contract import items
 from contract.codec import encode
@@ -112,7 +112,7 @@ def test_of_the_longest_reports_in_the_stream_nothing_but_the_job_and_the_instan
     record = written(fleet, "i-job-0000-0", report)
     tracemalloc.start()
     try:
-        hints = [hint_in(record) for _ in range(3)]
+        hints = [read_hint(record) for _ in range(3)]
         kept = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()

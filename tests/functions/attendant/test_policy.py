@@ -153,7 +153,7 @@ def test_only_closed_sets_are_called_checkpoints() -> None:
     part = BytesPrefix(JOB.id).part(1, 3, 0)
     open_ = heard(0, checkpoint=part, checkpoint_step=120)
     facts = replace(TRAINING, nodes={0: open_, 1: heard(1, age_s=999)})
-    assert "There is no checkpoint of this attempt." in judge(facts, now=LATER).reason
+    assert "This attempt has no checkpoint." in judge(facts, now=LATER).reason
     facts = replace(
         facts, nodes={0: replace(open_, report=replace(open_.report, closed_step=100)), 1: heard(1, age_s=999)}
     )

@@ -11,7 +11,7 @@ import pytest
 
 from attendant.notices import stall_reason, trains_again
 from attendant.policy import Action, Verdict
-from attendant.telling import TELLS_S
+from attendant.telling import SENDS_S
 from aws.facts import Given
 from aws.state import CAUSE, State
 from contract import items
@@ -78,7 +78,7 @@ def test_people_are_told_why_where_and_from_which_step_it_trains_again(watched: 
     assert head == f"Trainyard {JOB.deployment}: {watched.job.id} trains again (attempt 2)"
     assert "attempt 2 trains in eu-central-1, from the checkpoint of step 120." in text
     assert "Attempt 1: NodeLost: rank 1 (i-1) has not reported for 400 s." in text
-    assert "What it has cost so far is not known" in text
+    assert "Its cost so far is unknown" in text
     assert watched.fleet.aws.topics.attributes[0]["event"] == "recovered"
 
 
@@ -86,7 +86,7 @@ def test_people_are_told_why_where_and_from_which_step_it_trains_again(watched: 
     ("restored", "words"),
     [
         ("", "from the beginning: there was no checkpoint."),
-        ("bucket/1/3", "from the newest checkpoint, whose trainer told no step."),
+        ("bucket/1/3", "from the newest checkpoint, whose trainer reported no step."),
     ],
 )
 def test_a_checkpoint_without_a_step_is_no_beginning(watched: Watched, restored: str, words: str) -> None:
@@ -118,7 +118,7 @@ def test_an_attempt_of_which_no_end_was_noted_is_told_all_the_same() -> None:
     made = Watched(Event.RECOVERED)
     with made.fleet.functions.installed():
         made.looks()
-        assert "Why attempt 1 ended was not noted" in made.mails[0][1]
+        assert "The table has no cause for the end of attempt 1" in made.mails[0][1]
         assert "from the beginning" in made.mails[0][1]
 
 
@@ -126,7 +126,7 @@ def test_an_attempt_of_which_no_end_was_noted_is_told_all_the_same() -> None:
 def test_a_message_that_cannot_be_sent_keeps_nobody_waiting_and_comes_later(watched: Watched, kind: Kind) -> None:
     assert watched.looks(Mishap("sns:Publish", fault=kind, times=99)).error == ""
     assert all(wait.beaten_at >= NOW + 60 for wait in watched.fleet.aws.states.waits.values())
-    for _ in range(int(TELLS_S / 60) + 1):
+    for _ in range(int(SENDS_S / 60) + 1):
         watched.looks()
     assert len(watched.mails) == 1
 

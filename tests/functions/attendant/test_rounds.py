@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from attendant.handler import SLICE
+from attendant.passes import SLICE
 from attendant.rounds import OVERDUE_S
 from contract import items
 from contract.reports import Exit, Phase

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from attendant.sessions import RENEWED_S, _ran_in, is_due
+from attendant.sessions import RENEWED_S, is_due, list_regions
 from aws import breaker
 from aws.state import State
 from contract import items, sessions
@@ -244,7 +244,7 @@ def test_nodes_of_a_later_attempt_are_told_where_earlier_ones_ran_and_not_where_
     job = decode(Job, state.stored(fleet.aws, items.job(A)) or b"")
     for attempt, region in enumerate(("us-east-1", "eu-west-1", "us-east-1", "ap-south-1"), 1):
         walked(fleet, A, attempt, region)
-    assert _ran_in(State(TABLE), job, 4) == ("eu-west-1", "us-east-1")
+    assert list_regions(State(TABLE), job, 4) == ("eu-west-1", "us-east-1")
 
 
 @pytest.mark.parametrize("lost", [1, 2, 3])
@@ -254,4 +254,4 @@ def test_nodes_ask_every_region_where_the_launch_of_an_earlier_attempt_is_not_kn
     for attempt in (1, 2, 3):
         walked(fleet, A, attempt, "us-east-1")
     State(TABLE).delete(items.launch(A, lost, 1))
-    assert _ran_in(State(TABLE), job, 4) == ()
+    assert list_regions(State(TABLE), job, 4) == ()

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from attendant.policy import Action, judge
-from attendant.silence import counted, gaps
+from attendant.silence import count_silence, list_gaps
 from aws.facts import Pass
 from contract.sessions import AttemptSessions
 from tests.builders import JOB, NOW
@@ -47,7 +47,7 @@ def test_a_boot_that_nobody_could_hear_of_has_one_more_look() -> None:
 def test_of_the_time_between_two_passes_half_of_the_allowed_silence_counts_at_most(
     silent_s: float, gaps_s: tuple[float, ...], counted_s: float
 ) -> None:
-    assert counted(silent_s, replace(TRAINING, gaps_s=gaps_s)) == counted_s
+    assert count_silence(silent_s, replace(TRAINING, gaps_s=gaps_s)) == counted_s
 
 
 def test_a_clock_that_is_always_slow_only_delays_the_end_of_a_lost_node() -> None:
@@ -60,11 +60,11 @@ def test_a_clock_that_is_always_slow_only_delays_the_end_of_a_lost_node() -> Non
 
 def test_passes_are_remembered_for_longer_than_any_silence_that_is_allowed() -> None:
     before = Pass(age_s=60, gaps_s=(61.0,) * 100)
-    kept = gaps(before)
+    kept = list_gaps(before)
     assert kept[:2] == (60, 61.0)
     assert sum(kept) > 2 * JOB.timing.silence_s
     assert len(kept) < len(before.gaps_s)
-    assert gaps(None) == ()
+    assert list_gaps(None) == ()
 
 
 def test_nodes_that_fall_silent_together_while_ec2_says_they_run_have_twice_the_time() -> None:
@@ -108,7 +108,7 @@ def test_its_boot_allowance_counts_from_its_first_keys() -> None:
     assert judge(keyed, now=NOW + 7200 + 899).action is Action.HEARTBEAT
     verdict = judge(keyed, now=NOW + 7200 + 901)
     assert verdict.error == "NodeLost"
-    assert "901 s after it was given the keys of its job" in verdict.reason
+    assert "901 s after it got the credentials of its job" in verdict.reason
 
 
 @pytest.mark.parametrize("state", ["terminated", "shutting-down", "stopped"])

@@ -9,7 +9,7 @@ import pytest
 
 from attendant.facts import AttemptFacts
 from attendant.policy import Action, Verdict, judge
-from attendant.stalls import AGAIN_S, DUMP_S, StallFacts, stalled
+from attendant.stalls import AGAIN_S, DUMP_S, StallFacts, find_stall
 from aws.facts import Given
 from contract.errors import NEW_ATTEMPT, Stalled
 from contract.jobs import NoProgress, Reaction
@@ -114,12 +114,12 @@ def test_the_rank_that_moved_last_is_named() -> None:
 def test_an_attempt_with_a_node_that_does_not_train_is_not_stalled(phase: Phase) -> None:
     """It restores, prepares, waits for its master, or makes its last commits; each has a time of its own."""
     facts = attempt(STUCK, {"phase": phase, "phase_s": 10.0, "idle_s": MINUTES * 60 + 1})
-    assert stalled(facts, now=LATE) is None
+    assert find_stall(facts, now=LATE) is None
 
 
 def test_an_attempt_in_which_a_node_has_not_reported_is_not_stalled() -> None:
     facts = attempt(STUCK, BARE)
-    assert stalled(replace(facts, nodes={0: facts.nodes[0]}), now=LATE) is None
+    assert find_stall(replace(facts, nodes={0: facts.nodes[0]}), now=LATE) is None
 
 
 def test_an_attempt_of_agents_that_do_not_measure_is_not_stalled() -> None:
@@ -149,7 +149,7 @@ def test_a_training_that_never_began_its_first_step_is_stalled_after_its_warm_up
 def test_no_training_is_idle_for_longer_than_its_attempt_is_old() -> None:
     lies: dict[str, Any] = {**STUCK, "phase_s": 1e300, "idle_s": 1e300}
     assert action(attempt(lies, lies), now=NOW + JOB.timing.warm_up_s + MINUTES * 60) is Action.HEARTBEAT
-    found = stalled(attempt(lies, lies), now=LATE)
+    found = find_stall(attempt(lies, lies), now=LATE)
     assert found is not None
     assert found.idle_s == LATE - NOW
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from attendant.notices import stalled
+from attendant.notices import Message, word_stall
 from attendant.stalls import AGAIN_S
-from attendant.telling import TELLS_S, Message, tell_once
+from attendant.telling import SENDS_S, tell_once
 from attendant.words import FOLLOWS
 from aws.state import Notified, State
 from contract import items
@@ -147,9 +147,9 @@ def test_a_message_that_cannot_be_sent_keeps_nobody_waiting_and_comes_later(watc
     assert outcome.error == ""
     assert watched.mails == []
     assert all(wait.beaten_at >= NOW + 300 for wait in watched.fleet.aws.states.waits.values())
-    watched.after(TELLS_S / 2, idle_s=185.0)
+    watched.after(SENDS_S / 2, idle_s=185.0)
     assert watched.mails == []  # whoever began may be at it
-    watched.after(TELLS_S, idle_s=305.0)
+    watched.after(SENDS_S, idle_s=305.0)
     assert len(watched.mails) == 1
 
 
@@ -172,7 +172,7 @@ def test_whoever_dies_while_it_tells_is_followed_by_another(watched: Watched, wh
 
 
 def words(reason: str, job: Job = JOB, attempt: int = 1) -> Message:
-    return stalled(job, attempt, reason, goes_on=True, cost="It costs.")
+    return word_stall(job, attempt, reason, goes_on=True, cost="It costs.")
 
 
 def test_of_two_looks_at_once_one_tells(watched: Watched) -> None:

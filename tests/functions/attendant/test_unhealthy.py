@@ -9,7 +9,7 @@ import pytest
 
 from attendant.facts import AttemptFacts
 from attendant.policy import Action, judge
-from attendant.unhealthy import EXAMINES_S, MOST_NOTED, MOST_WHY, noted
+from attendant.unhealthy import EXAMINES_S, MOST_NOTED, MOST_WHY, list_nodes
 from aws.facts import Given, Heard
 from contract.errors import NEW_ATTEMPT, NodeUnhealthy
 from contract.health import HealthCheck
@@ -153,7 +153,7 @@ def test_under_an_order_a_machine_explains_nothing_that_the_order_explains() -> 
 def test_an_error_waits_while_its_node_looks_at_its_machine() -> None:
     verdict = judge(with_nodes(heard(0, age_s=1), failed(1, ago_s=10, examines=True)), now=LATER)
     assert (verdict.action, verdict.awaits) == (Action.AWAIT, "i-1")
-    assert verdict.reason == "rank 1 exited with code 1, and looks whether its machine is the cause"
+    assert verdict.reason == "rank 1 exited with code 1, and its agent examines the machine for a fault"
 
 
 def test_a_peers_error_waits_for_it_as_well() -> None:
@@ -176,12 +176,12 @@ def test_where_many_machines_are_at_fault_the_sentence_stays_short_and_the_notes
     nodes = {rank: heard(rank, unhealthy="x" * 9000) for rank in range(40)}
     facts = replace(CHECKED, job=replace(CHECKED.job, nodes=40), ids=ids, instances=None, nodes=nodes)
     verdict = judge(facts, now=LATER)
-    assert "35 more ranks have, too." in verdict.reason
+    assert "35 more ranks have unhealthy machines." in verdict.reason
     assert len(verdict.reason) < 7 * MOST_WHY
-    assert len(noted(facts, verdict.unhealthy)) == MOST_NOTED
+    assert len(list_nodes(facts, verdict.unhealthy)) == MOST_NOTED
 
 
 def test_what_is_kept_is_where_ec2_launched_the_node_and_the_nodes_words() -> None:
-    (one,) = noted(CHECKED, {1: XID})
+    (one,) = list_nodes(CHECKED, {1: XID})
     assert (one.attempt, one.rank, one.instance, one.why) == (1, 1, "i-1", XID)
     assert (one.region, one.zone, one.instance_type) == ("eu-central-1", "eu-central-1a", "g5.xlarge")

@@ -51,8 +51,8 @@ def test_an_aborted_jobs_report_says_so_and_lists_what_was_launched(yard: Yard) 
 @pytest.mark.parametrize(
     ("status", "error", "cause"),
     [
-        ("ABORTED", "Aborted", "The execution was stopped, and whoever stopped it gave no reason."),
-        ("TIMED_OUT", "TimedOut", "The execution ran longer than its machine allows."),
+        ("ABORTED", "Aborted", "The execution was stopped without a reason."),
+        ("TIMED_OUT", "TimedOut", "The execution ran longer than its state machine allows."),
         ("FAILED", "Failed", "The execution failed, and Step Functions gives no reason."),
     ],
 )

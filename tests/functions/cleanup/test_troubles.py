@@ -74,7 +74,7 @@ def test_a_redrive_after_the_cleanup_finds_its_attempts_closed_and_goes_on_with_
     for attempt in (1, 2):
         answer = yard.launch(attempt=attempt)
         assert answer.error == "NodeLost"
-        assert answer.cause == f"attempt {attempt} was terminated; nothing is launched for it any more"
+        assert answer.cause == f"attempt {attempt} was terminated; nothing more is launched for it"
         assert yard.terminate(attempt).error == ""
     assert yard.launch(attempt=3).error == ""
     yard.aws.clock.run(300)

@@ -9,7 +9,7 @@ import pytest
 from aws.cloudformation import LARGEST, write_answer
 from aws.state import State
 from contract import items, names
-from drain.policy import closed
+from drain.policy import explain_closed
 from tests.builders import JOB
 from tests.fakes.faults import Kind
 from tests.fakes.state import TABLE, store
@@ -18,7 +18,7 @@ from tests.functions.drain.draining import DRAIN, Yard
 
 @pytest.mark.parametrize("kind", ["Create", "Update"])
 def test_a_deploy_opens_what_a_destroy_has_closed_and_is_answered_at_once(yard: Yard, kind: str) -> None:
-    State(TABLE).close_admission(closed(JOB.deployment))
+    State(TABLE).close_admission(explain_closed(JOB.deployment))
     yard.ask(kind)
     assert not yard.closed()
     assert yard.cloudformation.answers == [

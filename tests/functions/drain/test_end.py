@@ -70,7 +70,7 @@ def test_a_launch_in_flight_is_waited_for(yard: Yard) -> None:
 
     assert yard.launch("job-1", Mishap("ec2:RunInstances", meanwhile=destroyed)).error == ""
     assert looks[0].error == StillRunning.__name__
-    assert "may be on its way" in looks[0].cause
+    assert "may come within" in looks[0].cause
     assert yard.destroy()["Status"] == "SUCCESS"
     assert yard.left() == []
 
@@ -210,7 +210,7 @@ def test_an_execution_whose_documents_nobody_can_read_is_told_and_keeps_no_other
     store(yard.aws, items.job("job-1"), b"garbled")
     answer = yard.destroy()
     assert answer["Status"] == "FAILED"
-    assert f"{JOB.execution} could not be dealt with: Job is not JSON" in answer["Reason"]
+    assert f"{JOB.execution} could not be cleaned up: Job is not JSON" in answer["Reason"]
     assert yard.left() == []
 
 
@@ -249,8 +249,7 @@ def test_a_strangers_instance_with_our_tag_is_named_and_never_ended(yard: Yard) 
     answer = yard.destroy(within_s=30)
     assert answer["Status"] == "FAILED"
     assert (
-        f"- {stranger.id} in eu-central-1, job job-1, is running: it carries the tag {tags.DEPLOYMENT}"
-        in answer["Reason"]
+        f"- {stranger.id} in eu-central-1, job job-1, is running: it has the tag {tags.DEPLOYMENT}" in answer["Reason"]
     )
     assert len(yard.left()) == 3
     stranger.tags.clear()

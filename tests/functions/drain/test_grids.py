@@ -111,7 +111,7 @@ def test_a_region_whose_sagemaker_does_not_answer_is_not_taken_to_be_empty(yard:
     yard.aws.faults.add(Kind.DENIED, "sagemaker:ListTrainingJobs", times=1)
     outcome = yard.look()
     assert outcome.error == "StillRunning"
-    assert f"trainings in {PLACE.region} could not be asked for" in outcome.cause
+    assert f"trainings in {PLACE.region} could not be listed or stopped" in outcome.cause
     assert yard.destroy()["Status"] == "SUCCESS"
     assert running(yard) == []
 
@@ -135,5 +135,5 @@ def test_a_batch_that_does_not_answer_keeps_no_training_from_its_end(yard: Yard)
     yard.aws.faults.add(Kind.DENIED, "batch:ListJobs", times=1)
     outcome = yard.look()
     assert outcome.error == "StillRunning"
-    assert "jobs of Batch could not be asked for" in outcome.cause
+    assert "Batch jobs could not be listed or ended" in outcome.cause
     assert [one.stopped_at is not None for one in yard.aws.sagemaker(PLACE.region).alive()] == [True]

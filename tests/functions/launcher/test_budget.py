@@ -141,7 +141,7 @@ def test_a_place_that_became_too_dear_is_not_asked_while_another_is_affordable()
         yard.terminate(1)
         del home(yard.aws).capacity[DEAR.instance_type, DEAR.zone]
         launched = yard.launch(2).value
-    assert launched["rungs"][0]["answer"] == "NotAsked: too dear for what is left of max_cost_usd"
+    assert launched["rungs"][0]["answer"] == "NotAsked: too expensive for the rest of max_cost_usd"
     assert {one.zone for one in home(yard.aws).running()} == {CHEAP.zone}
 
 

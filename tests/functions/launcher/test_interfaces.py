@@ -13,8 +13,8 @@ from aws.ec2 import Ec2
 from aws.facts import Card, InstanceType
 from contract.fabric import Interface, InterfaceType
 from contract.intents import Step
-from launcher.interfaces import asked
-from launcher.requests import request, security_group
+from launcher.arguments import build_arguments, security_group
+from launcher.interfaces import list_interfaces
 from tests.builders import JOB, rung
 from tests.fakes.faked import connected
 from tests.fakes.functions import PROFILE
@@ -31,7 +31,7 @@ LARGE = replace(JOB, interfaces={P4D.name: efa.interfaces(P4D)})
 
 
 def sent(instance_type: str) -> dict[str, Any]:
-    return request(
+    return build_arguments(
         LARGE, 1, rung(instance_type=instance_type), group="group-a-0", security_group="sg-1", profile="arn:p"
     )
 
@@ -53,7 +53,7 @@ def test_several_interfaces_never_speak_of_a_public_address() -> None:
 
 @pytest.mark.parametrize("sort", list(InterfaceType))
 def test_a_single_interface_always_forbids_a_public_address(sort: InterfaceType) -> None:
-    (one,) = asked([Interface(type=sort)], subnet="subnet-a", security_groups=["sg-1"])
+    (one,) = list_interfaces([Interface(type=sort)], subnet="subnet-a", security_groups=["sg-1"])
     assert one["AssociatePublicIpAddress"] is False
 
 
@@ -90,7 +90,9 @@ def test_ec2_takes_the_interfaces_that_were_chosen_by_its_own_description_of_the
     with connected() as aws:
         types = Ec2("eu-central-1").types([name])
         job = replace(JOB, interfaces=efa.choose_interfaces(Mode.AUTO, JOB.nodes, types.values()))
-        wanted = request(job, 1, rung(instance_type=name), group="group-a-0", security_group="sg-1", profile=PROFILE)
+        wanted = build_arguments(
+            job, 1, rung(instance_type=name), group="group-a-0", security_group="sg-1", profile=PROFILE
+        )
         assert len(Ec2("eu-central-1").run(wanted, user_data="", token="one")) == JOB.nodes
         machines = home(aws).machines.values()
         parts = [home(aws).parts.things[part] for one in machines for part in one.parts]

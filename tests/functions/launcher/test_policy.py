@@ -11,9 +11,9 @@ from aws.facts import Instance
 from contract.errors import CapacityPending, CapacityUnavailable, InvalidRequest, QuotaExceeded
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome
 from contract.jobs import Job
-from launcher import policy, requests
+from launcher import arguments, policy
 from launcher.answers import meaning
-from launcher.requests import request, token, user_data
+from launcher.arguments import build_arguments, build_user_data, token
 from tests.builders import INTENT, JOB, LAUNCHED, NOW, TAGS_AT_LAUNCH, rung
 
 WALK = policy.Walk(
@@ -29,7 +29,7 @@ WALK = policy.Walk(
 
 def planned(job: Job, attempt: int = 1, busy: Collection[str] = (), shared_with: tuple[str, ...] = ()) -> Intent:
     groups = policy.Groups(busy=frozenset(busy), security_group="sg-2", shared_with=shared_with)
-    return policy.prepared(
+    return policy.prepare_region(
         job, policy.plan(job, attempt, WALK, passed_over={}), "eu-central-1", groups, profile=WALK.profile
     )
 
@@ -39,7 +39,7 @@ def answer(outcome: LaunchOutcome, code: str = "") -> LaunchAnswer:
 
 
 def told(intent: Intent, place: int, outcome: LaunchOutcome, *, recovering: bool = False) -> Intent:
-    return policy.answered(intent, place, answer(outcome), recovering=recovering)
+    return policy.record_answer(intent, place, answer(outcome), recovering=recovering)
 
 
 def everywhere(outcome: LaunchOutcome) -> Intent:
@@ -48,7 +48,7 @@ def everywhere(outcome: LaunchOutcome) -> Intent:
 
 def test_every_volume_of_a_launch_is_encrypted_also_those_that_the_image_adds() -> None:
     image = replace(rung().image, further_devices=("/dev/sdf", "/dev/sdg"))
-    asked = request(JOB, 1, replace(rung(), image=image), group="", security_group="sg-1", profile="arn:p")
+    asked = build_arguments(JOB, 1, replace(rung(), image=image), group="", security_group="sg-1", profile="arn:p")
     devices = {one["DeviceName"]: one["Ebs"] for one in asked["BlockDeviceMappings"]}
     assert list(devices) == [image.root_device, "/dev/sdf", "/dev/sdg"]
     assert all(ebs["Encrypted"] and ebs["DeleteOnTermination"] for ebs in devices.values())
@@ -58,7 +58,7 @@ def test_a_place_that_is_given_up_in_doubt_takes_of_the_money_of_those_that_were
     places = [replace(rung(zone), most_usd=2.0) for zone in ("eu-central-1a", "eu-central-1b", "eu-central-1c")]
     job = replace(JOB, ladder=tuple(places), max_cost_usd=12.0)
     walk = told(planned(job), 0, LaunchOutcome.NO_CAPACITY)
-    left = policy.given_up(job, walk, 1, answer(LaunchOutcome.UNKNOWN, "ReadTimeoutError"))
+    left = policy.give_up(job, walk, 1, answer(LaunchOutcome.UNKNOWN, "ReadTimeoutError"))
     assert left.doubted_usd == 4.0
     assert left.steps[0] == walk.steps[0]
     assert left.steps[1].answer == LaunchAnswer(
@@ -70,9 +70,9 @@ def test_a_place_that_is_given_up_in_doubt_takes_of_the_money_of_those_that_were
 def test_a_place_that_the_money_does_not_pay_for_beside_what_is_in_doubt_is_not_asked() -> None:
     places = [replace(rung(zone), most_usd=2.0) for zone in ("eu-central-1a", "eu-central-1b")]
     job = replace(JOB, ladder=tuple(places), max_cost_usd=1.5)
-    left = policy.given_up(job, planned(job), 0, answer(LaunchOutcome.UNKNOWN))
+    left = policy.give_up(job, planned(job), 0, answer(LaunchOutcome.UNKNOWN))
     assert left.steps[1].answer is not None
-    assert left.steps[1].answer.code == "NotAsked: too dear for what is left of max_cost_usd"
+    assert left.steps[1].answer.code == "NotAsked: too expensive for the rest of max_cost_usd"
 
 
 def test_rungs_are_asked_from_the_top() -> None:
@@ -85,7 +85,7 @@ def test_an_unknown_outcome_repeats_the_same_rung() -> None:
 
 
 def test_nothing_is_asked_after_a_launch() -> None:
-    assert policy.answered(INTENT, 1, LAUNCHED, recovering=False).next_place is None
+    assert policy.record_answer(INTENT, 1, LAUNCHED, recovering=False).next_place is None
 
 
 def test_a_terminated_token_raises_the_generation_and_asks_the_same_rung() -> None:
@@ -117,29 +117,29 @@ def test_a_closed_region_drops_all_of_its_rungs_only() -> None:
 
 def test_no_capacity_is_worth_another_walk_until_patience_is_over() -> None:
     empty = everywhere(LaunchOutcome.NO_CAPACITY)
-    assert isinstance(policy.ending(empty, NOW), CapacityPending)
-    assert isinstance(policy.ending(empty, NOW + 1800), CapacityUnavailable)
+    assert isinstance(policy.find_error(empty, NOW), CapacityPending)
+    assert isinstance(policy.find_error(empty, NOW + 1800), CapacityUnavailable)
 
 
 def test_a_mistake_ends_at_once_in_ec2s_words() -> None:
-    wrong = policy.answered(
+    wrong = policy.record_answer(
         INTENT,
         0,
         LaunchAnswer(outcome=LaunchOutcome.MISTAKE, at=NOW, code="InvalidParameterValue", message="no"),
         recovering=False,
     )
-    error = policy.ending(wrong, NOW)
+    error = policy.find_error(wrong, NOW)
     assert isinstance(error, InvalidRequest)
     assert "InvalidParameterValue: no" in str(error)
 
 
 def test_quotas_everywhere_are_named_as_such() -> None:
-    assert isinstance(policy.ending(everywhere(LaunchOutcome.QUOTA), NOW), QuotaExceeded)
+    assert isinstance(policy.find_error(everywhere(LaunchOutcome.QUOTA), NOW), QuotaExceeded)
 
 
 def test_a_quota_on_some_rungs_is_not_final_while_others_lack_capacity() -> None:
     mixed = told(told(everywhere(LaunchOutcome.NO_CAPACITY), 0, LaunchOutcome.QUOTA), 1, LaunchOutcome.NO_CAPACITY)
-    assert isinstance(policy.ending(mixed, NOW), CapacityPending)
+    assert isinstance(policy.find_error(mixed, NOW), CapacityPending)
 
 
 def test_a_quota_is_not_final_while_a_rung_has_not_been_asked() -> None:
@@ -148,7 +148,7 @@ def test_a_quota_is_not_final_while_a_rung_has_not_been_asked() -> None:
         INTENT,
         steps=tuple(replace(INTENT.steps[0], rung=one) for one in (rung(), rung("eu-central-1a", "p4d.24xlarge"))),
     )
-    assert isinstance(policy.ending(told(half, 0, LaunchOutcome.QUOTA), NOW), CapacityPending)
+    assert isinstance(policy.find_error(told(half, 0, LaunchOutcome.QUOTA), NOW), CapacityPending)
 
 
 @pytest.mark.parametrize(
@@ -182,8 +182,10 @@ def test_two_rungs_of_a_plan_never_share_a_token() -> None:
 
 
 def test_the_token_changes_with_the_generation_the_script_and_the_deadline() -> None:
-    base = request(JOB, 1, rung(), group="g", security_group="sg-1", profile="p")
-    other = request(replace(JOB, deadline=JOB.deadline + 1), 1, rung(), group="g", security_group="sg-1", profile="p")
+    base = build_arguments(JOB, 1, rung(), group="g", security_group="sg-1", profile="p")
+    other = build_arguments(
+        replace(JOB, deadline=JOB.deadline + 1), 1, rung(), group="g", security_group="sg-1", profile="p"
+    )
     marks = {token(base, "a", 0), token(base, "a", 1), token(base, "b", 0), token(other, "a", 0), token(base, "a", 0)}
     assert len(marks) == 4
 
@@ -203,32 +205,34 @@ def test_instances_that_end_keep_no_placement_group_busy() -> None:
     one = Instance(
         id="i-1", region="eu-central-1", state="running", rank=0, address="", launched_at=NOW, placement_group="a"
     )
-    assert policy.busy([one, replace(one, state="shutting-down", placement_group="b")]) == {"a"}
-    assert policy.busy([replace(one, placement_group="")]) == set()
+    assert policy.find_busy([one, replace(one, state="shutting-down", placement_group="b")]) == {"a"}
+    assert policy.find_busy([replace(one, placement_group="")]) == set()
 
 
 def test_every_rung_of_a_walk_asks_for_the_one_group_of_its_attempt() -> None:
     steps = planned(JOB, shared_with=("job-7",)).steps
-    assert {requests.security_group(step) for step in steps} == {"sg-2"}
+    assert {arguments.security_group(step) for step in steps} == {"sg-2"}
     assert {step.shared_with for step in steps} == {("job-7",)}
 
 
 def test_the_security_group_is_part_of_the_bytes_that_a_token_stands_for() -> None:
-    made = [request(JOB, 1, rung(), group="g", security_group=one, profile="p") for one in ("sg-1", "sg-2")]
+    made = [build_arguments(JOB, 1, rung(), group="g", security_group=one, profile="p") for one in ("sg-1", "sg-2")]
     assert len({token(one, "a", 0) for one in made}) == 2
 
 
 def test_the_execution_shows_the_group_of_the_rung_that_launched_and_of_no_other() -> None:
-    missed = policy.answered(
+    missed = policy.record_answer(
         planned(JOB, shared_with=("job-7",)), 0, answer(LaunchOutcome.NO_CAPACITY), recovering=False
     )
-    first, second = policy.shown(policy.answered(missed, 1, LAUNCHED, recovering=False))
+    first, second = policy.list_rungs(policy.record_answer(missed, 1, LAUNCHED, recovering=False))
     assert "security_group" not in first
     assert (second["security_group"], second["shared_with"]) == ("sg-2", ["job-7"])
 
 
 def test_an_intent_of_a_version_before_is_shown_with_the_group_of_its_request() -> None:
-    (rung,) = policy.shown(policy.answered(replace(INTENT, steps=INTENT.steps[:1]), 0, LAUNCHED, recovering=False))
+    (rung,) = policy.list_rungs(
+        policy.record_answer(replace(INTENT, steps=INTENT.steps[:1]), 0, LAUNCHED, recovering=False)
+    )
     assert (rung["security_group"], rung["shared_with"]) == ("", [])
 
 
@@ -238,24 +242,24 @@ def test_a_type_without_cluster_placement_gets_no_group() -> None:
 
 
 def test_a_launch_is_all_or_nothing_and_carries_its_tags() -> None:
-    sent = request(JOB, 2, rung(), group="", security_group="sg-1", profile="arn:p")
+    sent = build_arguments(JOB, 2, rung(), group="", security_group="sg-1", profile="arn:p")
     assert sent["MinCount"] == sent["MaxCount"] == 2
     for specification in sent["TagSpecifications"]:
         assert {tag["Key"] for tag in specification["Tags"]} == set(TAGS_AT_LAUNCH)
 
 
 def test_a_launch_names_its_subnet_in_the_network_interface_alone() -> None:
-    sent = request(JOB, 1, rung(), group="", security_group="sg-1", profile="arn:p")
+    sent = build_arguments(JOB, 1, rung(), group="", security_group="sg-1", profile="arn:p")
     assert not sent.keys() & {"SubnetId", "SecurityGroupIds", "SecurityGroups"}
     assert sent["NetworkInterfaces"][0]["AssociatePublicIpAddress"] is False
 
 
 def test_disks_are_encrypted_with_the_key_of_their_region_and_else_with_the_accounts_default() -> None:
     place = replace(JOB.places[rung().region], volume_key="arn:aws:kms:eu-central-1:123456789012:key/1")
-    own = request(
+    own = build_arguments(
         replace(JOB, places={place.region: place}), 1, rung(), group="", security_group="sg-1", profile="arn:p"
     )
-    plain = request(JOB, 1, rung(), group="", security_group="sg-1", profile="arn:p")
+    plain = build_arguments(JOB, 1, rung(), group="", security_group="sg-1", profile="arn:p")
     (disk,), (plain_disk,) = (one["BlockDeviceMappings"] for one in (own, plain))
     assert disk["Ebs"] == plain_disk["Ebs"] | {"KmsKeyId": place.volume_key}
     assert plain_disk["Ebs"]["Encrypted"] is True
@@ -263,7 +267,7 @@ def test_disks_are_encrypted_with_the_key_of_their_region_and_else_with_the_acco
 
 def test_a_disk_is_asked_to_be_faster_only_where_it_is_to_be() -> None:
     def asked(job: Job) -> dict[str, int]:
-        sent = request(job, 1, rung(), group="", security_group="sg-1", profile="arn:p")
+        sent = build_arguments(job, 1, rung(), group="", security_group="sg-1", profile="arn:p")
         return {
             key: value for key, value in sent["BlockDeviceMappings"][0]["Ebs"].items() if key in ("Iops", "Throughput")
         }
@@ -276,7 +280,7 @@ def test_a_disk_is_asked_to_be_faster_only_where_it_is_to_be() -> None:
 def test_the_disks_of_the_images_further_snapshots_are_as_the_image_has_them() -> None:
     image = replace(rung().image, further_devices=("/dev/sdf",))
     fast = replace(JOB, volume_iops=16_000, volume_throughput=1_000)
-    sent = request(fast, 1, replace(rung(), image=image), group="", security_group="sg-1", profile="arn:p")
+    sent = build_arguments(fast, 1, replace(rung(), image=image), group="", security_group="sg-1", profile="arn:p")
     assert sent["BlockDeviceMappings"][1]["Ebs"] == {"Encrypted": True, "DeleteOnTermination": True}
 
 
@@ -288,5 +292,5 @@ def test_a_node_that_powers_itself_off_ends_with_its_disks() -> None:
 
 
 def test_values_of_the_user_data_are_data() -> None:
-    text = user_data("#!/bin/bash\nset -u\n", {"A": "x'; rm -rf /; '"})
+    text = build_user_data("#!/bin/bash\nset -u\n", {"A": "x'; rm -rf /; '"})
     assert text.splitlines() == ["#!/bin/bash", "A='x'\"'\"'; rm -rf /; '\"'\"''", "set -u"]

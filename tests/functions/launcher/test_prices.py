@@ -46,7 +46,7 @@ def told(a: float | None, b: float | None, *, at: float = NOW) -> dict[prices.Ki
 
 
 def zones(job: Job, known: dict[prices.Kind, Priced]) -> list[tuple[str, str, str]]:
-    return [(one.instance_type, one.zone[-1], one.market.value) for one in prices.ladder(job, known)]
+    return [(one.instance_type, one.zone[-1], one.market.value) for one in prices.order_ladder(job, known)]
 
 
 BEFORE = [(TYPE, "a", "spot"), (TYPE, "b", "spot"), (TYPE, "a", "on-demand"), ("g4dn.xlarge", "a", "spot")]
@@ -72,17 +72,17 @@ def test_an_unknown_price_comes_after_those_that_are_known() -> None:
 
 
 def test_prices_of_on_demand_are_not_touched() -> None:
-    assert [one for one in prices.ladder(SPOT, told(0.9, 0.3)) if one.market is Market.ON_DEMAND] == [BOUGHT]
+    assert [one for one in prices.order_ladder(SPOT, told(0.9, 0.3)) if one.market is Market.ON_DEMAND] == [BOUGHT]
 
 
 def test_prices_are_asked_for_once_those_of_the_admission_are_an_hour_old() -> None:
-    assert prices.wanted(SPOT, {}, now=NOW + LAST_S - 1) == {}
-    assert prices.wanted(SPOT, {}, now=NOW + LAST_S) == {HERE: [TYPE, "g4dn.xlarge"]}
+    assert prices.list_wanted(SPOT, {}, now=NOW + LAST_S - 1) == {}
+    assert prices.list_wanted(SPOT, {}, now=NOW + LAST_S) == {HERE: [TYPE, "g4dn.xlarge"]}
 
 
 def test_what_is_known_already_and_what_is_bought_on_demand_are_not_asked_for() -> None:
-    assert prices.wanted(SPOT, told(0.1, 0.2), now=NOW + LAST_S) == {HERE: ["g4dn.xlarge"]}
-    assert prices.wanted(replace(JOB, ladder=(BOUGHT,)), {}, now=NOW + LAST_S) == {}
+    assert prices.list_wanted(SPOT, told(0.1, 0.2), now=NOW + LAST_S) == {HERE: ["g4dn.xlarge"]}
+    assert prices.list_wanted(replace(JOB, ladder=(BOUGHT,)), {}, now=NOW + LAST_S) == {}
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_what_is_known_already_and_what_is_bought_on_demand_are_not_asked_for() 
     ],
 )
 def test_people_are_told_how_old_a_price_is_or_that_it_is_unknown(one: prices.Rung, words: str) -> None:
-    assert prices.told(one, now=NOW) == words
+    assert prices.describe_price(one, now=NOW) == words
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def test_prices_that_cannot_be_read_leave_the_order_and_the_log_says_so(yard: Wa
     with mock.patch.object(walk.logger, "warning") as warned:
         yard.run(TRY_S)
     assert {one.zone for one in yard.running()} == {A.zone}
-    assert "spot prices are not known" in str(warned.call_args)
+    assert "EC2 gave no spot prices" in str(warned.call_args)
     assert [rung["price"] for rung in yard.document()["rungs"]] == [
         "$0.2000 an hour of one node, when the job was admitted"
     ]
@@ -195,10 +195,10 @@ def test_a_walk_that_goes_on_asks_what_is_left_of_it_though_prices_have_changed_
     before = replace(
         INTENT, steps=(Step(rung=A, request={"a": 1}, answer=empty), Step(rung=B, request={}, answer=None))
     )
-    now = replace(SPOT, ladder=prices.ladder(replace(SPOT, ladder=(A, B)), told(0.9, 0.3)))
+    now = replace(SPOT, ladder=prices.order_ladder(replace(SPOT, ladder=(A, B)), told(0.9, 0.3)))
     assert [one.zone for one in now.ladder] == [B.zone, A.zone]
-    fresh = policy.plan(policy.in_order_of(now, before), 1, WALK, passed_over={})
-    going_on = policy.carried(fresh, before)
+    fresh = policy.plan(policy.order_like(now, before), 1, WALK, passed_over={})
+    going_on = policy.carry_answers(fresh, before)
     assert [(step.rung, step.answer) for step in going_on.steps] == [(A, empty), (B, None)]
 
 

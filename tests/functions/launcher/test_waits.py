@@ -23,7 +23,7 @@ UNKNOWN = LaunchAnswer(outcome=LaunchOutcome.UNKNOWN, at=NOW, code="RequestLimit
 WALK = replace(INTENT, steps=tuple(replace(step, answer=NONE) for step in INTENT.steps))
 LATER = replace(WALK, walk=2, started_at=NOW + HOUR, waiting=True, waited_s=HOUR)
 WAIT = CapacityWait(job=JOB.id, attempt=1, token="t", since=NOW, until=NOW + 48 * HOUR, next_try_at=NOW + 60, tries=3)
-UNAVAILABLE = CapacityUnavailable("no capacity on any rung")
+UNAVAILABLE = CapacityUnavailable("no rung had capacity")
 
 
 def test_a_job_that_may_wait_waits_once_the_patience_is_over() -> None:
@@ -71,30 +71,30 @@ def test_a_pause_varies_by_half(tries: int) -> None:
 
 def test_a_try_that_met_trouble_is_repeated_soon_at_first() -> None:
     late = replace(WAIT, tries=50)
-    once = waits.tried(late, TIMING, now=NOW, chance=0.5, trouble="no answer")
-    twice = waits.tried(once, TIMING, now=NOW, chance=0.5, trouble="no answer")
-    well = waits.tried(twice, TIMING, now=NOW, chance=0.5)
+    once = waits.count_try(late, TIMING, now=NOW, chance=0.5, trouble="no answer")
+    twice = waits.count_try(once, TIMING, now=NOW, chance=0.5, trouble="no answer")
+    well = waits.count_try(twice, TIMING, now=NOW, chance=0.5)
     assert [one.next_try_at - NOW for one in (once, twice, well)] == [60, 120, 900]
     assert (once.trouble, well.trouble, well.troubles, well.tries) == ("no answer", "", 0, 53)
 
 
 def test_a_try_whose_time_did_not_suffice_goes_on_soon_and_is_no_trouble() -> None:
-    on = waits.tried(replace(WAIT, tries=50), TIMING, now=NOW, chance=0.5, soon=True)
+    on = waits.count_try(replace(WAIT, tries=50), TIMING, now=NOW, chance=0.5, soon=True)
     assert (on.next_try_at - NOW, on.troubles) == (60, 0)
 
 
 def test_what_is_not_due_is_not_tried() -> None:
-    assert waits.due([WAIT], now=NOW + 59) == []
+    assert waits.list_due([WAIT], now=NOW + 59) == []
 
 
 def test_the_longest_overdue_comes_first() -> None:
     late = replace(WAIT, job="late", next_try_at=NOW - 100)
-    assert [one.job for one in waits.due([WAIT, late], now=NOW + 61)] == ["late", JOB.id]
+    assert [one.job for one in waits.list_due([WAIT, late], now=NOW + 61)] == ["late", JOB.id]
 
 
 def test_a_wait_that_is_over_is_due_whenever_its_next_try_is() -> None:
     over = replace(WAIT, until=NOW, next_try_at=NOW + 900)
-    assert waits.due([over], now=NOW) == [over]
+    assert waits.list_due([over], now=NOW) == [over]
 
 
 def test_each_token_is_beaten_once_an_hour_and_not_all_in_the_same_minute() -> None:
@@ -112,26 +112,28 @@ def test_a_clock_that_is_slower_than_the_beats_beats_every_token_at_each_tick() 
 
 
 def test_the_end_says_how_long_and_what_every_rung_answered() -> None:
-    end = waits.over(WAIT, PATIENT, [WALK], now=NOW + 48 * HOUR)
-    assert str(end).startswith("no capacity on any rung for 48.0 h (since 2027-01-15 08:00:00 UTC, 3 tries")
+    end = waits.explain_end(WAIT, PATIENT, [WALK], now=NOW + 48 * HOUR)
+    assert str(end).startswith("no rung had capacity for 48.0 h (since 2027-01-15 08:00:00 UTC, 3 tries")
     assert str(end).count("InsufficientInstanceCapacity") == len(JOB.ladder)
     assert "max_wait_hours is 48" in str(end)
 
 
 def test_the_end_names_the_trouble_of_the_last_try() -> None:
-    end = waits.over(replace(WAIT, trouble="EC2 of eu-central-1 does not answer"), PATIENT, [WALK], now=WAIT.until)
-    assert "The last try did not get through: EC2 of eu-central-1 does not answer." in str(end)
+    end = waits.explain_end(
+        replace(WAIT, trouble="EC2 of eu-central-1 does not answer"), PATIENT, [WALK], now=WAIT.until
+    )
+    assert "The last try failed: EC2 of eu-central-1 does not answer." in str(end)
 
 
 def test_a_walk_that_launched_is_never_the_end() -> None:
     steps = (replace(WALK.steps[0], answer=LAUNCHED), *WALK.steps[1:])
-    assert waits.over(WAIT, PATIENT, [replace(WALK, steps=steps)], now=WAIT.until + 900) is None
+    assert waits.explain_end(WAIT, PATIENT, [replace(WALK, steps=steps)], now=WAIT.until + 900) is None
 
 
 def test_a_rung_that_nobody_asked_is_rest_and_one_without_a_clear_answer_is_in_doubt() -> None:
     asked = replace(WALK, steps=(*WALK.steps[:2], replace(WALK.steps[2], answer=None)))
     doubted = replace(WALK, steps=(*WALK.steps[:2], replace(WALK.steps[2], answer=UNKNOWN)))
-    assert [(waits.rest(one), bool(waits.doubted(one))) for one in (WALK, asked, doubted)] == [
+    assert [(waits.has_unasked(one), bool(waits.describe_doubt(one))) for one in (WALK, asked, doubted)] == [
         (False, False),
         (True, False),
         (False, True),
@@ -139,8 +141,8 @@ def test_a_rung_that_nobody_asked_is_rest_and_one_without_a_clear_answer_is_in_d
 
 
 def test_the_document_names_no_next_try_once_the_wait_is_over() -> None:
-    assert waits.document(WAIT, [WALK], waits.WAITS, now=NOW)["next_try_at"] == "2027-01-15 08:01:00 UTC"
-    assert waits.document(WAIT, [WALK], waits.LAUNCHED, now=NOW)["next_try_at"] is None
+    assert waits.build_document(WAIT, [WALK], waits.WAITS, now=NOW)["next_try_at"] == "2027-01-15 08:01:00 UTC"
+    assert waits.build_document(WAIT, [WALK], waits.LAUNCHED, now=NOW)["next_try_at"] is None
 
 
 def test_hours_of_waiting_do_not_count_as_hours_of_the_job() -> None:

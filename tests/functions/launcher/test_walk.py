@@ -24,7 +24,7 @@ from contract.health import UnhealthyNode
 from contract.intents import Intent, LaunchOutcome
 from contract.items import ItemKey
 from contract.jobs import Job, Market
-from launcher.requests import request
+from launcher.arguments import build_arguments
 from launcher.walk import Walker
 from tests.builders import JOB, NOW
 
@@ -201,7 +201,7 @@ def test_two_invocations_never_walk_at_the_same_time() -> None:
     store, ec2, clock = Store(), FakeEc2(["lost"]), Clock()
     with pytest.raises(KeyboardInterrupt):
         replace(walker(store, ec2, clock), sleep=lambda _: (_ for _ in ()).throw(KeyboardInterrupt)).launch(JOB, 1)
-    with pytest.raises(CapacityPending, match="another invocation walks"):
+    with pytest.raises(CapacityPending, match="another invocation may walk"):
         walker(store, ec2, clock, holder="two").launch(JOB, 1)
     assert len(ec2.calls) == 1
 
@@ -355,7 +355,9 @@ def test_a_walk_that_launched_already_notes_nothing_more() -> None:
 
 @pytest.mark.parametrize("market", list(Market))
 def test_a_spot_request_carries_the_tags_of_its_instances(market: Market) -> None:
-    made = request(JOB, 1, replace(JOB.ladder[0], market=market), group="", security_group="sg-1", profile="arn:p")
+    made = build_arguments(
+        JOB, 1, replace(JOB.ladder[0], market=market), group="", security_group="sg-1", profile="arn:p"
+    )
     marks = {one["ResourceType"]: one["Tags"] for one in made["TagSpecifications"]}
     assert ("spot-instances-request" in marks) == (market is Market.SPOT)
     assert all(tags == marks["instance"] for tags in marks.values())

@@ -42,7 +42,7 @@ def test_terminate_accepted_but_the_instance_stays_is_refused_and_tried_again(ya
     assert yard.run().error == ""
     outcome = yard.reaping.later()
     assert outcome.error == "Unfinished"
-    assert "it was told to end at 2027-01-15 08:00 UTC, and it is still there" in yard.fake.topics.messages[-1][1]
+    assert "AWS was asked to end it at 2027-01-15 08:00 UTC, and it is still there" in yard.fake.topics.messages[-1][1]
     assert counted(yard, metrics.ENDED) == 0
     assert len(yard.calls("ec2:TerminateInstances")) == 2
     machine.stuck = False
@@ -238,7 +238,7 @@ def test_without_time_for_all_regions_what_was_seen_is_acted_on_and_the_rest_is_
     slow = Mishap("ec2:DescribeNetworkInterfaces", meanwhile=lambda: yard.fake.clock.spend(285))
     outcome = yard.reaping.run(mishaps=[slow])
     assert outcome.error == "Unfinished"
-    assert f"{ABROAD.region}: OutOfTime: it was not looked at" in outcome.cause
+    assert f"{ABROAD.region}: OutOfTime: it was not read" in outcome.cause
     assert not alive(late)
     assert not alive(over)
     assert not alive(far)

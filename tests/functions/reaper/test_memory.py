@@ -75,7 +75,9 @@ def test_a_pass_that_loses_the_race_for_the_marks_ends_nothing_before_its_deadli
     assert yard.marks() == {}, "the marks are left to the other pass"
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"sections": 3}', b'{"sections": {"instances": {"told": []}}}'])
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b'{"sections": 3}', b'{"sections": {"instances": {"reported": []}}}']
+)
 def test_marks_that_cannot_be_read_are_no_marks_and_are_written_anew(yard: Yard, body: bytes) -> None:
     over, late = yard.instance(), yard.instance(deadline=-HOUR)
     yard.over()
@@ -138,7 +140,7 @@ def test_a_price_list_that_does_not_answer_stops_no_message(yard: Yard, kind: Ki
     yard.instance(deadline=-HOUR)
     yard.fake.faults.add(kind, "pricing:GetProducts", times=100)
     assert yard.run().error == ""
-    assert "at a price that is not known here" in yard.fake.topics.messages[0][1]
+    assert "at an unknown price" in yard.fake.topics.messages[0][1]
 
 
 def test_a_table_restored_to_a_time_before_all_marks_and_launches_loses_no_machine(yard: Yard) -> None:

@@ -30,7 +30,7 @@ def said(yard: Yard) -> tuple[str, str]:
 def test_a_whole_week_of_passes_with_nothing_to_tell_is_well(yard: Yard) -> None:
     subject, message = said(yard)
     assert subject == "Trainyard yard: all is well"
-    assert "looked 2016 times in the last 7 days; 2016 were due" in message
+    assert "made 2016 passes in the last 7 days; 2016 were due" in message
     assert "Instances now: none." in message
 
 
@@ -38,7 +38,7 @@ def test_a_whole_week_of_passes_with_nothing_to_tell_is_well(yard: Yard) -> None
 def test_too_few_passes_are_not_well(yard: Yard, passes: float) -> None:
     yard.fake.figures.sums = {metrics.PASSES: passes}
     subject, message = said(yard)
-    assert subject == "Trainyard yard: look at this"
+    assert subject == "Trainyard yard: please check"
     assert "That is too few" in message
 
 
@@ -50,7 +50,7 @@ def test_a_few_missing_passes_are_well(yard: Yard) -> None:
 @pytest.mark.parametrize("name", [metrics.TOLD, metrics.REFUSED, metrics.LIMITED, metrics.FAILED_REGIONS])
 def test_anything_that_somebody_should_look_at_is_not_well(yard: Yard, name: str) -> None:
     yard.fake.figures.sums[name] = 1.0
-    assert said(yard)[0].endswith("look at this")
+    assert said(yard)[0].endswith("please check")
 
 
 @pytest.mark.parametrize("name", [metrics.ENDED, metrics.SEEN, metrics.WOULD_END])
@@ -78,8 +78,8 @@ def test_protected_instances_are_named(yard: Yard) -> None:
 def test_a_region_that_does_not_answer_is_named_and_is_not_well(yard: Yard) -> None:
     yard.fake.faults.add(Kind.DENIED, "ec2:DescribeInstances")
     subject, message = said(yard)
-    assert subject.endswith("look at this")
-    assert "eu-central-1 could not be looked at" in message
+    assert subject.endswith("please check")
+    assert "eu-central-1 could not be read" in message
 
 
 def test_it_ends_nothing(yard: Yard) -> None:

@@ -15,8 +15,8 @@ from contract.codec import encode
 from contract.commits import CheckpointSet
 from contract.intents import LaunchAnswer
 from contract.keys import LAST_SET, BytesPrefix
-from ending.report import report
-from terminator.policy import newest_step, progressed
+from ending.report import build_report
+from terminator.policy import has_progressed, newest_step
 from tests.builders import INTENT, JOB, LAUNCHED, PLACE, rung
 from tests.fakes.faults import Kind, Mishap
 from tests.fakes.functions import Functions, Outcome
@@ -213,7 +213,7 @@ def test_a_machine_of_before_that_tells_no_step_is_answered(yard: Yard) -> None:
 
 
 def test_the_report_knows_nothing_of_retries() -> None:
-    assert "retried" not in report(JOB.id, 1, LOST, [])
+    assert "retried" not in build_report(JOB.id, 1, LOST, [])
 
 
 @pytest.mark.parametrize(
@@ -230,4 +230,4 @@ def test_the_report_knows_nothing_of_retries() -> None:
 def test_progress_is_a_higher_step_or_new_files_without_one(
     closed: list[ClosedSet], before: int, further: bool, step: int
 ) -> None:
-    assert (progressed(closed, before), newest_step(closed, before)) == (further, step)
+    assert (has_progressed(closed, before), newest_step(closed, before)) == (further, step)

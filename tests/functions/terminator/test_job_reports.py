@@ -12,7 +12,7 @@ import pytest
 from contract import items, keys
 from contract.codec import encode
 from contract.health import UnhealthyNode
-from ending.report import report
+from ending.report import build_report
 from tests.builders import JOB
 from tests.fakes.faults import Mishap
 from tests.fakes.functions import Functions, Outcome
@@ -149,6 +149,6 @@ def test_an_item_that_cannot_be_read_keeps_no_attempt_from_its_end(yard: Yard, d
 
 def test_who_does_not_know_the_machines_keeps_those_of_the_report_before() -> None:
     told = [{"instance": "i-1"}]
-    assert report("job-1", 1, None, [], before={"unhealthy": told})["unhealthy"] == told
+    assert build_report("job-1", 1, None, [], before={"unhealthy": told})["unhealthy"] == told
     for garbage in (None, [], {"unhealthy": "i-1"}, {}):
-        assert report("job-1", 1, None, [], before=garbage)["unhealthy"] == []
+        assert build_report("job-1", 1, None, [], before=garbage)["unhealthy"] == []

@@ -25,7 +25,9 @@ SPOT: Mapping[str, Any] = {
 """At the price of the day, on-demand's at most. A persistent request would start a node again that powered itself off."""
 
 
-def request(job: Job, attempt: int, rung: Rung, *, group: str, security_group: str, profile: str) -> dict[str, Any]:
+def build_arguments(
+    job: Job, attempt: int, rung: Rung, *, group: str, security_group: str, profile: str
+) -> dict[str, Any]:
     """RunInstances for all nodes on one rung, whole but for UserData and ClientToken.
 
     `group` is a placement group's name, empty for none. Every volume is encrypted, those of the image's further devices too: IAM denies
@@ -40,9 +42,9 @@ def request(job: Job, attempt: int, rung: Rung, *, group: str, security_group: s
         "LaunchTemplate": {"LaunchTemplateId": place.launch_template, "Version": place.launch_template_version},
         "IamInstanceProfile": {"Arn": profile},
         "InstanceInitiatedShutdownBehavior": "terminate",
-        **(SPOT if rung.market is Market.SPOT else _reserved(rung)),
+        **(SPOT if rung.market is Market.SPOT else _target_reservation(rung)),
         "Placement": {"AvailabilityZone": rung.zone} | ({"GroupName": group} if group else {}),
-        "NetworkInterfaces": interfaces.asked(
+        "NetworkInterfaces": interfaces.list_interfaces(
             job.interfaces_of(rung.instance_type),
             subnet=_zone(place, rung.zone).subnet,
             security_groups=[security_group, *_clients(job, rung)],
@@ -66,18 +68,18 @@ def request(job: Job, attempt: int, rung: Rung, *, group: str, security_group: s
         ],
         "TagSpecifications": [
             {"ResourceType": kind, "Tags": [{"Key": key, "Value": value} for key, value in _tags(job, attempt).items()]}
-            for kind in _tagged(rung)
+            for kind in _tagged_kinds(rung)
         ],
     }
 
 
 def security_group(step: Step) -> str:
-    """The job's own that a request names for its nodes, ahead of those of file systems; empty in a request that names none."""
+    """Returns the job's own that a request names for its nodes, ahead of those of file systems; empty in a request that names none."""
     return next((str(group) for one in step.request.get("NetworkInterfaces", []) for group in one["Groups"]), "")
 
 
 def _clients(job: Job, rung: Rung) -> list[str]:
-    """The groups that let nodes reach the file systems which the job mounts, each once: without them a node reaches none."""
+    """Returns the groups that let nodes reach the file systems which the job mounts, each once: without them a node reaches none."""
     return list(dict.fromkeys(one.file_system.clients for one in job.mounted if one.region == rung.region))
 
 
@@ -88,7 +90,7 @@ def _performance(job: Job) -> dict[str, int]:
     )
 
 
-def _reserved(rung: Rung) -> dict[str, Any]:
+def _target_reservation(rung: Rung) -> dict[str, Any]:
     """Targets one reservation: EC2 then launches nothing elsewhere. With a group in its place it would launch on demand whatever the
     group has no room for."""
     if not rung.reservation:
@@ -100,24 +102,24 @@ def _reserved(rung: Rung) -> dict[str, Any]:
     return {**of_its_own, "CapacityReservationSpecification": target}
 
 
-def _tagged(rung: Rung) -> tuple[str, ...]:
-    """The kinds of resources that the launch creates and tags; a spot rung also creates a spot request."""
-    made = ("instance", "volume", "network-interface")
-    return (*made, "spot-instances-request") if rung.market is Market.SPOT else made
+def _tagged_kinds(rung: Rung) -> tuple[str, ...]:
+    """Returns the kinds of resources that the launch creates and tags; a spot rung also creates a spot request."""
+    kinds = ("instance", "volume", "network-interface")
+    return (*kinds, "spot-instances-request") if rung.market is Market.SPOT else kinds
 
 
 def _zone(place: Place, name: str) -> Zone:
     return next(zone for zone in place.zones if zone.name == name)
 
 
-def name(job: Job, attempt: int, rank: int) -> str:
-    """What the console shows of a node; at most 256 characters, as every tag."""
+def name_node(job: Job, attempt: int, rank: int) -> str:
+    """Returns what the console shows of a node; at most 256 characters, as every tag."""
     return f"{job.id}/{attempt}/{rank}"
 
 
 def _tags(job: Job, attempt: int) -> dict[str, str]:
     return {
-        tags.NAME: name(job, attempt, 0) if job.nodes == 1 else f"{job.id}/{attempt}",
+        tags.NAME: name_node(job, attempt, 0) if job.nodes == 1 else f"{job.id}/{attempt}",
         tags.DEPLOYMENT: job.deployment,
         tags.JOB: job.id,
         tags.ATTEMPT: str(attempt),
@@ -130,8 +132,8 @@ def _tags(job: Job, attempt: int) -> dict[str, str]:
     }
 
 
-def user_data(script: str, values: Mapping[str, str]) -> str:
-    """The node's start script with its values as quoted assignments ahead of it: data, never text within a command."""
+def build_user_data(script: str, values: Mapping[str, str]) -> str:
+    """Returns the node's start script with its values as quoted assignments ahead of it: data, never text within a command."""
     shebang, _, rest = script.partition("\n")
     return "\n".join([shebang, *(f"{name}={shlex.quote(value)}" for name, value in values.items()), rest])
 

@@ -10,7 +10,7 @@ import pytest
 from contract.empty_places import EmptyPlace
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
 from contract.jobs import Job, Market
-from launcher.empties import found, passed_over
+from launcher.empty_places import describe_empty, pass_over
 from tests.builders import INTENT, JOB, NOW
 from tests.fakes.aws import Aws
 from tests.fakes.faults import Kind
@@ -40,7 +40,7 @@ def spared(
     waiting: bool = False,
     now: float = NOW + 60,
 ) -> list[str]:
-    return [rung.zone for rung in passed_over(job, [note], before, waiting=waiting, now=now)]
+    return [rung.zone for rung in pass_over(job, [note], before, waiting=waiting, now=now)]
 
 
 def test_a_place_that_another_job_found_empty_is_passed_over_for_two_minutes() -> None:
@@ -49,7 +49,7 @@ def test_a_place_that_another_job_found_empty_is_passed_over_for_two_minutes() -
 
 
 def test_a_walk_says_who_found_the_place_empty() -> None:
-    (answer,) = passed_over(JOB, [NOTE], ASKED, waiting=False, now=NOW + 60).values()
+    (answer,) = pass_over(JOB, [NOTE], ASKED, waiting=False, now=NOW + 60).values()
     assert (answer.code, answer.outcome) == ("NotAsked: another found it empty", LaunchOutcome.NO_CAPACITY)
 
 
@@ -80,7 +80,7 @@ def test_the_first_walk_of_an_attempt_asks_every_place_itself() -> None:
 
 
 def test_a_place_is_not_passed_over_in_two_walks_that_follow_each_other() -> None:
-    told = passed_over(JOB, [NOTE], ASKED, waiting=False, now=NOW + 60)
+    told = pass_over(JOB, [NOTE], ASKED, waiting=False, now=NOW + 60)
     second = replace(ASKED, steps=tuple(replace(step, answer=told.get(step.rung, NONE)) for step in ASKED.steps))
     assert spared(replace(NOTE, at=NOW + 100), second, now=NOW + 110) == []
 
@@ -93,15 +93,15 @@ def test_a_reservation_is_never_passed_over_and_tells_nobody_anything() -> None:
     own = replace(FIRST, reservation="cr-1", market=Market.RESERVATION)
     job = replace(JOB, ladder=(own,))
     note = replace(NOTE, market=Market.RESERVATION.value)
-    assert passed_over(job, [note], ASKED, waiting=True, now=NOW + 1) == {}
-    assert found(job, Step(rung=own, request={}, answer=NONE)) is None
+    assert pass_over(job, [note], ASKED, waiting=True, now=NOW + 1) == {}
+    assert describe_empty(job, Step(rung=own, request={}, answer=NONE)) is None
 
 
 @pytest.mark.parametrize(
     "code", ["VcpuLimitExceeded", "Unsupported", "InsufficientFreeAddressesInSubnet", "NotAsked: x", ""]
 )
 def test_answers_that_are_about_the_request_or_the_account_tell_other_jobs_nothing(code: str) -> None:
-    assert found(JOB, Step(rung=FIRST, request={}, answer=replace(NONE, code=code))) is None
+    assert describe_empty(JOB, Step(rung=FIRST, request={}, answer=replace(NONE, code=code))) is None
 
 
 class Yard:

@@ -20,12 +20,20 @@ from aws.state import State
 from contract import items, names
 from contract.environments import DrainEnvironment
 from contract.errors import StillRunning
-from drain.emptying import emptied
+from drain.emptying import empty_bucket
 from drain.grids import Grids
-from drain.policy import IN_FLIGHT_S, STOP_REASON, refuse_kept, settling, standing, unfinished, waiting
-from ending.aftermath import Aftermath, clear
+from drain.policy import (
+    IN_FLIGHT_S,
+    STOP_REASON,
+    build_error,
+    explain_settling,
+    list_open_requests,
+    list_standing,
+    refuse_kept,
+)
+from ending.aftermath import Aftermath, clean_up
 from ending.instances import Ending
-from ending.policy import alive
+from ending.policy import find_alive
 
 logger = Logger(service="drain")
 AT_ONCE = 8
@@ -49,27 +57,27 @@ class DrainPass:
         is over.
         """
         try:
-            left = self._left()
+            left = self._end_all()
         except (ClientError, BotoCoreError) as problem:
             left = [f"- AWS could not be asked: {problem}"]
-        logger.info("looked", left=left)
+        logger.info("drained as far as it goes", left=left)
         if left:
             patience = self.env.timing.drain_patience_s
-            raise unfinished(left, now=time.time(), since=self.since, patience_s=patience)
+            raise build_error(left, now=time.time(), since=self.since, patience_s=patience)
 
-    def _left(self) -> list[str]:
+    def _end_all(self) -> list[str]:
         state = State(self.env.table)
         there = state.exists()  # where the table is missing no job was ever admitted
         regions = sorted({*self.env.regions, *(state.launched_regions() if there else ())})
-        instances, dark = self._instances(regions)
+        instances, dark = self._read_instances(regions)
         refuse_kept(instances, self.env.deployment, self.env.instance_profile)
         bucket = Bucket(self.env.bucket).exists()  # of grids the same is true of the bucket
         grids = Grids(env=self.env, since=self.since, there=bucket, regions=regions)
-        left = dark + self._executions(state if there else None) + self._end(instances, regions)
+        left = dark + self._end_executions(state if there else None) + self._end_instances(instances, regions)
         left += self._cancel_requests(regions) + grids.end()
-        return left or ([] if self.env.keep_data or self._data_is_used() else self._empty())
+        return left or ([] if self.env.keep_data or self._data_is_used() else self._empty_buckets())
 
-    def _instances(self, regions: list[str]) -> tuple[list[Instance], list[str]]:
+    def _read_instances(self, regions: list[str]) -> tuple[list[Instance], list[str]]:
         """All instances of the deployment, and a line for each region that did not answer."""
         found, dark = list[Instance](), list[str]()
         for region in regions:
@@ -79,37 +87,37 @@ class DrainPass:
                 note = (
                     ""
                     if region in self.env.regions
-                    else f" (looked at because something was launched there: {_noted(region)})"
+                    else f" (it is read because something was launched there: {_name_item(region)})"
                 )
                 dark.append(f"- {region} could not be asked{note}: {problem}")
         return found, dark
 
-    def _executions(self, state: State | None) -> list[str]:
+    def _end_executions(self, state: State | None) -> list[str]:
         """Stops the executions that run, and ends what they and those that ended lately left behind."""
         listed = executions.lately(self.env.machine, self.since - IN_FLIGHT_S)
         if listed is None:
             return []
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            told = pool.map(lambda one: self._execution(state, *one), listed.items())
-            left = [line for line in told if line]
+            lines = pool.map(lambda one: self._clean_up(state, *one), listed.items())
+            left = [line for line in lines if line]
         settle = self.env.timing.cleanup_again_s
-        return left + settling(now=time.time(), since=self.since, settle_s=settle)
+        return left + explain_settling(now=time.time(), since=self.since, settle_s=settle)
 
-    def _execution(self, state: State | None, arn: str, status: str) -> str:
+    def _clean_up(self, state: State | None, arn: str, status: str) -> str:
         """Why the execution is not cleaned up yet; empty when it is. A failure here does not keep the others from ending."""
         if self.left() < RESERVE_S:
             return f"- {arn} was not looked at yet"
         try:
             if status in Status.RUNS:
-                logger.info("stopped", execution=arn)
+                logger.info("stopped an execution", execution=arn)
                 executions.stop(arn, *STOP_REASON)
-            if state is not None and clear(self._ending(state), arn) is Aftermath.RUNS:
+            if state is not None and clean_up(self._ending(state), arn) is Aftermath.RUNS:
                 return f"- {arn} still runs"
         except StillRunning as problem:
             return f"- {problem}"
         except Exception as problem:
-            logger.exception("an execution could not be dealt with", execution=arn)
-            return f"- {arn} could not be dealt with: {problem}"
+            logger.exception("could not clean up an execution", execution=arn)
+            return f"- {arn} could not be cleaned up: {problem}"
         return ""
 
     def _ending(self, state: State) -> Ending:
@@ -123,16 +131,16 @@ class DrainPass:
             visibility_s=env.timing.visibility_s,
         )
 
-    def _end(self, before: list[Instance], regions: list[str]) -> list[str]:
+    def _end_instances(self, before: list[Instance], regions: list[str]) -> list[str]:
         """Ends every instance of the deployment, whatever its job. Returns a line for each that is not terminated yet."""
         if all(one.state == "terminated" for one in before):
             return []
-        instances, dark = self._instances(regions)
-        ours = [one for one in alive(instances) if one.profile == self.env.instance_profile]
+        instances, dark = self._read_instances(regions)
+        ours = [one for one in find_alive(instances) if one.profile == self.env.instance_profile]
         refused: Mapping[str, str] = {}
         for region in regions:
             refused = {**refused, **Ec2(region).terminate([one.id for one in ours if one.region == region])}
-        return dark + standing(instances, refused)
+        return dark + list_standing(instances, refused)
 
     def _cancel_requests(self, regions: list[str]) -> list[str]:
         """Cancels open spot requests of the deployment: each could still become an instance. Returns a line for each."""
@@ -141,7 +149,7 @@ class DrainPass:
             here = Belongings(region, client("ec2", region))
             try:
                 found = [one for page in here.spot_requests(tagged(self.env.deployment)) for one in page.things]
-                left += waiting(found, here.cancel_spot_requests([one.id for one in found]))
+                left += list_open_requests(found, here.cancel_spot_requests([one.id for one in found]))
             except (ClientError, BotoCoreError) as problem:
                 left.append(f"- spot requests in {region} could not be listed: {problem}")
         return left
@@ -150,16 +158,16 @@ class DrainPass:
         """Whether a state machine of the deployment exists: its stack still uses the data, or its own drain is this one."""
         return any(map(executions.exists, (self.env.machine, self.env.grid_machine)))
 
-    def _empty(self) -> list[str]:
+    def _empty_buckets(self) -> list[str]:
         """Empties every bucket; the table goes with its stack."""
         env = self.env
         home = Bucket(env.bucket)
         account = env.machine.split(":")[4]
         others = [Bucket(names.bytes_bucket(env.deployment, account, one), one) for one in sorted(env.regions)]
-        return [line for one in (*others, home) for line in emptied(one, left=self.left)]
+        return [line for one in (*others, home) for line in empty_bucket(one, left=self.left)]
 
 
-def _noted(region: str) -> str:
-    """The item that says so, for a person who knows better."""
+def _name_item(region: str) -> str:
+    """Names the item that says so, for a person who knows better."""
     key = items.region(region)
     return f"item {key.partition}/{key.sort}"
