@@ -1,6 +1,6 @@
 """Reads a scenario: faults of which each begins at its moment in the life of a job, one after another.
 
-The file is JSON: `{"faults": [{"fault": ..., "keys": {...}, "name": ..., "begins": {...}}]}`. docs/faults.md has the words.
+The file is JSON: `{"faults": [{"fault": ..., "keys": {...}, "name": ..., "begins": {...}}]}`. docs/reference/faults.md has the words.
 """
 
 from __future__ import annotations

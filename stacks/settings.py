@@ -244,10 +244,10 @@ class Settings(Block):
     data_buckets: tuple[Bucket, ...] = ()
     """Buckets that jobs may read, beside the deployment's own."""
     file_systems: tuple[FileSystemSettings, ...] = Field(default=(), max_length=MOST_OF_A_DEPLOYMENT)
-    """What jobs may mount (docs/mounts.md)."""
+    """What jobs may mount (docs/guides/mounts.md)."""
     job_roles: dict[JobRoleName, RoleArn] = Field(default={}, max_length=20)
-    """Name to the ARN of a role, of any account, whose rights a training gets that names it as `job_role` (docs/job-roles.md). Whoever
-    may start jobs may name each of them."""
+    """Name to the ARN of a role, of any account, whose rights a training gets that names it as `job_role` (docs/guides/job-roles.md).
+    Whoever may start jobs may name each of them."""
     repositories: tuple[Repository, ...] = Field(default=("images",), min_length=1, max_length=10)
     """Of images, the same in every region; `images` is called `<deployment>/images` there."""
     image_readers: ImageReaders = ImageReaders()
@@ -275,7 +275,7 @@ class Settings(Block):
     """Invocations at once that Lambda reserves for the terminator, the cleanup and the reaper each, and their most; 0 for none. From 2.
     With it, twice as many invocations look at urgent reports: set it from some hundred jobs at once on."""
     compliance: bool = False
-    """Customer keys for what is stored, flow logs, access logs and closed default security groups; docs/compliance.md has the price."""
+    """Customer keys for what is stored, flow logs, access logs and closed default security groups (docs/guides/compliance.md)."""
     log_retention_days: DaysOfLogs = 30
     """How long the logs of nodes, builds and functions are kept."""
 

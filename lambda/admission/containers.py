@@ -16,7 +16,7 @@ from contract.images import ContainerImage, parsed
 from contract.registries import Registries
 from refusals.wording import plain
 
-TAGS_OF_CONTAINERS = "tags of AWS's containers begin with version and device, as in 2.9-gpu; public images are copied in (docs/images.md)"
+TAGS_OF_CONTAINERS = "tags of AWS's containers begin with version and device, as in 2.9-gpu; copy public images in (docs/guides/images.md)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ def problems_of_name(request: JobRequest, env: AdmissionEnvironment) -> list[str
         return [
             f"{where} is in a registry that nodes do not log in to; allowed: private ECR registries (the machine "
             f"{names.build_machine(env.deployment)} copies an image from elsewhere into the deployment's own: "
-            f"{_copying(image, env)}, docs/images.md)"
+            f"{_copying(image, env)}, docs/guides/images.md)"
         ]
     if image.account == known.account:
         return [f"{where} is not in a repository of {env.deployment}; allowed: {ours}"]
@@ -129,7 +129,7 @@ def region_problems(
     if look is None:
         return [
             f"{where} is one of AWS's Deep Learning Containers, of which no registry in {region} is known; allowed: regions of {field} "
-            f"that have one, or a copy in a repository of {env.deployment} (docs/images.md)"
+            f"that have one, or a copy in a repository of {env.deployment} (docs/guides/images.md)"
         ]
     image = look.image
     if look.trouble:

@@ -1,4 +1,4 @@
-"""The README's command for several processes a node, with a requirement that only the job's own Python has."""
+"""The command of docs/guides/jobs.md for several processes a node, with a requirement that only the job's own Python has."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rehearsal.yard import Yard
 from tests.rehearsal.jobs import TWO, left, stored, succeeded
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.timeout(280)]
-README = (Path(__file__).parents[2] / "README.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "jobs.md").read_text()
 FILES = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 PACKAGE = "only_of_this_job"
 TRAINER = f"""
@@ -29,9 +29,9 @@ pathlib.Path(os.environ["ARTIFACTS_DIR"], f"worker-{{rank}}.json").write_text(js
 """
 
 
-def readme_command() -> list[str]:
+def torchrun_command() -> list[str]:
     """As it stands there, but for a process a node: the machines of a rehearsal have no GPU, and the test's has two cores."""
-    (found,) = re.findall(r'^"command": (\["bash", "-c", "torchrun .*"\])$', README, re.MULTILINE)
+    (found,) = re.findall(r'^"command": (\["bash", "-c", "torchrun .*"\])$', PAGE, re.MULTILINE)
     *shell, text = json.loads(found)
     return [*shell, re.sub(r"(?<=--nproc-per-node )\w+", "1", text)]
 
@@ -50,8 +50,8 @@ def code(folder: Path) -> Path:
     return folder
 
 
-def test_workers_of_the_readmes_torchrun_have_the_jobs_requirements(yard: Yard, tmp_path: Path) -> None:
-    request = {**TWO, "code": yard.upload(code(tmp_path / "torchrun"), "torchrun"), "command": readme_command()}
+def test_workers_of_the_pages_torchrun_have_the_jobs_requirements(yard: Yard, tmp_path: Path) -> None:
+    request = {**TWO, "code": yard.upload(code(tmp_path / "torchrun"), "torchrun"), "command": torchrun_command()}
     job = yard.start(request, "torchrun")
     succeeded(job)
     job.settle()

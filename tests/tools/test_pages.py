@@ -17,4 +17,4 @@ def test_a_generated_page_is_what_its_command_writes(name: str) -> None:
 
 def test_every_schema_of_the_docs_is_written() -> None:
     written = {path for name in ("schemas", "settings") for path in WRITERS[name]()}
-    assert set((ROOT / "docs").glob("*.schema.json")) == {path for path in written if path.suffix == ".json"}
+    assert set((ROOT / "docs").rglob("*.schema.json")) == {path for path in written if path.suffix == ".json"}
