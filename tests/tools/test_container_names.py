@@ -49,7 +49,8 @@ def test_every_folder_of_a_jobs_container_is_there() -> None:
 
 
 def test_every_variable_of_the_contract_is_there() -> None:
-    names = {value for name, value in vars(training).items() if name.isupper() and isinstance(value, str)}
+    named = {value for name, value in vars(training).items() if name.isupper() and isinstance(value, str)}
+    names = {value for value in named if value.isupper()}
     assert training.PROGRESS_FILE in names
     assert names - HERE == set()
     assert set() == training.RESERVED - HERE
