@@ -254,7 +254,7 @@ destroy: setup-deploy ## Takes every stack away again
 	@npx cdk destroy --all
 
 # boto3 is in the layer of the functions, which a deploy needs anyway.
-bake-image: setup-deploy ## An image for nodes with requirements in it: make bake-image ARGS="--requirements FILE" (docs/own-image.md)
+bake-image: setup-deploy ## An image for nodes with requirements in it: make bake-image ARGS="--requirements FILE" (docs/guides/own-image.md)
 	@PYTHONPATH=.:build/layer/python $(BIN)/python -m tools.bake_image $(ARGS)
 
 container-tools: ## What rehearsals need to build and run images for real (as root, on Debian): buildah, a registry, a base image

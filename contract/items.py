@@ -1,4 +1,4 @@
-"""Keys and attributes of the table of state: one item for each fact or decision (docs/state.md lists who reads and writes which).
+"""Keys and attributes of the table of state: one item for each fact or decision (docs/reference/state.md lists who reads and writes which).
 
 The partition key begins with the kind of the item, because IAM limits a role to partition keys and to nothing finer. A node's own
 items are under its `aws:userid`, so that a policy variable binds each node to them.

@@ -2,7 +2,8 @@
 
 Namespace `names.METRICS`, one dimension, DEPLOYMENT. CloudWatch reads embedded metrics from any log event, whoever wrote it, so a node
 with its own credentials can write into this namespace; IAM only keeps PutMetricData from it. So no decision rests on them, and no alarm
-rests on one that a further value could silence (docs/decisions/0027). The functions' own logs are the evidence.
+rests on one that a further value could silence (docs/decisions/0027-an-alarm-may-rest-on-a-maximum.md).
+The functions' own logs are the evidence.
 """
 
 DEPLOYMENT = "deployment"

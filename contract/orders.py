@@ -1,4 +1,4 @@
-"""The order of an attempt: the attendant creates it once in the table of state, and gives each node a copy (docs/state.md)."""
+"""The order of an attempt: the attendant creates it once in the table of state, and gives each node a copy (docs/reference/state.md)."""
 
 from __future__ import annotations
 

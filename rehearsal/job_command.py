@@ -30,7 +30,10 @@ def arguments(given: list[str]) -> argparse.Namespace:
     parser.add_argument("--nodes", metavar="N", help="instead of the request's")
     add_conditions(parser, speed=SPEED)
     parser.add_argument(
-        OPTION, type=Path, metavar="FILE", help="faults with the moments at which each begins, as JSON (docs/faults.md)"
+        OPTION,
+        type=Path,
+        metavar="FILE",
+        help="faults with the moments at which each begins, as JSON (docs/reference/faults.md)",
     )
     parser.add_argument("--metric-at-least", metavar="X", help="fail unless the job's last metric is so high")
     options = parser.parse_args(given)

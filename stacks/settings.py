@@ -244,10 +244,10 @@ class Settings(Block):
     data_buckets: tuple[Bucket, ...] = ()
     """Buckets that jobs may read, beside the deployment's own."""
     file_systems: tuple[FileSystemSettings, ...] = Field(default=(), max_length=MOST_OF_A_DEPLOYMENT)
-    """What jobs may mount (docs/mounts.md)."""
+    """What jobs may mount (docs/guides/mounts.md)."""
     job_roles: dict[JobRoleName, RoleArn] = Field(default={}, max_length=20)
-    """Name to the ARN of a role, of any account, whose rights a training gets that names it as `job_role` (docs/job-roles.md). Whoever
-    may start jobs may name each of them."""
+    """Name to the ARN of a role, of any account, whose rights a training gets that names it as `job_role` (docs/guides/job-roles.md).
+    Whoever may start jobs may name each of them."""
     repositories: tuple[Repository, ...] = Field(default=("images",), min_length=1, max_length=10)
     """Repositories for images, the same in every region; `images` becomes `<deployment>/images`."""
     image_readers: ImageReaders = ImageReaders()
@@ -275,7 +275,7 @@ class Settings(Block):
     """Concurrent invocations that Lambda reserves for each of terminator, cleanup and reaper, and that each may have at most: 0 for none,
     otherwise 2 or more. With it, twice as many invocations look at urgent reports: set it when some hundred jobs run at once."""
     compliance: bool = False
-    """Customer keys for what is stored, flow logs, access logs and closed default security groups; docs/compliance.md has the price."""
+    """Customer keys for what is stored, flow logs, access logs and closed default security groups (docs/guides/compliance.md)."""
     log_retention_days: DaysOfLogs = 30
     """How long the logs of nodes, builds and functions are kept."""
 

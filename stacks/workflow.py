@@ -248,7 +248,7 @@ class WorkflowStack(cdk.Stack):
         )
         function.may_invoke_itself()
         assert function.role is not None
-        trusted = "What the trust policy of a role of job_roles names (docs/job-roles.md)"
+        trusted = "What the trust policy of a role of job_roles names (docs/guides/job-roles.md)"
         shown(self, names.ATTENDANT_ROLE, function.role.role_arn, trusted)
         job_rights.JobRole(self, "JobRole", rights=rights, begun_by=function.role, further=self._of_jobs)
         return function

@@ -6,13 +6,14 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tools import compliance, containers, diagrams, faults, manifests, rights, schemas, settings
+from tools import compliance, containers, diagrams, faults, manifests, requests, rights, schemas, settings
 from tools.refusals import images
 from tools.refusals.grids import page as grids
 from tools.refusals.jobs import page as jobs
 
 WRITERS: dict[str, Callable[[], dict[Path, str]]] = {
     "schemas": schemas.pages,
+    "requests": requests.pages,
     "settings": settings.pages,
     "manifests": manifests.pages,
     "job-refusals": jobs.pages,

@@ -1,4 +1,4 @@
-"""Writes the table of docs/compliance.md: what rule packs still find with the setting `compliance`, and why it stays."""
+"""Writes the table of docs/guides/compliance.md: what rule packs still find with the setting `compliance`, and why it stays."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from stacks.parts.compliance_findings import FINDINGS
 
-PAGE = Path(__file__).parent.parent / "docs" / "compliance.md"
+PAGE = Path(__file__).parent.parent / "docs" / "guides" / "compliance.md"
 BEGIN = "<!-- From here on written by `make docs` from stacks/parts/compliance_findings.py. -->"
 """Ends the part of the page that people write."""
 HEAD = f"""{BEGIN}

@@ -10,17 +10,17 @@ from tools.container_names import NAMES, SharedName
 from tools.docker_options import OPTIONS, Documented
 from tools.markdown import plain
 
-PAGE = Path(__file__).parent.parent / "docs" / "container-options.md"
+PAGE = Path(__file__).parent.parent / "docs" / "reference" / "container-options.md"
 HEAD = """# What a container finds
 
 Written by `make docs`; edit `tools/container_names.py`, `tools/docker_options.py` and `node/agent/container/options.py` instead.
-[How to use it](containers.md).
+[How to use it](../guides/containers.md).
 
 ## Folders and names, here and in SageMaker
 
-One image runs as a job on EC2 and as a line of a [grid](grid.md). Where a name differs, let the program look for both:
+One image runs as a job on EC2 and as a line of a [grid](../guides/grid.md). Where a name differs, let the program look for both:
 `os.environ.get("CHECKPOINT_DIR", "/opt/ml/checkpoints")`.
-[examples/image_job](../examples/image_job/train.py) does so for all that it needs.
+[examples/image_job](../../examples/image_job/train.py) does so for all that it needs.
 
 SageMaker itself sets what the third column has, in every container. The names of the fourth are those of AWS's toolkit, which its own
 containers for SageMaker have (their tags end in `-sagemaker`) and which runs there as long as the line has no `entrypoint`. `<NAME>` is the
@@ -49,7 +49,7 @@ def pages() -> dict[Path, str]:
 
 
 def page() -> str:
-    """Returns docs/container-options.md."""
+    """Returns docs/reference/container-options.md."""
     names = "\n".join(map(_name, NAMES))
     options = "\n".join(_option(option, OPTIONS[option]) for option in MEANING)
     return f"{HEAD}{names}\n{DOCKER.format(docker=docker_options.DOCKER, nvidia=docker_options.NVIDIA)}{options}\n"

@@ -9,7 +9,9 @@ from typing import Any
 
 from tools.synthesis import ROOT, definition, synthesise
 
-PAGE, DRAIN_PAGE, GRID_PAGE = (ROOT / "docs" / f"{name}-machine.md" for name in ("train", "drain", "grid"))
+PAGE, DRAIN_PAGE, GRID_PAGE = (
+    ROOT / "docs" / "reference" / f"{name}-machine.md" for name in ("train", "drain", "grid")
+)
 LAMBDAS = ("Lambda.", "Runtime.", "Sandbox.")
 """Prefixes of Lambda's own errors, which every state retries; the pages show the other errors."""
 HEAD = """# The {name} machine

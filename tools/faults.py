@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Container
 from pathlib import Path
 
 from rehearsal.faults import FAULTS, FaultKind
 from rehearsal.scenario import MOMENT
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "faults.md"
+PAGE = ROOT / "docs" / "reference" / "faults.md"
 EXAMPLE = ROOT / "rehearsal" / "scenarios" / "twice_lost.json"
 HEAD = """# The faults of a rehearsal
 
@@ -38,6 +40,8 @@ BEHIND = """```
 number in the list. A fault without `begins` is there from the job's start, and one without `ends` for as long as its `keys` say. What
 either says has to be so all at once:
 """
+SHARED = 5
+"""A key that means the same in so many faults is described once."""
 ONCE = """
 What once was so counts: a fault that waits for `phase`, `step` or `closed`, and for `seconds` more, begins though an attempt has ended
 meanwhile. The times of a fault's own keys (`seconds`, `after`) count from its beginning. A fault that strikes nodes strikes in the
@@ -51,8 +55,22 @@ def pages() -> dict[Path, str]:
 
 
 def page() -> str:
-    """Returns docs/faults.md."""
-    return "\n".join([HEAD, _scenario(), *(_section(name, kind) for name, kind in FAULTS.items())])
+    """Returns docs/reference/faults.md."""
+    shared = _shared()
+    keys = [f"- `{key}`: {meaning}" for key, meaning in sorted(shared)]
+    several = ["## Keys of several faults\n", *keys, ""]
+    sections = (_section(name, kind, shared) for name, kind in FAULTS.items())
+    return "\n".join([HEAD, _scenario(), *several, *sections])
+
+
+def _shared() -> set[tuple[str, str]]:
+    """Returns (key, meaning) of what many faults have, whatever its default."""
+    each = Counter((key, _meaning(one)) for kind in FAULTS.values() for key, one in kind.keys.items())
+    return {one for one, times in each.items() if times >= SHARED}
+
+
+def _meaning(key: FaultKey) -> str:
+    return f"{key.what} ({key.allowed})"
 
 
 def _scenario() -> str:
@@ -60,8 +78,11 @@ def _scenario() -> str:
     return "\n".join([SCENARIO + EXAMPLE.read_text() + BEHIND, *begins, ONCE])
 
 
-def _section(name: str, kind: FaultKind) -> str:
-    keys = [f"- `{key}={one.default}`: {one.what} ({one.allowed})" for key, one in kind.keys.items()]
+def _section(name: str, kind: FaultKind, shared: Container[tuple[str, str]]) -> str:
+    own = {key: one for key, one in kind.keys.items() if (key, _meaning(one)) not in shared}
+    keys = [f"- `{key}={one.default}`: {_meaning(one)}" for key, one in own.items()]
+    if others := [f"`{key}={one.default}`" for key, one in kind.keys.items() if key not in own]:
+        keys.append(f"- {', '.join(others)}")
     return "\n".join(
         [f"## {name}\n", f"{_sentence(kind.what)}\n", *keys, *([""] if keys else []), f"Outcome: {kind.outcome}\n"]
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 from grid_plan.cells import FOLDERS, READERS
 from grid_plan.columns import DEFAULTS, TrainingSpec
 
-PAGE = Path(__file__).parents[1] / "docs" / "manifest.md"
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "manifest.md"
 HEAD = """# Manifests
 
 <!-- Written by `make docs` from lambda/grid_plan/columns.py. -->
@@ -32,7 +32,7 @@ that of a line [manifest.schema.json](manifest.schema.json), and [grid-refusals.
 Data may lie in the `data_buckets` of cdk.json, below `uploads/` of the home bucket, and below `uploads/` and `grids/` of the buckets
 of bytes. SageMaker reads only buckets of the training's own region. Keys are not looked up before the start:
 their own policies have to admit the role of trainings. `code` may lie in the `data_buckets` and below `uploads/` of the home bucket, in any
-region: Plan copies it to where its lines run ([how code runs](grid.md#code)).
+region: Plan copies it to where its lines run ([how code runs](../guides/grid.md#code)).
 
 | column | what | default | as in |
 |---|---|---|---|

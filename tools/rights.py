@@ -1,4 +1,4 @@
-"""Writes the table of docs/security.md: who may change what, from the policies of the synthesised templates."""
+"""Writes the table of docs/explanation/security.md: who may change what, from the policies of the synthesised templates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from contract import sessions, tags
 from tools.synthesis import ROOT, synthesise
 
-PAGE = ROOT / "docs" / "security.md"
+PAGE = ROOT / "docs" / "explanation" / "security.md"
 BEGIN, END = (
     "<!-- Written by `make docs` from the synthesised policies. -->",
     "<!-- The end of what `make docs` writes. -->",

@@ -14,7 +14,7 @@ from stacks.durations import MOST, RATIOS
 from stacks.refused import block_of, hints
 from stacks.settings import BLOCK, Settings
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[1] / "docs" / "reference"
 PAGE, SCHEMA = DOCS / "settings.md", DOCS / "settings.schema.json"
 HEAD = f"""# Settings
 

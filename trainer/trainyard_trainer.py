@@ -1,7 +1,7 @@
 """Tells Trainyard of a training's progress, and saves checkpoints that are whole or absent.
 
-Optional: Trainyard needs two files and two rules (docs/checkpoints.md), and this module keeps the rules. It is one file of plain Python
-(3.9 or later) with no dependencies: copy it beside your code.
+Optional: Trainyard needs two files and two rules (docs/guides/checkpoints.md), and this module keeps the rules. It is one file of
+plain Python (3.9 or later) with no dependencies: copy it beside your code.
 
     run = Run()
     found = run.newest()

@@ -13,7 +13,7 @@ from contract.containers import ARCHITECTURES, UNPACKED, Container
 from contract.health import HealthCheck
 from refusals.wording import plain
 
-TAGS_OF_CONTAINERS = "tags of AWS's containers begin with version and device, as in 2.9-gpu; public images are copied in (docs/images.md)"
+TAGS_OF_CONTAINERS = "tags of AWS's containers begin with version and device, as in 2.9-gpu; copy public images in (docs/guides/images.md)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ def _list_region_problems(
     if answer is None:
         return [
             f"{where} is one of AWS's Deep Learning Containers, and the settings have no registry of these in {region}; allowed: {field} "
-            f"with such a registry, or a copy in a repository of {named.registries.deployment} (docs/images.md)"
+            f"with such a registry, or a copy in a repository of {named.registries.deployment} (docs/guides/images.md)"
         ]
     image = answer.image
     if answer.trouble:

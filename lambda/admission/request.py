@@ -381,5 +381,5 @@ class JobRequest(BaseModel):
 
 
 def schema() -> dict[str, Any]:
-    """JSON Schema of the request, for `docs/request.schema.json`."""
+    """JSON Schema of the request, for `docs/reference/request.schema.json`."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **JobRequest.model_json_schema()}

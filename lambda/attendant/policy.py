@@ -1,7 +1,7 @@
 """Judges an attempt: all nodes' reports and instances and the time in, one verdict with its reason out.
 
 A cause explains its effects: a lost node explains the errors of its peers, an order the exits that it caused, and the code's
-earliest error those that follow it (docs/decisions/0015-a-cause-explains-its-effects.md has the rules).
+earliest error those that follow it (docs/decisions/verdicts.md has the rules).
 """
 
 from __future__ import annotations

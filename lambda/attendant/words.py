@@ -112,7 +112,7 @@ def refused_role(facts: AttemptFacts) -> str:
         f"{role} that the request names as job_role (job_roles.{name} in cdk.json) cannot be assumed: STS has denied it for "
         f"{denied_s:.0f} s (allowed: {timing.role_patience_s:.0f} s, by role_patience_s). The role has to exist, and its trust policy has "
         f"to allow sts:AssumeRole and sts:TagSession to the role that the output {names.ATTENDANT_ROLE} of the stack "
-        f"{names.workflow_stack(facts.job.deployment)} names (docs/job-roles.md has a policy to copy). STS says: {known.refusal}"
+        f"{names.workflow_stack(facts.job.deployment)} names (docs/guides/job-roles.md has a policy to copy). STS says: {known.refusal}"
     )
 
 

@@ -1,4 +1,4 @@
-"""The state of jobs and of the deployment, as the contract's documents in the table (docs/state.md lists every access)."""
+"""The state of jobs and of the deployment, as the contract's documents in the table (docs/reference/state.md lists every access)."""
 
 from __future__ import annotations
 

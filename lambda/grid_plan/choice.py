@@ -161,7 +161,7 @@ def _with_image(training: Wanted, candidates: list[str], answers: Answers) -> tu
             f"allowed: {', '.join(training.env.repositories)}, or name and tag of one of AWS's"
         ]
     return [], [
-        f"{where} does not exist in {', '.join(candidates)}; allowed: an image that was built or copied there (docs/images.md)"
+        f"{where} does not exist in {', '.join(candidates)}; allowed: an image that was built or copied there (docs/guides/images.md)"
     ]
 
 

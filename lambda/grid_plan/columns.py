@@ -393,5 +393,5 @@ def source(training: TrainingSpec) -> dict[str, Any]:
 
 
 def schema() -> dict[str, Any]:
-    """JSON Schema of a line, for `docs/manifest.schema.json`."""
+    """JSON Schema of a line, for `docs/reference/manifest.schema.json`."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **TrainingSpec.model_json_schema()}

@@ -116,7 +116,7 @@ def _image(training: Wanted) -> Iterator[str]:
     if image is None:
         return
     ours, where = ", ".join(env.repositories), f"image: {plain(spec.image or '')}"
-    copied = "copy it into the deployment first (docs/images.md)"
+    copied = "copy it into the deployment first (docs/guides/images.md)"
     if training.registries.is_ours(image):
         return
     if training.registries.is_awss(image):

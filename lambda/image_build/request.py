@@ -160,5 +160,5 @@ def _rest(raw: object, wrong: set[str]) -> ImageRequest:
 
 
 def schema() -> dict[str, Any]:
-    """JSON Schema of the request, for `docs/build.schema.json`."""
+    """JSON Schema of the request, for `docs/reference/build.schema.json`."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **ImageRequest.model_json_schema(by_alias=True)}

@@ -13,9 +13,7 @@ from contract.environments import OwnImagesEnvironment
 from contract.errors import BuildFailed, StillBuilding
 from contract.images import Base, BuildOrder, Context
 
-AGAIN = (
-    'Deploy again once the reason is gone; until then no grid can start. docs/images.md, "The platform\'s own images".'
-)
+AGAIN = 'Deploy again once the reason is gone; until then no grid can start. docs/guides/images.md, "The platform\'s own images".'
 SUCCEEDED = "SUCCEEDED"
 
 

@@ -31,12 +31,12 @@ def _existing(deployment: str, region: str) -> str:
     stack = names.region_stack(deployment, region)
     return (
         f"Region {region} was removed from the settings while its stack {stack} exists. Put it back, run "
-        f"`npx cdk destroy --exclusively {stack}`, then remove it and deploy again (docs/regions.md)."
+        f"`npx cdk destroy --exclusively {stack}`, then remove it and deploy again (docs/guides/regions.md)."
     )
 
 
 def _unknown(deployment: str, region: str, why: str) -> str:
     return (
         f"Region {region} was removed from the settings, and Trainyard does not know whether its stack "
-        f"{names.region_stack(deployment, region)} exists: {why}. Put it back, or deploy again once the region answers (docs/regions.md)."
+        f"{names.region_stack(deployment, region)} exists: {why}. Put it back, or deploy again once the region answers (docs/guides/regions.md)."
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 PREFIX = "zones:"
 """Prefix of the physical ids that list the zones of an answer; CloudFormation remembers ours, and makes up ids of its own."""
-NAME_THEM = "Name the zones to use as `zones` of {region} in the settings (docs/regions.md)."
+NAME_THEM = "Name the zones to use as `zones` of {region} in the settings (docs/guides/regions.md)."
 
 
 class NoAnswer(Exception):

@@ -1,7 +1,7 @@
 """Decides what a rank does about a set, and whether its parts are a checkpoint: facts in, verdict with a reason out.
 
 In a set the ranks commit the same checkpoint. The rank that opens it writes a plan, which names the checkpoint; each rank answers
-with a part; whoever answers last closes it (docs/decisions/0024-checkpoints-are-closed-sets.md).
+with a part; whoever answers last closes it (docs/decisions/checkpoints.md).
 """
 
 from __future__ import annotations

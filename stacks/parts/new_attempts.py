@@ -1,6 +1,6 @@
 """The rules of Decide about new attempts: which problems lead through a pause to another launch, and what is counted.
 
-docs/decisions/0034-a-checkpoint-begins-the-row-anew.md says why.
+docs/decisions/checkpoints.md says why.
 """
 
 from __future__ import annotations

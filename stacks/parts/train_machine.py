@@ -1,7 +1,7 @@
 """The Train machine: Admit, Launch, Train, Sync, Terminate, Decide. Every way out after Admit leads through Terminate.
 
 A job that may wait for capacity goes from Launch to "Wait for capacity", and from there to Train, as if it had been launched at once. A new
-attempt goes from Decide through a pause to Launch (docs/decisions/0034-a-checkpoint-begins-the-row-anew.md).
+attempt goes from Decide through a pause to Launch (docs/decisions/checkpoints.md).
 
 Two ends run no Catch: an execution that a person aborts, and the machine's own time-out. For these there are the cleanup queue
 and the reaper.

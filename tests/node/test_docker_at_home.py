@@ -1,4 +1,4 @@
-"""The command of docs/containers.md that runs a job's image at home: its folders and names are a job's, and docker itself runs it."""
+"""The command of docs/guides/containers.md that runs a job's image at home: its folders and names are a job's; docker itself runs it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.node import dockerd
 from tests.node.dockerd import RealDocker
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "containers.md"
+PAGE = ROOT / "docs" / "guides" / "containers.md"
 EXAMPLE = ROOT / "examples" / "image_job"
 DOCKER = pytest.mark.skipif(bool(dockerd.lacks()), reason=dockerd.lacks())
 

@@ -112,7 +112,7 @@ def test_every_option_has_a_meaning_in_the_docs_and_nothing_is_ever_run_with_ano
 
 
 def test_the_page_has_the_ports_the_rights_and_every_option_as_the_code_has_them() -> None:
-    page = (Path(__file__).parents[2] / "docs/mounts.md").read_text()
+    page = (Path(__file__).parents[2] / "docs/guides/mounts.md").read_text()
     assert [f"| `{name}` | {meaning} |" in page for name, meaning in MEANING.items()] == [True] * len(MEANING)
     rows = {line.split("|")[1].strip(" `"): line for line in page.splitlines() if line.startswith("| `")}
     for kind in Kind:

@@ -222,7 +222,7 @@ def test_a_container_that_forks_without_end_and_ignores_signals_ends_at_its_dead
 def test_a_container_that_writes_everywhere_and_fills_its_disk_fails_with_its_exit_code_and_has_seen_no_secret(
     jobs: dict[str, StartedJob],
 ) -> None:
-    """It is root in the image. Docker shows it no more than this: docs/containers.md says what only docker limits."""
+    """It is root in the image. Docker shows it no more than this: docs/guides/containers.md says what only docker limits."""
     assert "the command exited with code 9" in failed(jobs["greedy"], "TrainingFailed")
     lines = logged(jobs["greedy"]).splitlines()
     assert "processes: 2 secrets: []" in lines

@@ -31,7 +31,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
 
 @pytest.fixture(scope="module")
 def jobs(deployed: Yard) -> dict[str, StartedJob]:
-    """As an administrator does it: a bucket, and a role with the trust policy of docs/job-roles.md. The role `nobody` does not exist."""
+    """Makes, as an administrator, a bucket and a role with the trust policy of docs/guides/job-roles.md. There is no role `nobody`."""
     (outputs,) = deployed.client("cloudformation").describe_stacks(StackName=names.workflow_stack("trainyard"))[
         "Stacks"
     ]

@@ -21,7 +21,7 @@ from tests.rehearsal.grids import HOME
 from tests.rehearsal.jobs import DENIALS, ONE, TWO, succeeded, train
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.turn("judges")]
-PAGE = Path(__file__).parents[2] / "docs" / "permissions.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "permissions.md"
 NOT_BEFORE = re.compile(r'^pytestmark = .*(?:faults|losses|"judges"|"destroys")', re.MULTILINE)
 """Modules with a deployment of their own, and those whose turn is not before this one's."""
 WHOLE = [

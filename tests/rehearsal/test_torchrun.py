@@ -1,4 +1,4 @@
-"""The README's command for several processes a node, with a requirement that only the job's own Python has."""
+"""The command of docs/guides/jobs.md for several processes a node, with a requirement that only the job's own Python has."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ pathlib.Path(os.environ["ARTIFACTS_DIR"], f"worker-{{rank}}.json").write_text(js
 """
 
 
-def readme_command() -> list[str]:
+def torchrun_command() -> list[str]:
     """As it stands there, but for a process a node: the machines of a rehearsal have no GPU, and the test's has two cores."""
-    (found,) = re.findall(r'^"command": (\["bash", "-c", "torchrun .*"\])$', README, re.MULTILINE)
+    (found,) = re.findall(r'^"command": (\["bash", "-c", "torchrun .*"\])$', PAGE, re.MULTILINE)
     *shell, text = json.loads(found)
     return [*shell, re.sub(r"(?<=--nproc-per-node )\w+", "1", text)]
 

@@ -1,4 +1,4 @@
-"""The recipe for FSDP in docs/checkpoints.md, run with PyTorch: two nodes of two processes, each with a disk of its own."""
+"""The recipe for FSDP in docs/guides/checkpoints.md, run with PyTorch: two nodes of two processes, each with a disk of its own."""
 
 from __future__ import annotations
 

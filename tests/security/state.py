@@ -72,7 +72,7 @@ MAY: dict[str, dict[str, set[str]]] = {
     "RegionCheck": {"Query": {REGIONS}},
     "GridPlan": {"GetItem": {ADMISSION}, "PutItem": {REGIONS}},
 }
-"""Role, action and partitions, as docs/state.md lists them."""
+"""Role, action and partitions, as docs/reference/state.md lists them."""
 
 
 def ask(role: str, action: str, *partitions: str, table: str = TABLE) -> Ask:

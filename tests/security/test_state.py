@@ -1,4 +1,4 @@
-"""Every role uses the items of the table of state that docs/state.md gives it, and no others, whatever the request."""
+"""Every role uses the items of the table of state that docs/reference/state.md gives it, and no others, whatever the request."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_nobody_reads_or_changes_the_table_as_a_whole(policies: dict[str, Polici
 
 
 def test_every_kind_of_item_is_on_the_page_of_the_table() -> None:
-    page = (ROOT / "docs" / "state.md").read_text()
+    page = (ROOT / "docs" / "reference" / "state.md").read_text()
     assert [
         one
         for one in ("job#", "launch#", "closed#", "order#", "session#", "unhealthy#", *PARTITIONS[8:])

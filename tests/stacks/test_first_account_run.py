@@ -19,7 +19,7 @@ from tests.stacks.pages import blocks, commands, outputs, problems
 from tests.stacks.synth import every, function, outputs_of
 from tools.synthesis import CONTEXT, ROOT, Synthesised
 
-PAGE = (ROOT / "docs" / "first-account-run.md").read_text()
+PAGE = (ROOT / "docs" / "tutorials" / "first-account-run.md").read_text()
 README = (ROOT / "README.md").read_text()
 COMMANDS = list(commands(PAGE))
 INPUTS = sorted((ROOT / "examples" / "first_job").glob("*.json"))

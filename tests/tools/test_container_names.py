@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 from agent import variables
+from agent.aws import Aws
+from agent.ground import Folders
+from agent.identity import NodeIdentity
 from contract import containers, training
 from grid_plan import code
 from localaws.containers.images import Image
 from localaws.services.sagemaker_container import Host, lay_out, started
+from tests.builders import JOB
 from tools.container_names import NAMES
 from tools.containers import page
 
@@ -53,13 +57,14 @@ def test_every_variable_of_the_contract_is_there() -> None:
 
 
 def test_every_variable_that_the_agent_sets_is_there() -> None:
-    (made,) = (
-        one for one in ast.walk(ast.parse(inspect.getsource(variables.for_training))) if isinstance(one, ast.Dict)
+    node = NodeIdentity(
+        deployment="yard", job=JOB.id, attempt=1, rank=0, instance="i-0", region=JOB.home_region, deadline=0
     )
-    literal = {key.value for key in made.keys if isinstance(key, ast.Constant)}
-    named = {getattr(training, key.attr) for key in made.keys if isinstance(key, ast.Attribute)}
-    assert (literal | named) - HERE == set()
-    assert len(named) > 5
+    folders = Folders(checkpoints="/c", artifacts="/a", progress_file="/p", role="/r")
+    alone = replace(JOB, environment={}, secrets={})
+    names = variables.for_training(alone, node, folders, cast(Aws, None)).keys()
+    assert names - HERE == set()
+    assert len(names) > 5
 
 
 def test_every_name_that_sagemaker_sets_here_is_there(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """FSDP on two nodes of two processes each, saved with torch.distributed.checkpoint into the module's folders, and loaded again.
 
 Runs on the machine image's Python, which has PyTorch: one process a call, as torchrun starts them. `save` and `load` are the recipe of
-docs/checkpoints.md.
+docs/guides/checkpoints.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The recipes of docs/checkpoints.md do what the page says, with stand-ins for what is not installed here."""
+"""The recipes of docs/guides/checkpoints.md do what the page says, with stand-ins for what is not installed here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.trainer.saving import files, processes
 from trainer import trainyard_trainer
 from trainer.trainyard_trainer import Run
 
-PAGE = (ROOT / "docs" / "checkpoints.md").read_text()
+PAGE = (ROOT / "docs" / "guides" / "checkpoints.md").read_text()
 
 
 def recipe(title: str, **names: Any) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Makes an image for nodes: requirements are installed once, on one machine, and not on every node of every attempt (docs/own-image.md)."""
+"""Makes an image for nodes: one machine installs requirements once, and not every node of every attempt (docs/guides/own-image.md)."""

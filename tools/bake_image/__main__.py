@@ -1,4 +1,4 @@
-"""Bakes an image for nodes: `python -m tools.bake_image --requirements FILE` (docs/own-image.md)."""
+"""Bakes an image for nodes: `python -m tools.bake_image --requirements FILE` (docs/guides/own-image.md)."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from image_build.request import ALLOWED
 from tools.markdown import code, plain
 from tools.refusals.refusal import Refusal
 
-PAGE = Path(__file__).parents[2] / "docs" / "image-refusals.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "image-refusals.md"
 WIDTH = 100
 ACCOUNT, PARTNER, DEEP_LEARNING = "111122223333", "444455556666", "763104351884"
 REGIONS = ("eu-central-1", "us-east-1", "ap-south-1")

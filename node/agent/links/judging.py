@@ -1,7 +1,7 @@
 """Judges the network between nodes by what they measured: no node, one whose links are all slow, or the two of the only slow link.
 
-A machine is at fault only where another one would do better (docs/decisions/0036). So a slow link counts where another link of the same
-attempt, with the same image, request and code, is not slow. Two nodes have one link: it counts once, in the job's first attempt.
+A machine is at fault only where another one would do better (docs/decisions/verdicts.md). So a slow link counts where another link of the
+same attempt, with the same image, request and code, is not slow. Two nodes have one link: it counts once, in the job's first attempt.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def test_a_region_whose_stack_stands_is_not_forgotten_and_the_answer_says_what_t
     reason = yard.update([HOME, GRID], [HOME])
     assert reason == (
         "Region ap-south-1 was removed from the settings while its stack yard-region-ap-south-1 exists. Put it back, run "
-        "`npx cdk destroy --exclusively yard-region-ap-south-1`, then remove it and deploy again (docs/regions.md)."
+        "`npx cdk destroy --exclusively yard-region-ap-south-1`, then remove it and deploy again (docs/guides/regions.md)."
     )
 
 

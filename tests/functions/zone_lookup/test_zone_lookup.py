@@ -112,7 +112,7 @@ def test_too_few_zones_fail_the_deploy_with_how_many_there_are_and_what_to_do(ya
     answer = yard.ask("Create", 3)
     assert answer.reason == (
         "EC2 names 2 availability zones of eu-central-1 for this account (eu-central-1a, eu-central-1c), and its network is laid "
-        "out for 3. Name the zones to use as `zones` of eu-central-1 in the settings (docs/regions.md)."
+        "out for 3. Name the zones to use as `zones` of eu-central-1 in the settings (docs/guides/regions.md)."
     )
     assert answer.zones == ()
 

@@ -111,12 +111,12 @@ ROWS = (
         "a missing image of the children",
         GOOD,
         f"deployment: yard/platform:{CHILD} does not exist in eu-central-1, so no line could start; "
-        "allowed: deploy again, which builds it (docs/images.md)",
+        "allowed: deploy again, which builds it (docs/guides/images.md)",
     ),
     Row(
         "a deployment without a platform repository",
         GOOD,
         f"deployment: yard/platform:{CHILD} does not exist in eu-central-1, so no line could start; "
-        "allowed: deploy again, which builds it (docs/images.md)",
+        "allowed: deploy again, which builds it (docs/guides/images.md)",
     ),
 )

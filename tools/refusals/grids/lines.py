@@ -112,12 +112,12 @@ ROWS = (
     Row(
         "an image that no region has",
         line(image="images:v2"),
-        "line 1: image: images:v2 does not exist in eu-central-1; allowed: an image that was built or copied there (docs/images.md)",
+        "line 1: image: images:v2 does not exist in eu-central-1; allowed: an image that was built or copied there (docs/guides/images.md)",
     ),
     Row(
         "an image that only home has",
         "us-east-1,s3://data-us/train/\n",
-        "line 1: image: images:v1 does not exist in us-east-1; allowed: an image that was built or copied there (docs/images.md)",
+        "line 1: image: images:v1 does not exist in us-east-1; allowed: an image that was built or copied there (docs/guides/images.md)",
     ),
     Row(
         "a repository that there is not",
@@ -136,7 +136,7 @@ ROWS = (
         "an image of a public registry",
         line(image="public.ecr.aws/docker/library/python:3.12"),
         "line 1: image: public.ecr.aws/docker/library/python:3.12 is in no private ECR registry, and "
-        "SageMaker pulls from no other; allowed: copy it into the deployment first (docs/images.md)",
+        "SageMaker pulls from no other; allowed: copy it into the deployment first (docs/guides/images.md)",
     ),
     Row(
         "an image of another deployment",
@@ -166,7 +166,7 @@ ROWS = (
         ),
         "line 1: image: 999988887777.dkr.ecr.eu-central-1.amazonaws.com/lab/x:1 lies in "
         "eu-central-1, and SageMaker pulls in us-east-1 from a registry of that region alone; allowed: "
-        "the same image in us-east-1, or copy it into the deployment first (docs/images.md)",
+        "the same image in us-east-1, or copy it into the deployment first (docs/guides/images.md)",
     ),
     Row(
         "a type that there is not",

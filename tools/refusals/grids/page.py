@@ -11,7 +11,7 @@ from tools.refusals.grids import code, files, inputs, lines, values
 from tools.refusals.grids.row import Row
 from tools.refusals.grids.yard import REGIONS, execution
 
-PAGE = Path(__file__).parents[3] / "docs" / "grid-refusals.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "grid-refusals.md"
 WIDTH = 150
 ROWS = (*files.ROWS, *lines.ROWS, *code.ROWS, *values.ROWS, *inputs.ROWS)
 HEAD = """# What the Grid machine refuses

@@ -11,7 +11,7 @@ CONTAINERS = "763104351884.dkr.ecr.eu-central-1.amazonaws.com"
 PARTNER = "777788889999.dkr.ecr.eu-central-1.amazonaws.com"
 MAY_BE = "repository and tag of an image, as in images:digits-1, or its whole address in a private ECR registry"
 THERE = "repository and tag of an image that exists there"
-TAGS = "tags of AWS's containers begin with version and device, as in 2.9-gpu; public images are copied in (docs/images.md)"
+TAGS = "tags of AWS's containers begin with version and device, as in 2.9-gpu; public images are copied in (docs/guides/images.md)"
 ABSENT = f"sha256:{'0' * 64}"
 IN_IMAGE = ("code", "command")
 """Fields that a request with an image does not need."""
@@ -64,14 +64,14 @@ IMAGE = Section(
             "docker.io/library/python:3.12",
             "docker.io/library/python:3.12 is in a registry that nodes do not log in to; allowed: private ECR registries (the machine "
             'yard-build copies an image from elsewhere into the deployment\'s own: {"copy": "docker.io/library/python:3.12", "repository": '
-            '"images", "tag": "3.12"}, docs/images.md)',
+            '"images", "tag": "3.12"}, docs/guides/images.md)',
         ),
         (
             "one of a public registry",
             "public.ecr.aws/docker/library/python:3.12",
             "public.ecr.aws/docker/library/python:3.12 is in a registry that nodes do not log in to; allowed: private ECR registries "
             "(the machine yard-build copies an image from elsewhere into the deployment's own: "
-            '{"copy": "public.ecr.aws/docker/library/python:3.12", "repository": "images", "tag": "3.12"}, docs/images.md)',
+            '{"copy": "public.ecr.aws/docker/library/python:3.12", "repository": "images", "tag": "3.12"}, docs/guides/images.md)',
         ),
         (
             "one of the account that is not the deployment's",

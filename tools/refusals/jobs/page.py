@@ -9,8 +9,9 @@ from typing import Any
 from tools import markdown
 from tools.markdown import plain
 from tools.refusals.jobs import LEAST, SECTIONS, Row, Section
+from tools.refusals.jobs.table import FIELDS
 
-PAGE = Path(__file__).parents[3] / "docs" / "refusals.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "refusals.md"
 WIDTH = 90
 """The most characters of a request that the page shows."""
 HEAD = """# What is refused
@@ -19,7 +20,8 @@ HEAD = """# What is refused
 
 A request that is wrong fails in its first state, *Admit*, with the error `InvalidRequest`, before anything is created: no object, no
 instance. The cause names everything that is wrong, a line a problem: the field, what is wrong, what is allowed. Where some fields are
-good and others bad, the good ones are looked up all the same, so that one try tells all.
+good and others bad, the good ones are looked up all the same, so that one try tells all. [Every field](request.md), with its meaning and
+its default.
 
 The examples come from a deployment named `yard` in eu-central-1, whose home bucket is `yard-home` and whose `data_buckets` are
 `datasets`, `partner` (another account's) and `retired` (there is none); at most {nodes} nodes and {hours} hours. Each is this request
@@ -68,9 +70,6 @@ def _section(section: Section) -> str:
         lines.append(f"Allowed: {plain(section.allowed)}.")
     if section.entry:
         lines.append(f"Each entry: {plain(section.entry)}.")
-    for words, value in (("Default", section.left_out), ("For example", section.taken)):
-        if value is not None:
-            lines.append(f"{words}: {_code(_json(value))}.")
     lines += ["", "| what | given | answer |", "|---|---|---|"]
     lines += [
         f"| {plain(row.what)} | {_given(row)} | {'<br>'.join(map(plain, _said(section, row)))} |"
@@ -80,11 +79,11 @@ def _section(section: Section) -> str:
 
 
 def _said(section: Section, row: Row) -> list[str]:
-    """Returns the answers, without the half that the section's head already says."""
+    """Returns the answers, without what the section's head, or the one of the request, already says."""
     lines = section.lines(row)
-    return [
-        line.removesuffix(f"; allowed: {section.allowed}").removesuffix(f"; allowed: {section.entry}") for line in lines
-    ]
+    for known in (section.allowed, section.entry, FIELDS):
+        lines = [line.removesuffix(f"; allowed: {known}") for line in lines]
+    return lines
 
 
 def _given(row: Row) -> str:
