@@ -1,6 +1,7 @@
 """Reads a scenario: faults of which each begins, and may end, at its moment in the life of a job.
 
-The file is JSON: `{"faults": [{"fault": ..., "keys": {...}, "name": ..., "begins": {...}, "ends": {...}}]}`. docs/reference/faults.md has the words.
+The file is JSON: `{"faults": [{"fault": ..., "keys": {...}, "name": ..., "begins": {...}, "ends": {...}}]}`.
+docs/reference/faults.md has the words.
 """
 
 from __future__ import annotations

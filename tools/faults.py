@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Container
 from pathlib import Path
 
-from rehearsal.faults import FAULTS, FaultKind
+from rehearsal.fault_keys import FaultKey, FaultKind
+from rehearsal.faults import FAULTS
 from rehearsal.scenario import MOMENT
 
 ROOT = Path(__file__).parent.parent

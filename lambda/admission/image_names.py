@@ -49,7 +49,7 @@ class NamedImage:
             return [
                 f"{where} is in a registry that nodes do not log in to; allowed: private ECR registries (the machine "
                 f"{names.build_machine(known.deployment)} copies an image from elsewhere into the deployment's own: "
-                f"{json.dumps(order)}, docs/images.md)"
+                f"{json.dumps(order)}, docs/guides/images.md)"
             ]
         if image.account == known.account:
             return [f"{where} is not in a repository of {known.deployment}; allowed: {ours}"]

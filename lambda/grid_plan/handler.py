@@ -135,7 +135,9 @@ def _child(env: GridEnvironment) -> list[str]:
     if standing:
         return []
     where = f"{repository}:{env.child_image} does not exist in {env.home_region}"
-    return [f"deployment: {where}, so no line could start; allowed: deploy again, which builds it (docs/guides/images.md)"]
+    return [
+        f"deployment: {where}, so no line could start; allowed: deploy again, which builds it (docs/guides/images.md)"
+    ]
 
 
 def _manifest(request: GridRequest, env: GridEnvironment) -> tuple[pinned.Pinned | None, list[str]]:

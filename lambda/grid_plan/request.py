@@ -110,5 +110,5 @@ def _outer(raw: object) -> tuple[GridRequest, list[str]]:
 
 
 def schema() -> dict[str, Any]:
-    """JSON Schema of the input, for `docs/grid.schema.json`."""
+    """JSON Schema of the input, for `docs/reference/grid.schema.json`."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **GridRequest.model_json_schema()}

@@ -38,5 +38,6 @@ def _existing(deployment: str, region: str) -> str:
 def _unknown(deployment: str, region: str, why: str) -> str:
     return (
         f"Region {region} was removed from the settings, and Trainyard does not know whether its stack "
-        f"{names.region_stack(deployment, region)} exists: {why}. Put it back, or deploy again once the region answers (docs/guides/regions.md)."
+        f"{names.region_stack(deployment, region)} exists: {why}. Put it back, or deploy again once the region answers "
+        "(docs/guides/regions.md)."
     )

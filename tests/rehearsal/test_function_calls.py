@@ -12,7 +12,7 @@ from admission.efa import interfaces
 from aws.ec2 import Ec2
 from aws.types import instance_type
 from contract.short_tags import EC2, SAGEMAKER, ListedTag, whole_tag
-from launcher.interfaces import asked
+from launcher.interfaces import list_interfaces
 from localaws.server import LocalAws
 from localaws.testing.calm import CALM
 from localaws.testing.ec2 import Yard, local_aws
@@ -42,7 +42,9 @@ def test_the_functions_see_the_zones_in_which_nodes_run(yard: Yard, monkeypatch:
 
 def test_the_interfaces_that_admission_derives_fit_the_network_cards(yard: Yard) -> None:
     entry = yard.ec2.describe_instance_types(InstanceTypes=["p4d.24xlarge"])["InstanceTypes"][0]
-    wanted = asked(interfaces(instance_type(entry)), subnet=yard.subnet["SubnetId"], security_groups=[yard.group])
+    wanted = list_interfaces(
+        interfaces(instance_type(entry)), subnet=yard.subnet["SubnetId"], security_groups=[yard.group]
+    )
     launch = yard.request(1, InstanceType="p4d.24xlarge", NetworkInterfaces=wanted)
     (made,) = yard.ec2.run_instances(**launch)["Instances"]
     ids = [one["NetworkInterfaceId"] for one in made["NetworkInterfaces"]]

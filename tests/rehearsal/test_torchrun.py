@@ -15,7 +15,7 @@ from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import TWO, ended, left, stored, succeeded
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.turn("looks back"), pytest.mark.timeout(280)]
-README = (Path(__file__).parents[2] / "README.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "jobs.md").read_text()
 FILES = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 PACKAGE = "only_of_this_job"
 TRAINER = f"""
@@ -50,11 +50,11 @@ def code(folder: Path) -> Path:
     return folder
 
 
-def test_workers_of_the_readmes_torchrun_have_the_jobs_requirements(
+def test_workers_of_the_pages_torchrun_have_the_jobs_requirements(
     yard: Yard, tmp_path: Path, measured: StartedJob
 ) -> None:
     ended(measured)  # PyTorch listens on the same port of this computer
-    request = {**TWO, "code": yard.upload(code(tmp_path / "torchrun"), "torchrun"), "command": readme_command()}
+    request = {**TWO, "code": yard.upload(code(tmp_path / "torchrun"), "torchrun"), "command": torchrun_command()}
     job = yard.start(request, "torchrun")
     succeeded(job)
     job.settle()

@@ -8,8 +8,8 @@ from typing import cast
 
 from agent import variables
 from agent.aws import Aws
-from agent.ground import Folders
 from agent.identity import NodeIdentity
+from agent.workspace import Folders
 from contract import containers, training
 from grid_plan import code
 from localaws.containers.images import Image

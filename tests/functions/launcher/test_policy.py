@@ -286,7 +286,7 @@ def test_the_disks_of_the_images_further_snapshots_are_as_the_image_has_them() -
 
 def test_a_node_that_powers_itself_off_ends_with_its_disks() -> None:
     image = replace(rung().image, further_devices=("/dev/sdf",))
-    sent = request(JOB, 1, replace(rung(), image=image), group="", security_group="sg-1", profile="arn:p")
+    sent = build_arguments(JOB, 1, replace(rung(), image=image), group="", security_group="sg-1", profile="arn:p")
     assert sent["InstanceInitiatedShutdownBehavior"] == "terminate"
     assert [disk["Ebs"]["DeleteOnTermination"] for disk in sent["BlockDeviceMappings"]] == [True, True]
 
