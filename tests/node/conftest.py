@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from agent.links import measuring
 from tests.node.fakes import FakeS3, imds
 from tests.node.folders import Rank
+from tests.node.hangs import Hangs
 from tests.node.programs import Program
 from tests.node.world import Site, metadata
 
@@ -27,6 +29,13 @@ def s3() -> FakeS3:
 @pytest.fixture
 def folder(tmp_path: Path, s3: FakeS3) -> Rank:
     return Rank(tmp_path, s3)
+
+
+@pytest.fixture
+def hangs(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Hangs:
+    made = Hangs(tmp_path_factory.mktemp("hangs"))
+    monkeypatch.setattr(measuring, "time", made)
+    return made
 
 
 @pytest.fixture

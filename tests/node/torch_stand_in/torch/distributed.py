@@ -11,7 +11,7 @@ import time
 from datetime import timedelta
 from typing import Any
 
-from torch import MODE, Tensor
+from torch import MODE, Tensor, _tell
 
 DELAY_S = float(os.environ.get("TORCH_DELAY", "0"))
 PEERS: list[Any] = []
@@ -81,7 +81,8 @@ def all_reduce(values: Tensor, op: str = "sum") -> None:
     if MODE == "fails":
         raise RuntimeError("NCCL error: unhandled system error")
     if MODE == "stuck":
-        time.sleep(600)
+        _tell("stuck")
+        time.sleep(10_000)
     time.sleep(_largest(DELAY_S))
 
 
