@@ -242,7 +242,7 @@ LONG_S = 0.4
 """For so long a training has to show nothing until a test believes that it is counted."""
 
 
-def trained(site: Site, script: str, beside: Callable[[Callable[[str], None]], None]) -> None:
+def trained(site: Site, script: str, beside: Callable[[Callable[[str], None]], object]) -> None:
     """Runs the script, and beside it what may let it go on: the script waits for words."""
     site.offer(f"{SCRIPT}{script}", timing=replace(FAST, report_every_s=0.1))
 
