@@ -200,8 +200,9 @@ def test_an_object_that_is_lost_afar_makes_the_set_unusable(tmp_path: Path, s3: 
     (lost,) = [key for bucket, key in s3.objects if bucket == BUCKET and "/checkpoints/rank-0001/" in key]
     del s3.objects[BUCKET, lost]
     for rank in range(NODES):
+        clock = Clock()
         with pytest.raises(Exception, match="none of the 1 checkpoints"):
-            away.restore(rank)
+            away.restore(rank, clock.sleep, clock)
 
 
 def test_a_commit_that_names_other_keys_has_nothing_copied(tmp_path: Path, s3: FakeS3) -> None:
@@ -214,8 +215,9 @@ def test_a_commit_that_names_other_keys_has_nothing_copied(tmp_path: Path, s3: F
         s3.objects[BUCKET, key] = encode(forged)
         for place in away.places:
             assert shared([forged], place) == set()
+        clock = Clock()
         with pytest.raises(Exception, match="none of the 1 checkpoints"):
-            away.restore(0, pause=lambda _: None)
+            away.restore(0, clock.sleep, clock)
         assert other not in away.objects_near
 
 

@@ -127,7 +127,7 @@ def test_an_image_whose_every_link_is_slow_trains(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("mode", ["missing", "without distributed", "fails"])
 def test_what_another_machine_would_have_as_well_keeps_nobody_from_training(cluster: Cluster, mode: str) -> None:
-    cluster.job = replace(cluster.job, timing=replace(PATIENT, links_patience_s=6.0))
+    cluster.job = replace(cluster.job, timing=replace(PATIENT, links_patience_s=1.5))
     assert cluster.run(*[{"TORCH_MODE": mode}] * 2) == ["", ""]
 
 
@@ -136,7 +136,7 @@ def test_what_another_machine_would_have_as_well_keeps_nobody_from_training(clus
 def test_a_peer_that_drops_out_of_the_all_reduce_blames_nobody(cluster: Cluster, mode: str, bad: int) -> None:
     nodes: list[dict[str, str]] = [{}, {}]
     nodes[bad] = {"TORCH_MODE": mode}
-    cluster.job = replace(cluster.job, timing=replace(PATIENT, links_patience_s=6.0))
+    cluster.job = replace(cluster.job, timing=replace(PATIENT, links_patience_s=1.5))
     assert cluster.run(*nodes) == ["", ""]
 
 
