@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from agent import attempt
 from agent.links import measuring
 from tests.node.fakes import FakeS3, imds
 from tests.node.folders import Rank
@@ -16,7 +17,8 @@ from tests.node.world import Site, metadata
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    monkeypatch.setattr(attempt, "LOOK_S", 0.02)
     with imds(metadata()) as service:
         yield Site(tmp_path, service)
 

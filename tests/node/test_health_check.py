@@ -103,7 +103,7 @@ def test_a_machine_with_a_bad_gpu_does_not_train_and_says_why(gpu_site: Site, bo
 def test_a_bad_gpu_is_found_though_the_metadata_service_leaves_requests_for_the_type_unanswered(
     gpu_site: Site, lost: int
 ) -> None:
-    gpu_site.imds.lost["instance-type"] = lost
+    gpu_site.imds.lost["instance-type"], gpu_site.sleep = lost, lambda _: None
     smi(gpu_site.root, "true")
     gpu_site.offer("print('trains')", **CHECKED)
     assert gpu_site.run().error == "NodeUnhealthy"

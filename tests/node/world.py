@@ -110,6 +110,8 @@ class Site:
     attempt: int = 1
     now: Callable[[], float] = time.time
     """The node's own clock."""
+    sleep: Callable[[float], None] = time.sleep
+    """How the agent waits for what answers later: metadata, keys, the last report."""
     gets_keys: bool = True
 
     def offer(self, script: str, **changes: object) -> None:
@@ -152,7 +154,7 @@ class Site:
                 aws=self.aws,
                 variables={**os.environ, "TRAINYARD_HOME_BUCKET": "x", "PYTHONPATH": os.pathsep.join(sys.path)},
                 now=self.now,
-                sleep=time.sleep,
+                sleep=self.sleep,
             )
         )
 
