@@ -24,7 +24,7 @@ from tests.node.fakes import refusal
 from tests.node.ordering import once_it_trains
 from tests.node.wheels import wheel
 from tests.node.world import FAST, Site
-from tests.waiting import until
+from tests.waiting import HANG_S, until
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
 
@@ -340,7 +340,7 @@ def test_the_second_attempt_gets_what_pip_installed_for_the_first(site: Site, tm
     assert site.run().code == 0
     for thread in threading.enumerate():
         if thread.name == "environment":
-            thread.join(60)
+            thread.join(HANG_S)
     (tmp_path / "greeter-1.0-py3-none-any.whl").unlink()
     again = second_attempt(site)
     assert again.run().code == 0

@@ -16,6 +16,7 @@ from contract import names
 from stacks.parts.assembled import Assembled, NotSetUp
 from stacks.settings import BLOCK, Settings
 from tests.stacks.synth import artifacts, resources, stacks
+from tests.waiting import HANG_S
 from tools.synthesis import CONTEXT, ROOT, Synthesised, definition, masked, synthesise
 
 TIMING_VARIABLE = "TRAINYARD_TIMING"
@@ -51,7 +52,7 @@ def run(folder: Path, context: dict[str, Any]) -> subprocess.CompletedProcess[st
     }
     command = [sys.executable, "app.py"]
     return subprocess.run(
-        command, cwd=ROOT, env=environment, umask=0o077, capture_output=True, text=True, check=False, timeout=120
+        command, cwd=ROOT, env=environment, umask=0o077, capture_output=True, text=True, check=False, timeout=HANG_S
     )
 
 
