@@ -55,7 +55,7 @@ def build(app: cdk.App, settings: Settings) -> None:
         pull_accounts=(*container_accounts(settings.everywhere), *settings.copy_accounts),
     )
     reaper = _reaper(app, settings, common, foundation, grids)
-    regions = _regions(app, settings)
+    regions = build_regions(app, settings)
     builds = BuildsStack(
         app,
         f"{deployment}-builds",
@@ -168,8 +168,8 @@ def _grid(
     )
 
 
-def _regions(app: cdk.App, settings: Settings) -> list[RegionStack]:
-    """One stack a region; a region without a network serves the grid alone."""
+def build_regions(app: cdk.App, settings: Settings) -> list[RegionStack]:
+    """One stack a region, which needs no other; a region without a network serves the grid alone."""
     readers = Readers(accounts=settings.image_readers.accounts, organizations=settings.image_readers.organizations)
     return [
         RegionStack(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tools.synthesis import ROOT, definition, synthesise
+from tools.synthesis import ROOT, definition, synthesise_once
 
 PAGE, DRAIN_PAGE, GRID_PAGE = (
     ROOT / "docs" / "reference" / f"{name}-machine.md" for name in ("train", "drain", "grid")
@@ -23,14 +22,13 @@ The numbers are those of the settings in `cdk.json`.
 
 
 def pages() -> dict[Path, str]:
-    with tempfile.TemporaryDirectory() as folder:
-        deployment = synthesise(Path(folder))
-        drain, grid = (definition(deployment.template(stack)) for stack in ("reaper", "grid"))
-        return {
-            PAGE: page(deployment.machine),
-            DRAIN_PAGE: page(drain, "Drain", "drain_machine"),
-            GRID_PAGE: page(grid, "Grid", "grid_machine"),
-        }
+    deployment = synthesise_once()
+    drain, grid = (definition(deployment.template(stack)) for stack in ("reaper", "grid"))
+    return {
+        PAGE: page(deployment.machine),
+        DRAIN_PAGE: page(drain, "Drain", "drain_machine"),
+        GRID_PAGE: page(grid, "Grid", "grid_machine"),
+    }
 
 
 def page(machine: Mapping[str, Any], name: str = "Train", part: str = "train_machine") -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from contract import sessions, tags
-from tools.synthesis import ROOT, synthesise
+from tools.synthesis import ROOT, synthesise_once
 
 PAGE = ROOT / "docs" / "explanation" / "security.md"
 BEGIN, END = (
@@ -36,8 +35,7 @@ MARKS = {
 
 
 def pages() -> dict[Path, str]:
-    with tempfile.TemporaryDirectory() as folder:
-        return {PAGE: page(PAGE.read_text("utf-8"), table(synthesise(Path(folder)).stacks.values()))}
+    return {PAGE: page(PAGE.read_text("utf-8"), table(synthesise_once().stacks.values()))}
 
 
 def page(before: str, lines: list[str]) -> str:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from pathlib import Path
 
 from tools.file_systems import EVERY
-from tools.synthesis import ROOT, masked, synthesise
+from tools.synthesis import ROOT, masked, synthesise_once
 
 FOLDER = ROOT / "tests" / "stacks" / "snapshots"
 FILE_SYSTEMS = "file-systems"
@@ -19,14 +17,11 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     for old in FOLDER.glob("*.json"):
         old.unlink()
-    with tempfile.TemporaryDirectory() as folder:
-        synthesise(Path(folder))
-        for template in Path(folder).glob("*.template.json"):
-            (FOLDER / template.name.replace(".template", "")).write_text(masked(template.read_text()) + "\n")
-    with tempfile.TemporaryDirectory() as folder:
-        (FOLDER / FILE_SYSTEMS).mkdir(exist_ok=True)
-        region = synthesise(Path(folder), file_systems=list(EVERY)).text("region-eu-central-1")
-        (FOLDER / FILE_SYSTEMS / "trainyard-region-eu-central-1.json").write_text(masked(region) + "\n")
+    for template in synthesise_once().folder.glob("*.template.json"):
+        (FOLDER / template.name.replace(".template", "")).write_text(masked(template.read_text()) + "\n")
+    (FOLDER / FILE_SYSTEMS).mkdir(exist_ok=True)
+    region = synthesise_once(file_systems=EVERY).text("region-eu-central-1")
+    (FOLDER / FILE_SYSTEMS / "trainyard-region-eu-central-1.json").write_text(masked(region) + "\n")
 
 
 if __name__ == "__main__":

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ ROOT = Path(__file__).parents[1]
 CONTEXT: dict[str, Any] = json.loads((ROOT / "cdk.json").read_text())["context"]
 HASH = re.compile(r"\b[0-9a-f]{64}\b|(?<=grid-child-)[0-9a-f]{32}\b")
 """Matches the hash of an asset, and of the files of the child's image."""
+_KNOWN: dict[str, Synthesised] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,19 @@ def synthesise(folder: Path, **changes: object) -> Synthesised:
     build(app, Settings.parse(CONTEXT[BLOCK] | changes))
     app.synth()
     return Synthesised(folder)
+
+
+def synthesise_once(**changes: object) -> Synthesised:
+    """Synthesises as `synthesise` does, once a process for the same changes. The folder goes with the process; nobody may write into it."""
+    key = json.dumps(changes, sort_keys=True)
+    if key not in _KNOWN:
+        _KNOWN[key] = synthesise(Path(_folder().name) / str(len(_KNOWN)), **changes)
+    return _KNOWN[key]
+
+
+@cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="trainyard-synthesised-")
 
 
 def masked(text: str) -> str:

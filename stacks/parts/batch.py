@@ -79,7 +79,7 @@ class Children(Construct):
                 state="ENABLED",
                 compute_resources=batch.CfnComputeEnvironment.ComputeResourcesProperty(
                     type=kind,
-                    maxv_cpus=math.ceil(at_once * VCPU),
+                    maxv_cpus=vcpus(at_once),
                     subnets=[subnet.subnet_id for subnet in subnets],
                     security_group_ids=[group.security_group_id],
                 ),
@@ -168,3 +168,8 @@ def _container(
 
 UNPRIVILEGED = "65532"
 """The user id that images call `nonroot`. The child's own image has a user of its own, which needs no more rights than this one."""
+
+
+def vcpus(children: int) -> int:
+    """Returns the whole vCPUs in which so many children run at once."""
+    return math.ceil(children * VCPU)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from pathlib import Path
 
 import pytest
 
-from tests.architecture.sources import EVERYTHING, ROOT, name, python_files
+from tests.architecture.sources import EVERYTHING, ROOT, name, python_files, source
 
 LONGEST_FILE = 400
 LONGEST_TEST = 600
@@ -37,21 +36,20 @@ def test_no_file_is_longer_than_a_person_reads() -> None:
 
 @pytest.mark.parametrize("file", ALL, ids=name)
 def test_every_module_says_in_a_sentence_what_it_is(file: Path) -> None:
-    documentation = ast.get_docstring(ast.parse(file.read_text()))
+    documentation = source(file).docstrings[0]
     assert documentation, "no docstring"
     assert documentation.split("\n\n")[0].rstrip()[-1] in ".:", documentation
 
 
 def test_no_function_of_the_product_is_longer_than_a_minute() -> None:
     long = {
-        f"{name(file)}: {node.name}": length
+        f"{name(file)}: {function}": length
         for file in python_files(
             "app.py", "contract", "grid_child", "lambda", "node", "stacks", "localaws", "rehearsal", "tools"
         )
-        for node in ast.walk(ast.parse(file.read_text()))
         if not name(file).startswith("localaws/tests/")
-        and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and (length := (node.end_lineno or 0) - node.lineno) > LONGEST_FUNCTION
+        for function, length in source(file).functions
+        if length > LONGEST_FUNCTION
     }
     assert long == {}
 

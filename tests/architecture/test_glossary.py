@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import re
 
-from tests.architecture.sources import PRODUCT, ROOT, python_files
+from tests.architecture.sources import PRODUCT, ROOT, python_files, source
 
 GLOSSARY = ROOT / "docs" / "glossary.md"
 TERMS = dict(re.findall(r"^\| ([^|]+?) \| (.+) \|$", GLOSSARY.read_text(), re.MULTILINE))
@@ -46,12 +45,7 @@ PLAIN = {
 
 def said() -> str:
     """All pages, and the docstrings of the product."""
-    docstrings = [
-        ast.get_docstring(node) or ""
-        for file in python_files(*PRODUCT)
-        for node in ast.walk(ast.parse(file.read_text()))
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
-    ]
+    docstrings = [text for file in python_files(*PRODUCT) for text in source(file).docstrings]
     return "\n".join([*(page.read_text() for page in PAGES), *docstrings])
 
 
@@ -62,12 +56,7 @@ def uses(text: str, term: str) -> bool:
 
 def documents() -> set[str]:
     """What the documents of the contract are called: the last word of each class."""
-    names = {
-        node.name
-        for module in DOCUMENTS
-        for node in ast.parse((ROOT / "contract" / f"{module}.py").read_text()).body
-        if isinstance(node, ast.ClassDef)
-    }
+    names = [name for module in DOCUMENTS for name in source(ROOT / "contract" / f"{module}.py").classes]
     return {re.findall(r"[A-Z][a-z]+", name)[-1].lower() for name in names}
 
 

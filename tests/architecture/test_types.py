@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-from pathlib import Path
-
 import pytest
 
-from tests.architecture.sources import PYREFLY, ROOT
+from tests.architecture.checker import complaints
 
 WRONG = {
     "a parameter without a type": "def f(x) -> int:\n    return 1\n",
@@ -43,7 +39,8 @@ WRONG = {
         "from types_boto3_s3.client import S3Client\n"
         "def f(s3: S3Client) -> str:\n    return s3.get_object(Bucket='b', Key='k')['ETagg']\n"
     ),
-    "something of a later Python": "import itertools\nitertools.batched([1], 1)\n",
+    "a function of a later Python": "import itertools\nitertools.batched([1], 1)\n",
+    "a method of a later Python": "from pathlib import Path\nPath('.').walk()\n",
 }
 RIGHT = """
 import json
@@ -56,37 +53,14 @@ def f(x: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    """File name to what the checker says of it, all of them in one run."""
-    folder = tmp_path_factory.mktemp("snippets")
-    for number, text in enumerate((RIGHT, *WRONG.values())):
-        (folder / f"snippet_{number}.py").write_text(text)
-    done = subprocess.run(
-        [
-            str(PYREFLY),
-            "check",
-            "--config",
-            str(ROOT / "pyproject.toml"),
-            "--output-format",
-            "json",
-            *map(str, folder.iterdir()),
-        ],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=200,
-    )
-    files: dict[str, list[str]] = {}
-    for error in json.loads(done.stdout)["errors"]:
-        files.setdefault(Path(error["path"]).stem, []).append(f"{error['name']}: {error['concise_description']}")
-    return files
+def found(tmp_path_factory: pytest.TempPathFactory) -> list[list[str]]:
+    return complaints(tmp_path_factory.mktemp("snippets"), [RIGHT, *WRONG.values()])
 
 
 @pytest.mark.parametrize(("number", "kind"), list(enumerate(WRONG, 1)), ids=list(WRONG))
-def test_a_mistake_is_found(found: dict[str, list[str]], number: int, kind: str) -> None:
-    assert found.get(f"snippet_{number}"), kind
+def test_a_mistake_is_found(found: list[list[str]], number: int, kind: str) -> None:
+    assert found[number], kind
 
 
-def test_what_is_right_passes(found: dict[str, list[str]]) -> None:
-    assert found.get("snippet_0") is None
+def test_what_is_right_passes(found: list[list[str]]) -> None:
+    assert found[0] == []

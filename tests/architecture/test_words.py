@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from contract import errors, grid, keys, names, tags
-from tests.architecture.sources import PRODUCT, name, python_files, texts
+from tests.architecture.sources import PRODUCT, name, python_files, source
 from tests.builders import TAGS_AT_LAUNCH
 
 EXAMPLE = "s3://my-bucket/"
@@ -23,7 +23,7 @@ def spelling(pattern: str) -> list[str]:
     return [
         f"{name(file)}:{line}"
         for file in OUTSIDE
-        for line, text in texts(file)
+        for line, text in source(file).texts
         if found.search(text) and not text.startswith(EXAMPLE)
     ]
 
@@ -74,9 +74,8 @@ SHARED = {
 def test_a_name_of_a_class_has_one_meaning() -> None:
     places: dict[str, list[str]] = {}
     for file in python_files(*PRODUCT):
-        for node in ast.parse(file.read_text()).body:
-            if isinstance(node, ast.ClassDef):
-                places.setdefault(node.name, []).append(name(file))
+        for one in source(file).classes:
+            places.setdefault(one, []).append(name(file))
     assert {one: found for one, found in sorted(places.items()) if len(found) > 1}.keys() == SHARED.keys()
 
 
@@ -192,7 +191,14 @@ def _used(tree: ast.Module, own: str) -> set[str]:
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
-            first, _, rest = ast.unparse(node).partition(".")
+            first, *rest = _dotted(node)
             if first in origin:
-                found.add(f"{origin[first]}.{rest}".rstrip("."))
+                found.add(".".join([origin[first], *rest]))
     return found
+
+
+def _dotted(node: ast.expr) -> list[str]:
+    """["a", "b", "c"] for `a.b.c`; begins with "" where something else than a name does."""
+    if isinstance(node, ast.Attribute):
+        return [*_dotted(node.value), node.attr]
+    return [node.id if isinstance(node, ast.Name) else ""]

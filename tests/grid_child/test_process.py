@@ -20,6 +20,7 @@ from localaws.containers.images import Image
 from stacks.parts import own_images
 from tests.fakes.aws import Aws
 from tests.fakes.grid_yard import GridYard, grid_of, line_of
+from tests.waiting import HANG_S, until
 
 ROOT = Path(__file__).parents[2]
 CHILD = ROOT / "grid_child"
@@ -46,6 +47,12 @@ def started(variables: dict[str, str]) -> subprocess.Popen[str]:
     )
 
 
+def catches(process: int, number: signal.Signals) -> bool:
+    """Whether the process has a handler of its own for the signal."""
+    caught = re.search(r"^SigCgt:\s*(\w+)$", Path(f"/proc/{process}/status").read_text(), re.MULTILINE)
+    return caught is not None and bool(int(caught[1], 16) >> (number - 1) & 1)
+
+
 def variables(timing: Timing) -> dict[str, str]:
     yard = GridYard(Aws(now=0), grid_of(1, ["eu-central-1"]), [line_of(0)], timing)
     return yard.variables()
@@ -53,7 +60,7 @@ def variables(timing: Timing) -> dict[str, str]:
 
 def test_a_bad_environment_is_final_and_one_readable_line() -> None:
     process = started({})
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=HANG_S)
     assert (process.returncode, out) == (ExitCode.FINAL, "")
     assert re.fullmatch(r"Another attempt would fail in the same way: The variable TRAINYARD_\w+ is missing.*\n", err)
 
@@ -61,17 +68,18 @@ def test_a_bad_environment_is_final_and_one_readable_line() -> None:
 def test_sigterm_ends_a_process_that_waits_and_the_next_attempt_goes_on() -> None:
     """It waits for a bucket that nobody reaches; Batch cannot be reached either, so that nothing is stopped."""
     process = started(variables(Timing(training_watch_s=3600, stop_grace_s=3)))
-    time.sleep(2.5)
+    until(lambda: catches(process.pid, signal.SIGTERM))
+    time.sleep(0.5)  # for its first calls, which nobody answers
     assert process.poll() is None
     process.send_signal(signal.SIGTERM)
-    out, _ = process.communicate(timeout=20)
+    out, _ = process.communicate(timeout=HANG_S)
     assert process.returncode == ExitCode.AGAIN
     assert "keeps running" in out
 
 
 def test_a_network_that_leads_nowhere_is_left_to_the_next_attempt() -> None:
     process = started(variables(Timing(training_watch_s=0.01)))
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=HANG_S)
     assert process.returncode == ExitCode.AGAIN
     assert err.startswith("The next attempt goes on: EndpointConnectionError")
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from contract.images import ORDER, BuildOrder, ContainerImage, Context
+from tests.waiting import HANG_S
 
 ROOT = Path(__file__).parents[2]
 REGIONS = ("eu-central-1", "us-east-1", "ap-south-1")
@@ -110,7 +111,7 @@ class Bench:
             },
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=HANG_S,
             check=False,
         )
 

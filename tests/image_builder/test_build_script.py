@@ -128,7 +128,7 @@ def test_an_image_for_arm64_is_built_for_it_and_its_layers_are_no_other_builds(b
     assert f"{BUILT.built}-linux-arm64" in call
 
 
-@pytest.mark.parametrize("region", REGIONS)
+@pytest.mark.parametrize("region", [*REGIONS[:2], pytest.param(REGIONS[2], marks=pytest.mark.at_length)])
 def test_a_region_that_cannot_be_pushed_to_is_named_and_the_others_have_the_image(bench: Bench, region: str) -> None:
     bench.fail("create", BUILT.target(region).registry + "/yard/images:v1", says="denied: your registry is on fire")
     done = bench.run(BUILT)

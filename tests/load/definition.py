@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import json
 import random
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from jsonata import Jsonata
@@ -24,7 +22,7 @@ from tests.fakes.executions import MACHINE
 from tests.fakes.functions import Outcome
 from tests.fakes.states import Wait
 from tests.properties.execution import FUNCTION_OF
-from tools.synthesis import synthesise
+from tools.synthesis import synthesise_once
 
 MOST_EVENTS = 25_000
 """Of an execution's history; the next one ends it: docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html"""
@@ -38,8 +36,7 @@ FINAL = {"Succeed": "SUCCEEDED", "Fail": "FAILED"}
 @cache
 def synthesised() -> dict[str, Any]:
     """The Train machine of cdk.json's deployment."""
-    with tempfile.TemporaryDirectory() as folder:
-        return synthesise(Path(folder)).machine
+    return synthesise_once().machine
 
 
 @dataclass

@@ -7,6 +7,8 @@ import pytest
 from tests.load.buckets import Throttle
 from tests.load.waiting_jobs import WaitingJobs
 
+pytestmark = pytest.mark.at_length
+
 
 def test_five_calls_get_through_at_once_and_two_more_a_second() -> None:
     throttle = Throttle(0.0)

@@ -7,14 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from agent import attempt
+from agent.links import measuring
 from tests.node.fakes import FakeS3, imds
 from tests.node.folders import Rank
+from tests.node.hangs import Hangs
 from tests.node.programs import Program
 from tests.node.world import Site, metadata
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    monkeypatch.setattr(attempt, "LOOK_S", 0.02)
     with imds(metadata()) as service:
         yield Site(tmp_path, service)
 
@@ -27,6 +31,13 @@ def s3() -> FakeS3:
 @pytest.fixture
 def folder(tmp_path: Path, s3: FakeS3) -> Rank:
     return Rank(tmp_path, s3)
+
+
+@pytest.fixture
+def hangs(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Hangs:
+    made = Hangs(tmp_path_factory.mktemp("hangs"))
+    monkeypatch.setattr(measuring, "time", made)
+    return made
 
 
 @pytest.fixture

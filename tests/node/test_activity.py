@@ -6,6 +6,7 @@ import json
 import os
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -14,12 +15,14 @@ import pytest
 
 from agent import activity
 from agent.activity import Activity
+from agent.attempt import WORK
 from agent.checkpoints import Checkpoints
 from agent.commits import Artifacts
 from agent.progress import ProgressFile
 from agent.reports import Reporter
 from agent.saver import Saver
-from contract.reports import NodeReport, Phase
+from contract.reports import Phase
+from tests.node.ordering import once_it_trains
 from tests.node.world import FAST, Site
 from tests.waiting import until
 
@@ -225,12 +228,40 @@ def test_a_saver_is_at_its_commit_from_the_first_try_to_the_one_that_succeeds(mo
 
 # The whole agent
 
+SCRIPT = """
+import json, os, sys, time
+def wait_for(word):
+    while not os.path.exists(word):
+        time.sleep(0.01)
+def step():
+    with open(os.environ["PROGRESS_FILE"], "w") as file:
+        file.write(json.dumps({"step": 1}))
+print("up", flush=True)
+"""
+LONG_S = 0.4
+"""For so long a training has to show nothing until a test believes that it is counted."""
 
-def trained(site: Site, script: str, **changes: object) -> list[NodeReport]:
-    """The reports of the training alone."""
-    site.offer(f"import json, os, time\n{script}", timing=replace(FAST, report_every_s=0.1), **changes)
-    site.run()
-    return [one for one in site.sent() if one.phase is Phase.TRAINING]
+
+def trained(site: Site, script: str, beside: Callable[[Callable[[str], None]], object]) -> None:
+    """Runs the script, and beside it what may let it go on: the script waits for words."""
+    site.offer(f"{SCRIPT}{script}", timing=replace(FAST, report_every_s=0.1))
+
+    def say(word: str) -> None:
+        (site.root / WORK / "code" / word).touch()
+
+    with once_it_trains(site, lambda: beside(say)):
+        site.run()
+
+
+def idle_s(site: Site) -> float:
+    """What the last report of the training said; 0 where none came yet."""
+    return next((one.idle_s or 0.0 for one in reversed(site.sent()) if one.phase is Phase.TRAINING), 0.0)
+
+
+def hears_of_it(site: Site) -> bool:
+    """Whether the last report counts from a sign of the training on. Without one it counts from the beginning of the phase."""
+    last = site.sent()[-1]
+    return last.idle_s is not None and last.idle_s + LONG_S / 2 < last.phase_s
 
 
 @pytest.fixture
@@ -238,34 +269,38 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(activity, "LOOK_S", 0.05)
 
 
-STEPS = "for step in range(30):\n    open(os.environ['PROGRESS_FILE'], 'w').write(json.dumps({'step': step}))\n    time.sleep(0.05)\n"
-
-
 @pytest.mark.usefixtures("quick")
-def test_the_reports_of_a_training_that_goes_on_never_say_long(site: Site) -> None:
-    told = [one.idle_s for one in trained(site, STEPS)]
-    assert max(one for one in told if one is not None) < 1.0
+@pytest.mark.parametrize(
+    "sign",
+    ["step()", "sys.stdout.write('\\r.'), sys.stdout.flush()"],
+    ids=["a step", "half a line, as of a progress bar"],
+)
+def test_reports_count_from_the_last_sign_of_a_training(site: Site, sign: str) -> None:
+    def beside(say: Callable[[str], None]) -> None:
+        until(lambda: idle_s(site) > LONG_S)
+        say("shows")
+        until(lambda: hears_of_it(site))
+        say("ends")
+
+    trained(site, f"wait_for('shows')\n{sign}\nwait_for('ends')", beside)
 
 
 @pytest.mark.usefixtures("quick")
 def test_the_reports_of_one_that_hangs_say_longer_and_longer_though_it_prints(site: Site) -> None:
-    prints = "for _ in range(20):\n    print('Watchdog caught a time-out', flush=True)\n    time.sleep(0.1)\n"
-    open_it = "open(os.environ['PROGRESS_FILE'], 'w').write(json.dumps({'step': 1}))\n"
-    told = [one.idle_s or 0.0 for one in trained(site, open_it + prints)]
-    assert told[-1] > 1.0
-    assert sorted(told[-8:]) == told[-8:]
+    def beside(say: Callable[[str], None]) -> None:
+        for long_s in (LONG_S, 2 * LONG_S):
+            until(lambda long_s=long_s: idle_s(site) > long_s)  # type: ignore[misc]
+        say("ends")
 
-
-@pytest.mark.usefixtures("quick")
-def test_half_a_line_is_output(site: Site) -> None:
-    """A progress bar writes no end of line for hours."""
-    bar = "import sys\nfor _ in range(20):\n    sys.stdout.write('\\r.'), sys.stdout.flush()\n    time.sleep(0.1)\n"
-    assert max(one.idle_s or 0.0 for one in trained(site, bar)) < 1.0
+    prints = (
+        "while not os.path.exists('ends'):\n    print('Watchdog caught a time-out', flush=True)\n    time.sleep(0.02)\n"
+    )
+    trained(site, f"step()\n{prints}", beside)
 
 
 @pytest.mark.usefixtures("quick")
 def test_no_report_but_the_trainings_says_anything(site: Site) -> None:
-    trained(site, "time.sleep(0.5)")
+    trained(site, "wait_for('ends')", lambda say: (until(lambda: idle_s(site) > 0), say("ends")))
     others = {one.phase: one.idle_s for one in site.sent() if one.phase is not Phase.TRAINING}
     assert {Phase.PREPARING, Phase.ENDED} <= others.keys()
     assert set(others.values()) == {None}

@@ -11,6 +11,7 @@ import pytest
 from contract.fabric import Interface, InterfaceType
 from tests.node.programs import Program
 from tests.node.pulls import Pulled, docker
+from tests.waiting import HANG_S
 
 GPUS = ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
 FABRIC = ("infiniband/uverbs0", "infiniband/uverbs1", "infiniband/rdma_cm")
@@ -32,7 +33,7 @@ class Bench:
         variables = {"PATH": f"{self._folder}/programs:/usr/bin:/bin", "AWS_PROFILE": "agents"}
         machine = Pulled(self._folder, variables=variables, **job)
         machine.run()
-        machine.workspace.start((), environment or {}, lambda _: None).wait(30.0)
+        machine.workspace.start((), environment or {}, lambda _: None).wait(HANG_S)
         return [call for call in machine.calls if call.split()[2] == "run"][-1].split()
 
     @property

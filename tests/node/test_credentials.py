@@ -115,7 +115,7 @@ def test_the_nodes_items_are_reached_as_the_instance_and_all_else_with_the_keys_
 def test_a_node_that_gets_no_keys_says_so_and_ends_as_lost(site: Site) -> None:
     site.offer("")
     site.gets_keys = False
-    site.now = itertools.count(time.time(), 300.0).__next__
+    site.now, site.sleep = itertools.count(time.time(), 300.0).__next__, lambda _: None
     ending = site.run()
     assert ending.error == "NodeLost"
     assert "the credentials of its job did not come within" in site.report().exit.reason  # type: ignore[union-attr]

@@ -17,6 +17,7 @@ from agent.engine.pace import Pace
 from agent.engine.sending import PART
 from agent.snapshot import Changed
 from tests.node.engine_yard import MIB, Yard, content, yard
+from tests.waiting import HANG_S
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def test_what_ended_because_of_a_failure_does_not_hide_its_cause(it: Yard, monke
         def wait(self) -> None:
             """The first thread sleeps until another has failed."""
             if first.acquire(blocking=False):
-                cut.wait(20)
+                cut.wait(HANG_S)
                 time.sleep(0.2)
 
     def changed(*_: object, **__: object) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from tests.architecture.sources import ROOT
 from tests.node.engine_yard import MIB, Yard, yard
+from tests.waiting import HANG_S
 
 MOST_MB = 100.0
 """Above the bare interpreter, boto3's own 40 MB included."""
@@ -28,7 +29,7 @@ def ran(it: Yard, what: str, folder: Path, listing: Path) -> dict[str, Any]:
         "AWS_CA_BUNDLE": str(it.sink.authority),
     }
     command = [sys.executable, "-m", "benchmarks.checkpoints.ours", what, str(folder), str(listing)]
-    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=True, cwd=ROOT, timeout=120)
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=True, cwd=ROOT, timeout=HANG_S)
     told: dict[str, Any] = json.loads(done.stdout)
     return told
 

@@ -21,6 +21,7 @@ from contract.keys import ENVIRONMENTS
 from tests.node.fakes import FakeS3, refusal
 from tests.node.folders import BUCKET
 from tests.node.wheels import run, wheel, write_editable
+from tests.waiting import HANG_S
 
 NAME = "n" * 64
 SITE = "lib/python/site-packages"
@@ -59,7 +60,7 @@ class Node:
         self.kept.keep(12.0)
         for thread in threading.enumerate():
             if thread.name == "environment":
-                thread.join(60)
+                thread.join(HANG_S)
 
     def restore(self) -> bool:
         return self.kept.restore()

@@ -26,6 +26,7 @@ from tests.builders import JOB
 from tests.node.fakes import imds
 from tests.node.wheels import run, wheel
 from tests.node.world import metadata
+from tests.waiting import HANG_S
 
 # Metadata and identity
 
@@ -136,7 +137,9 @@ for words in {commands!r}:
     subprocess.run(python.command(words), cwd=code, env=environment, check=True)
 print("PATH of the job's own:", python.command(["python"]) == [str(python.program)], flush=True)
 """
-    done = subprocess.run([image / "bin/python", "-c", driver], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        [image / "bin/python", "-c", driver], capture_output=True, text=True, check=False, timeout=HANG_S
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("of the image installed installed") == len(commands)
     assert "taken over: torchrun deepspeed\n" in done.stdout

@@ -28,7 +28,7 @@ from tests.builders import JOB
 from tests.node import dockerd
 from tests.node.dockerd import RealDocker
 from tests.node.world import REGION
-from tests.waiting import until
+from tests.waiting import HANG_S, until
 
 pytestmark = pytest.mark.skipif(bool(dockerd.lacks()), reason=dockerd.lacks())
 ENDS_S = 20.0
@@ -212,15 +212,13 @@ def test_a_program_that_a_signal_ends_has_128_and_its_number(node: Node) -> None
 def test_sigterm_reaches_the_program_which_saves(node: Node) -> None:
     child = node.start([], command=("sh", "-c", SAVES))
     until(lambda: node.lines == ["up"], ENDS_S)
-    assert child.stop(signal.SIGTERM, 30.0) == 0
+    assert child.stop(signal.SIGTERM, HANG_S) == 0
     assert (node.work / "checkpoints/last.pt").read_text() == "saved\n"
 
 
 def test_sigterm_that_comes_while_docker_starts_the_container_is_not_lost(node: Node) -> None:
     child = node.start([], command=("sh", "-c", "sleep 600"))
-    began = time.monotonic()
-    assert child.stop(signal.SIGTERM, 30.0) == 143
-    assert time.monotonic() - began < 15
+    assert child.stop(signal.SIGTERM, HANG_S) == 143
 
 
 def test_a_program_that_ignores_sigterm_is_killed_with_all_that_it_started(node: Node) -> None:

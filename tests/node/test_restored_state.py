@@ -214,7 +214,7 @@ def it(tmp_path: Path) -> Iterator[Yard]:
         yield made
 
 
-@pytest.mark.parametrize("size", [1000, MIB, 20 * MIB + 7, 300 * MIB])
+@pytest.mark.parametrize("size", [1000, MIB, 20 * MIB + 7, pytest.param(300 * MIB, marks=pytest.mark.at_length)])
 @pytest.mark.parametrize("place", ["begin", "middle", "end", "nowhere"])
 def test_holes_stay_holes(it: Yard, size: int, place: str) -> None:
     at = {"begin": 0, "middle": size // 2, "end": size - 1, "nowhere": None}[place]

@@ -18,6 +18,7 @@ from agent.saver import NICE, QUIET_S, Saver, Unsaved
 from agent.snapshot import Changed
 from tests.node.fakes import refusal
 from tests.node.finished import Finished
+from tests.waiting import HANG_S
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
 
@@ -122,7 +123,7 @@ def test_commits_give_way_to_the_training_and_the_last_ones_to_nobody() -> None:
         now=lambda: 0.0,
     )  # fmt: skip
     saver.start()
-    assert looking.looked.wait(60)
+    assert looking.looked.wait(HANG_S)
     saver.finish()
     assert looking.nice[0] == NICE
     assert looking.nice[-1] == before

@@ -10,6 +10,7 @@ import pytest
 
 from agent.failures import CannotStart
 from agent.training import ChildProcess
+from tests.waiting import HANG_S
 
 SCRIPT = b"#!/bin/sh\nexit 0\n"
 OTHER = {"x86_64": (183, "aarch64")}.get(platform.machine(), (62, "x86_64"))
@@ -81,5 +82,5 @@ def test_a_file_of_the_code_that_is_named_like_a_program_is_told_how_to_run_it(t
 @pytest.mark.parametrize("content", [SCRIPT, b"#!/bin/sh\n# saved twice\r\n", b"#!/usr/bin/env -S sh -e\r\nexit 0\n"])
 def test_a_file_that_runs_is_run(tmp_path: Path, content: bytes) -> None:
     child = ChildProcess([put(tmp_path, content)], folder=tmp_path, environment=os.environ, on_line=print)
-    assert child.wait(10) == 0
+    assert child.wait(HANG_S) == 0
     child.end()

@@ -32,7 +32,7 @@ def test_output_and_errors_arrive_in_the_order_they_were_written(tmp_path: Path)
     child = start(
         "import os\nfor n in range(100): os.write(1 + n % 2, b'%d\\n' % n)\nos.write(1, b'no newline')", tmp_path, lines
     )
-    assert child.wait(10) == 0
+    assert child.wait(HANG_S) == 0
     child.end()
     assert lines == [*map(str, range(100)), "no newline"]
 
@@ -40,7 +40,7 @@ def test_output_and_errors_arrive_in_the_order_they_were_written(tmp_path: Path)
 @pytest.mark.parametrize(("script", "code"), [("raise SystemExit(3)", 3), ("import os; os.kill(os.getpid(), 15)", 143)])
 def test_exit_codes_are_those_of_a_shell(tmp_path: Path, script: str, code: int) -> None:
     child = start(script, tmp_path)
-    assert child.wait(10) == code
+    assert child.wait(HANG_S) == code
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel's way to choose is Linux's")
@@ -99,14 +99,14 @@ def test_what_outlives_its_grace_is_killed_with_its_group(tmp_path: Path) -> Non
 def test_what_a_command_leaves_behind_is_ended(tmp_path: Path) -> None:
     lines: list[str] = []
     child = start(GRANDCHILD.format(script="import time; time.sleep(60)") + "print('done')", tmp_path, lines)
-    assert child.wait(10) == 0
+    assert child.wait(HANG_S) == 0
     child.end(0.1)
     until(lambda: is_gone(int(lines[0])))
 
 
 def test_only_the_last_lines_are_kept_for_the_report(tmp_path: Path) -> None:
     child = start("for n in range(200): print('x' * 5000)", tmp_path)
-    child.wait(10)
+    child.wait(HANG_S)
     child.end()
     assert len(child.tail) == 50
     assert len(child.tail[0]) == 1000

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import HANG_S
+
 ROOT = Path(__file__).parents[2]
 USER_DATA = ROOT / "node" / "user_data.sh"
 AGENT = "s3://assets/agent.zip"
@@ -58,7 +60,7 @@ class Machine:
             env={"PATH": str(self.programs), "TRAINYARD_ROOT": str(self.root)},
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=HANG_S,
             check=False,
         )
 
@@ -266,7 +268,7 @@ def test_a_later_boot_powers_off_and_the_first_does_not(machine: Machine) -> Non
 def test_arming_for_a_time_that_is_over_means_now(machine: Machine) -> None:
     machine.boot()
     arm = machine.root / "opt/trainyard/arm-power-off"
-    subprocess.run([arm, "1000"], env={"PATH": str(machine.programs)}, check=True, timeout=10)
+    subprocess.run([arm, "1000"], env={"PATH": str(machine.programs)}, check=True, timeout=HANG_S)
     found = re.search(r"^OnCalendar=(.*)$", machine.timer.read_text(), re.M)
     assert found
     at = subprocess.run(["date", "-d", found[1], "+%s"], capture_output=True, text=True, check=True)
@@ -298,7 +300,7 @@ def test_systemd_reads_the_timers_time_as_the_second_that_was_asked_for(machine:
     machine.boot()
     at = int(time.time()) + 100 * 24 * 3600
     arm = machine.root / "opt/trainyard/arm-power-off"
-    subprocess.run([arm, str(at)], env={"PATH": str(machine.programs)}, check=True, timeout=10)
+    subprocess.run([arm, str(at)], env={"PATH": str(machine.programs)}, check=True, timeout=HANG_S)
     found = re.search(r"^OnCalendar=(.*)$", machine.timer.read_text(), re.M)
     assert found
     done = subprocess.run(

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
 
 import pytest
 
 
-@pytest.fixture(autouse=True)
-def what_is_imported_stays() -> Iterator[None]:
-    """Modules and services' models are never garbage: looking through them again and again took a tenth of the time."""
+@pytest.fixture(autouse=True, scope="session")
+def what_is_known_by_now_stays() -> None:
+    """Services' models too, which earlier tests have loaded, are never garbage."""
+    gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()

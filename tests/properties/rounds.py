@@ -1,9 +1,12 @@
-"""How many examples the property tests try: 30 x 50 steps in the suite, 2,000 x 50 in `make test-deep`."""
+"""How many examples the property tests try: a few rounds in `make test`, all of them in `make test-all`, 2,000 x 50 steps in `make
+test-deep`."""
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, seed, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
@@ -19,6 +22,11 @@ ROUND = settings(
 )
 """After its tenth example hypothesis mostly varies the ones before; in rounds of ten, each is a new one."""
 ROUNDS = 200 if DEEP else 6
+
+
+def numbers(rounds: int, *, quick: int) -> list[Any]:
+    """Returns the numbers of the rounds for `parametrize`: those after the first `quick` ones are at length."""
+    return [*range(quick), *(pytest.param(number, marks=pytest.mark.at_length) for number in range(quick, rounds))]
 
 
 def play(

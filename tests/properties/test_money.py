@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize
 
 from tests.properties.jobs_rules import CAPS, REQUEST, STARTS, Jobs
-from tests.properties.rounds import DEEP, ROUND, ROUNDS, play
+from tests.properties.rounds import DEEP, ROUND, ROUNDS, numbers, play
 
 EXAMPLES, STEPS = (ROUND.max_examples, ROUND.stateful_step_count) if DEEP else (2, 25)
 CAP = st.sampled_from(CAPS)
@@ -31,7 +31,7 @@ class CappedJobs(Jobs):
 
 
 @pytest.mark.timeout(0)
-@pytest.mark.parametrize("number", range(ROUNDS if DEEP else 3))
+@pytest.mark.parametrize("number", numbers(ROUNDS if DEEP else 3, quick=1))
 def test_no_job_costs_more_than_its_cap_and_one_launch_whatever_happens(number: int) -> None:
     class Round(CappedJobs):
         start = STARTS[-1 - number % len(STARTS)]

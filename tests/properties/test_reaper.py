@@ -20,7 +20,7 @@ from localaws.services.ec2_instance import Machine
 from tests.fakes.faults import Death, Kind, Mishap
 from tests.fakes.reaping import HOUR, our_tags
 from tests.properties.reaper_world import ACTS, DEPLOYMENTS, PROFILES, READS, World
-from tests.properties.rounds import ROUNDS, play
+from tests.properties.rounds import ROUNDS, numbers, play
 
 PLACE = st.integers(0, 1)
 AGES = st.sampled_from([-200.0, 0.0, 300.0, 590.0, 700.0, 7200.0, 100 * HOUR, 102 * HOUR, 200 * HOUR])
@@ -247,7 +247,7 @@ class Reaped(RuleBasedStateMachine):
 
 
 @pytest.mark.timeout(0)
-@pytest.mark.parametrize("number", range(ROUNDS))
+@pytest.mark.parametrize("number", numbers(ROUNDS, quick=2))
 def test_the_reaper_ends_what_it_may_and_nothing_else_whatever_happens(number: int) -> None:
     class Round(Reaped):
         two_regions, in_pieces = number % 3 == 0, number % 2 == 0

@@ -11,7 +11,7 @@ import pytest
 
 from tests.node.fakes import FakeS3
 from tests.node.folders import EVERY_S, Clock
-from tests.properties.rounds import DEEP
+from tests.properties.rounds import DEEP, numbers
 from tests.properties.sets_world import Attempt, Protocol, closed_steps, losses, unsynced, wrongs
 
 ATTEMPTS = 5
@@ -21,7 +21,7 @@ UPLOAD_S = 60.0
 
 @pytest.mark.parametrize("nodes", [2, 4])
 @pytest.mark.parametrize("protocol", list(Protocol), ids=lambda one: one.name.lower())
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", numbers(3, quick=1))
 def test_whatever_is_killed_the_next_attempt_starts_from_one_whole_checkpoint(
     tmp_path: Path, protocol: Protocol, nodes: int, seed: int
 ) -> None:
@@ -39,7 +39,11 @@ def test_whatever_is_killed_the_next_attempt_starts_from_one_whole_checkpoint(
 
 
 @pytest.mark.parametrize("nodes", [16, pytest.param(512, marks=pytest.mark.skipif(not DEEP, reason="minutes"))])
-@pytest.mark.parametrize("protocol", [Protocol.EVERY, Protocol.BARRIER], ids=["every", "barrier"])
+@pytest.mark.parametrize(
+    "protocol",
+    [Protocol.EVERY, pytest.param(Protocol.BARRIER, marks=pytest.mark.at_length)],
+    ids=["every", "barrier"],
+)
 def test_what_a_loss_costs_is_mostly_less_than_an_interval_and_never_much_more(
     tmp_path: Path, protocol: Protocol, nodes: int
 ) -> None:

@@ -24,7 +24,7 @@ from localaws.services.dynamodb_state import Knobs
 from tests.builders import PLACE
 from tests.fakes.faults import Death, Kind, Mishap
 from tests.fakes.yard import ABROAD
-from tests.properties.rounds import ROUNDS, play
+from tests.properties.rounds import ROUNDS, numbers, play
 from tests.properties.world import LADDER, World, outage
 
 LAUNCHER = (
@@ -364,7 +364,7 @@ class Spine(RuleBasedStateMachine):
 
 
 @pytest.mark.timeout(0)
-@pytest.mark.parametrize("number", range(ROUNDS))
+@pytest.mark.parametrize("number", numbers(ROUNDS, quick=3))
 def test_the_spine_holds_whatever_happens_in_whatever_order(number: int) -> None:
     class Round(Spine):
         start = STARTS[number % len(STARTS)]

@@ -13,7 +13,7 @@ from tests.fakes.faults import Death, Kind, Mishap
 from tests.properties.jobs_rules import FAULTS, KINDS, Jobs
 from tests.properties.jobs_world import JobsWorld, Run
 from tests.properties.retrying import WAIT
-from tests.properties.rounds import DEEP, play
+from tests.properties.rounds import DEEP, numbers, play
 
 ROUNDS, EXAMPLES, STEPS = (100, 10, 40) if DEEP else (2, 2, 20)
 HASTY = replace(JOB.timing, launch_patience_s=240.0)
@@ -113,7 +113,7 @@ class WaitingJobs(Jobs):
 
 
 @pytest.mark.timeout(0)
-@pytest.mark.parametrize("number", range(ROUNDS))
+@pytest.mark.parametrize("number", numbers(ROUNDS, quick=1))
 def test_every_job_that_waits_ends_for_its_own_reason(number: int) -> None:
     class Round(WaitingJobs):
         pass

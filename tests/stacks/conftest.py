@@ -1,19 +1,63 @@
-"""Synthesises once for all tests of this folder."""
+"""Deployments that tests of several files look at, each synthesised once."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 
+from contract.timing import Timing
 from tests.stacks.synth import only
-from tools.synthesis import Synthesised, definition, synthesise
+from tests.stacks.variations import (
+    AGAIN_SOON,
+    FAST_DISKS,
+    GIT_HOSTS,
+    MOST_GRID,
+    READER_ACCOUNT,
+    READER_ORGANIZATION,
+    RESERVED,
+    SPEED,
+    THREE,
+)
+from tools.synthesis import Synthesised, definition, synthesise_once
 
 
 @pytest.fixture(scope="session")
-def deployment(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
+def deployment() -> Synthesised:
     """The deployment that cdk.json describes."""
-    return synthesise(tmp_path_factory.mktemp("default"))
+    return synthesise_once()
+
+
+@pytest.fixture(scope="session")
+def varied() -> Synthesised:
+    """That deployment with settings changed that have nothing to do with each other: one synthesis serves the test of each."""
+    return synthesise_once(
+        git_hosts=GIT_HOSTS,
+        grid={"limits": asdict(MOST_GRID)},
+        limits=FAST_DISKS,
+        reserved_concurrency=RESERVED,
+        timing=asdict(Timing()) | AGAIN_SOON,
+    )
+
+
+@pytest.fixture(scope="session")
+def passing() -> Synthesised:
+    """A deployment that keeps nothing."""
+    return synthesise_once(keep_data=False)
+
+
+@pytest.fixture(scope="session")
+def faster() -> Synthesised:
+    """A deployment whose every duration is divided by SPEED."""
+    return synthesise_once(timing=asdict(Timing().divided(SPEED)))
+
+
+@pytest.fixture(scope="session")
+def three() -> Synthesised:
+    """Home, a region where nodes run, and one for the grid alone."""
+    readers = {"accounts": [READER_ACCOUNT], "organizations": [READER_ORGANIZATION]}
+    return synthesise_once(regions=THREE, repositories=["images", "grid-child"], image_readers=readers)
 
 
 @pytest.fixture(scope="session")

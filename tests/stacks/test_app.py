@@ -7,20 +7,18 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from contract import names
-from contract.timing import Timing
 from stacks.parts.assembled import Assembled, NotSetUp
 from stacks.settings import BLOCK, Settings
 from tests.stacks.synth import artifacts, resources, stacks
+from tests.waiting import HANG_S
 from tools.synthesis import CONTEXT, ROOT, Synthesised, definition, masked, synthesise
 
-SPEED = 20.0
 TIMING_VARIABLE = "TRAINYARD_TIMING"
 TIMED = ("States", "TimeoutSeconds")
 """What of a definition the durations are in."""
@@ -54,7 +52,7 @@ def run(folder: Path, context: dict[str, Any]) -> subprocess.CompletedProcess[st
     }
     command = [sys.executable, "app.py"]
     return subprocess.run(
-        command, cwd=ROOT, env=environment, umask=0o077, capture_output=True, text=True, check=False, timeout=120
+        command, cwd=ROOT, env=environment, umask=0o077, capture_output=True, text=True, check=False, timeout=HANG_S
     )
 
 
@@ -176,8 +174,8 @@ def test_no_stack_lends_another_something_that_changes_with_every_version(deploy
         assert [name for name in layers for value in lent if name in value] == []
 
 
-def test_two_timings_differ_only_where_something_waits(deployment: Synthesised, tmp_path: Path) -> None:
-    other = synthesise(tmp_path, timing=asdict(Timing().divided(SPEED)))
+def test_two_timings_differ_only_where_something_waits(deployment: Synthesised, faster: Synthesised) -> None:
+    other = faster
     for stack in ("foundation", "region-eu-central-1"):
         assert masked(other.text(stack)) == masked(deployment.text(stack))
     for stack, states in (("workflow", TIMING_STATES), ("reaper", {("Drain", "Retry")})):
@@ -197,8 +195,8 @@ def test_two_timings_differ_only_where_something_waits(deployment: Synthesised, 
         assert _without_timing(deployment, stack) == _without_timing(other, stack)
 
 
-def test_a_divided_timing_is_divided_in_the_machine(tmp_path: Path) -> None:
-    states = synthesise(tmp_path, timing=asdict(Timing().divided(SPEED))).machine["States"]
+def test_a_divided_timing_is_divided_in_the_machine(faster: Synthesised) -> None:
+    states = faster.machine["States"]
     assert states["Train"]["HeartbeatSeconds"] == 15
     assert "$deadline + 15 " in states["Train"]["TimeoutSeconds"]
     (pending,) = (one for one in states["Launch"]["Retry"] if one["ErrorEquals"] == ["CapacityPending"])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +11,8 @@ from contract.environments import CleanupEnvironment
 from contract.timing import Timing
 from localaws.model import listed
 from tests.stacks.synth import function, logical_id, only, plain, resources, variables
-from tools.synthesis import Synthesised, synthesise
+from tests.stacks.variations import AGAIN_SOON, SPEED
+from tools.synthesis import Synthesised
 
 TEN_MINUTES_S = 600
 LONGEST_WALK_S = 300
@@ -109,15 +108,21 @@ def test_a_message_is_hidden_for_six_times_as_long_as_the_function_may_run(
     assert queue["VisibilityTimeout"] == 6 * function(workflow, "cleanup")["Timeout"]
 
 
-@pytest.mark.parametrize("changes", [{}, {"terminate_again_s": 60}, {"terminate_patience_s": 1200}])
 def test_a_message_comes_back_for_ten_minutes_of_refusals_after_the_longest_walk(
-    changes: dict[str, float], tmp_path: Path
+    deployment: Synthesised, varied: Synthesised, faster: Synthesised
 ) -> None:
-    timing = asdict(Timing()) | changes
-    queue = only(synthesise(tmp_path, timing=timing).template("workflow"), "AWS::SQS::Queue", "CleanupQueue")
-    received = queue["RedrivePolicy"]["maxReceiveCount"]
-    assert received * timing["terminate_again_s"] >= TEN_MINUTES_S + LONGEST_WALK_S
-    assert received >= 5
+    """Where it comes back less often, and where all is over sooner, too."""
+    usual = Timing()
+    most_s = TEN_MINUTES_S + LONGEST_WALK_S
+    for each, again_s, needed_s in (
+        (deployment, usual.terminate_again_s, most_s),
+        (varied, AGAIN_SOON["terminate_again_s"], most_s),
+        (faster, usual.divided(SPEED).terminate_again_s, most_s / SPEED),
+    ):
+        queue = only(each.template("workflow"), "AWS::SQS::Queue", "CleanupQueue")
+        received = queue["RedrivePolicy"]["maxReceiveCount"]
+        assert received * again_s >= needed_s
+        assert received >= 5
 
 
 def test_what_fails_for_good_is_kept_apart(queue: dict[str, Any], letters: dict[str, Any]) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tests.stacks.synth import every, function, plain, resources
-from tools.synthesis import Synthesised, synthesise
+from tests.stacks.variations import RESERVED
+from tools.synthesis import Synthesised
 
 NEW_ACCOUNT = 10
 """Invocations at once, over all functions."""
@@ -76,11 +77,12 @@ def test_nothing_is_reserved_by_default_because_a_new_account_refuses_it(deploym
     assert list(reserved(deployment)) == []
 
 
-def test_what_ends_machines_has_room_of_its_own_where_the_settings_say_so(tmp_path: Any) -> None:
-    roomy = synthesise(tmp_path, reserved_concurrency=5)
-    wanted = {package: function(roomy.template(stack), package) for package, stack in ENDS_MACHINES.items()}
-    assert {package: one["ReservedConcurrentExecutions"] for package, one in wanted.items()} == dict.fromkeys(wanted, 5)
-    assert list(reserved(roomy)) == [5, 5, 5]
+def test_what_ends_machines_has_room_of_its_own_where_the_settings_say_so(varied: Synthesised) -> None:
+    wanted = {package: function(varied.template(stack), package) for package, stack in ENDS_MACHINES.items()}
+    assert {package: one["ReservedConcurrentExecutions"] for package, one in wanted.items()} == dict.fromkeys(
+        wanted, RESERVED
+    )
+    assert list(reserved(varied)) == [RESERVED] * 3
 
 
 def reserved(deployment: Synthesised) -> Iterator[int]:

@@ -5,21 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
 from contract import names
 from contract.environments import DrainEnvironment
 from stacks.settings import BLOCK, Settings
 from tests.stacks.synth import function, plain, resources, variables
-from tools.synthesis import CONTEXT, Synthesised, synthesise
+from tools.synthesis import CONTEXT, Synthesised
 
 REPOSITORIES = Settings.parse(CONTEXT[BLOCK]).every_repository
-
-
-@pytest.fixture(scope="module")
-def passing(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
-    """A deployment that keeps nothing."""
-    return synthesise(tmp_path_factory.mktemp("passing"), keep_data=False)
 
 
 def buckets(deployment: Synthesised) -> Iterator[dict[str, Any]]:

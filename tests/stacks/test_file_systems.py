@@ -15,7 +15,7 @@ from stacks.settings import BLOCK, BadSettings, Settings
 from tests.stacks.synth import only, place_of, plain, resources, rights
 from tools.file_systems import CORPUS, EVERY, HOME, IMAGES
 from tools.snapshots import FILE_SYSTEMS, FOLDER
-from tools.synthesis import CONTEXT, Synthesised, masked, synthesise
+from tools.synthesis import CONTEXT, Synthesised, masked, synthesise, synthesise_once
 
 REGION = "region-eu-central-1"
 INGRESS, EGRESS = "AWS::EC2::SecurityGroupIngress", "AWS::EC2::SecurityGroupEgress"
@@ -24,8 +24,8 @@ NFS = {(2049, 2049)}
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
-    return synthesise(tmp_path_factory.mktemp("files"), file_systems=EVERY)
+def made() -> Synthesised:
+    return synthesise_once(file_systems=EVERY)
 
 
 @pytest.fixture(scope="module")

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from contract.environments import AdmissionEnvironment
 from tests.stacks.synth import every, rights
-from tools.synthesis import Synthesised, synthesise
-
-HOSTS = {"github.com": "github-token", "gitlab.com": "", "git.example.com": "github-token"}
-
-
-@pytest.fixture(scope="module")
-def hosted(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
-    return synthesise(tmp_path_factory.mktemp("hosted"), git_hosts=HOSTS)
+from tests.stacks.variations import GIT_HOSTS
+from tools.synthesis import Synthesised
 
 
 def readers(deployment: Synthesised) -> dict[str, list[str]]:
@@ -28,8 +20,8 @@ def readers(deployment: Synthesised) -> dict[str, list[str]]:
     }
 
 
-def test_admit_reads_each_secret_of_the_settings_once_and_no_other(hosted: Synthesised) -> None:
-    (resources,) = readers(hosted).values()
+def test_admit_reads_each_secret_of_the_settings_once_and_no_other(varied: Synthesised) -> None:
+    (resources,) = readers(varied).values()
     (resource,) = resources
     assert resource.endswith(":secretsmanager:eu-central-1:111122223333:secret:github-token-??????")
 
@@ -38,12 +30,12 @@ def test_nobody_reads_a_secret_where_no_host_has_one(deployment: Synthesised) ->
     assert readers(deployment) == {}
 
 
-def test_admit_knows_the_hosts_and_the_names_of_their_secrets(hosted: Synthesised) -> None:
+def test_admit_knows_the_hosts_and_the_names_of_their_secrets(varied: Synthesised) -> None:
     wanted = f"TRAINYARD_{'git_hosts'.upper()}"
     assert "git_hosts" in AdmissionEnvironment.__dataclass_fields__
     told = [
         json.loads(one["Environment"]["Variables"][wanted])
-        for _, one in every(hosted, "AWS::Lambda::Function")
+        for _, one in every(varied, "AWS::Lambda::Function")
         if wanted in one["Environment"]["Variables"]
     ]
-    assert told == [HOSTS]
+    assert told == [GIT_HOSTS]

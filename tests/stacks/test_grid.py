@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import botocore.session
@@ -12,15 +11,16 @@ import pytest
 from botocore.validate import ParamValidator
 
 from contract import names, tags
-from contract.environments import GridLimits
 from contract.grid import ROUNDS
 from contract.timing import Timing
 from localaws.limits import beyond
 from stacks.parts.grid_machine import BUSY, LONGEST_ROUND_S, longest_round_s
+from stacks.settings import GridSettings
 from tests.builders import GRID_LIMITS
 from tests.stacks.synth import logical_id
+from tests.stacks.variations import MOST_GRID
 from tools.diagrams import transitions
-from tools.synthesis import definition, synthesise
+from tools.synthesis import Synthesised, definition
 
 YEAR_S = 365 * 86_400
 MOST_EVENTS = 25_000
@@ -191,18 +191,21 @@ def test_a_round_is_as_long_as_its_lines_need_one_after_the_other() -> None:
     assert longest_round_s(replace(GRID_LIMITS, max_lines=100_000, max_concurrent=1), timing) == LONGEST_ROUND_S
 
 
-@pytest.mark.parametrize(
-    "limits",
-    [GRID_LIMITS, replace(GRID_LIMITS, max_lines=100_000, max_concurrent=1, max_hours=672.0)],
-    ids=["usual", "most"],
-)
-def test_waiting_for_trainings_never_fills_the_history(limits: GridLimits, tmp_path: Path) -> None:
-    """Nor do the waits of all rounds together; and one is as long as the longest training."""
-    template = synthesise(tmp_path, grid={"limits": asdict(limits)}).template("grid")
-    waits = definition(template)["States"]["Collect"]["Retry"][0]
+def test_waiting_for_trainings_never_fills_the_history(grid_machine: dict[str, Any], varied: Synthesised) -> None:
+    usual, most = GridSettings().limits, MOST_GRID
+    assert (
+        most.max_hours * most.max_lines / most.max_concurrent > usual.max_hours * usual.max_lines / usual.max_concurrent
+    )
+    waits_fit(grid_machine, usual.max_hours)
+    waits_fit(definition(varied.template("grid")), most.max_hours)
+
+
+def waits_fit(machine: dict[str, Any], max_hours: float) -> None:
+    """Nor do the waits of all rounds together fill it; and one is as long as the longest training."""
+    waits = machine["States"]["Collect"]["Retry"][0]
     assert waits["ErrorEquals"] == ["StillTraining"]
     assert ROUNDS * EVENTS_OF_A_LOOK * waits["MaxAttempts"] < MOST_EVENTS - 2000
-    assert waits["MaxAttempts"] * waits["MaxDelaySeconds"] >= limits.max_hours * 3600
+    assert waits["MaxAttempts"] * waits["MaxDelaySeconds"] >= max_hours * 3600
 
 
 def test_a_stop_is_asked_again_whatever_the_error(grid_machine: dict[str, Any]) -> None:
@@ -211,8 +214,8 @@ def test_a_stop_is_asked_again_whatever_the_error(grid_machine: dict[str, Any]) 
     assert again["MaxAttempts"] * again["IntervalSeconds"] >= Timing().grid_stop_patience_s
 
 
-def test_a_divided_timing_changes_nothing_but_what_waits(grid_machine: dict[str, Any], tmp_path: Path) -> None:
-    other = definition(synthesise(tmp_path, timing=asdict(Timing().divided(20.0))).template("grid"))
+def test_a_divided_timing_changes_nothing_but_what_waits(grid_machine: dict[str, Any], faster: Synthesised) -> None:
+    other = definition(faster.template("grid"))
     different = {
         (name, key)
         for name, state in grid_machine["States"].items()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,9 +11,11 @@ import pytest
 from contract import names
 from contract.environments import ChildEnvironment
 from contract.grid import ExitCode
-from stacks.parts.batch import RULES
+from stacks.parts.batch import RULES, vcpus
+from stacks.settings import GridSettings
 from tests.stacks.synth import only, plain, resources
-from tools.synthesis import synthesise
+from tests.stacks.variations import MOST_GRID
+from tools.synthesis import Synthesised, synthesise_once
 
 
 def test_definition_and_submission_together_are_the_childs_environment(
@@ -123,25 +124,25 @@ def test_children_run_in_private_subnets_and_nothing_comes_in(grid: dict[str, An
     assert resources(grid, "AWS::EC2::SecurityGroupIngress") == {}
 
 
-@pytest.mark.parametrize(("at_once", "vcpus"), [(1, 1), (4, 1), (10, 3), (1000, 250)])
-def test_machines_are_never_fewer_than_children_may_run(at_once: int, vcpus: int, tmp_path: Path) -> None:
-    assert used(with_grid(tmp_path, limits={"max_concurrent": at_once}))["MaxvCpus"] == vcpus >= at_once * 0.25
+@pytest.mark.parametrize(("at_once", "enough"), [(1, 1), (4, 1), (10, 3), (1000, 250)])
+def test_machines_are_never_fewer_than_children_may_run(at_once: int, enough: int) -> None:
+    assert vcpus(at_once) == enough >= at_once * 0.25
 
 
-def test_where_children_run_can_be_changed_while_grids_run(grid: dict[str, Any], tmp_path: Path) -> None:
+def test_as_many_machines_are_there_as_the_settings_let_children_run(grid: dict[str, Any], varied: Synthesised) -> None:
+    assert used(grid)["MaxvCpus"] == vcpus(GridSettings().limits.max_concurrent) == 250
+    assert used(varied.template("grid"))["MaxvCpus"] == vcpus(MOST_GRID.max_concurrent) == 1
+
+
+def test_where_children_run_can_be_changed_while_grids_run(grid: dict[str, Any]) -> None:
     """No environment changes its type, none goes, and only the queue, which Batch changes in place, says another."""
-    other = with_grid(tmp_path, spot_children=True)
+    other = synthesise_once(grid={"spot_children": True}).template("grid")
     (before,), (after,) = (resources(one, "AWS::Batch::JobQueue").items() for one in (grid, other))
     environments = [resources(one, "AWS::Batch::ComputeEnvironment") for one in (grid, other)]
     assert environments[0] == environments[1]
     assert before[0] == after[0]
     assert {key for key in before[1] if before[1][key] != after[1][key]} == {"ComputeEnvironmentOrder"}
     assert (used(grid)["Type"], used(other)["Type"]) == ("FARGATE", "FARGATE_SPOT")
-
-
-def with_grid(folder: Path, **grid: object) -> dict[str, Any]:
-    """The template with some settings of grids replaced."""
-    return synthesise(folder, grid=grid).template("grid")
 
 
 def used(template: dict[str, Any]) -> dict[str, Any]:

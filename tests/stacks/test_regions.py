@@ -14,15 +14,9 @@ from contract import names
 from stacks import forms
 from stacks.settings import MOST_REGIONS
 from tests.stacks.synth import artifacts, every, only, place_of, resources, stacks
+from tests.stacks.variations import AWAY, GRID, HOME, READER_ACCOUNT, READER_ORGANIZATION
 from tools.synthesis import Synthesised, synthesise
 
-HOME, AWAY, GRID = "eu-central-1", "us-east-1", "ap-south-1"
-ACCOUNT, ORGANIZATION = "444455556666", "o-a1b2c3d4e5"
-THREE: list[dict[str, str]] = [
-    {"region": HOME, "cidr": "10.70.0.0/16"},
-    {"region": AWAY, "cidr": "10.71.0.0/16"},
-    {"region": GRID},
-]
 PULLING = {"ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"}
 LONGEST = "abcdefghijklmnopqrst"
 """Name of a deployment."""
@@ -30,13 +24,6 @@ ROLE_CHARACTERS = 10_240
 """IAM's most of all inline policies of a role together, without white space."""
 VARIABLES_BYTES = 4_096
 TEMPLATE_BYTES, TEMPLATE_RESOURCES = 1_000_000, 500
-
-
-@pytest.fixture(scope="module")
-def three(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
-    readers = {"accounts": [ACCOUNT], "organizations": [ORGANIZATION]}
-    folder = tmp_path_factory.mktemp("three")
-    return synthesise(folder, regions=THREE, repositories=["images", "grid-child"], image_readers=readers)
 
 
 @contextmanager
@@ -68,7 +55,9 @@ def most(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
             deployment=LONGEST,
             regions=cidrs,
             repositories=[f"repository-of-quite-a-long-name-{n}" for n in range(10)],
-            placement_groups_per_zone=1,  # a region by itself, whose size test_resources.py measures
+            # A region by itself is measured in test_security_groups.py and test_resources.py; forty large ones took half a minute.
+            placement_groups_per_zone=1,
+            network={"security_groups_per_region": 1},
             keep_data=False,
             compliance=True,
             data_buckets=["imagenet", "laion"],
@@ -220,9 +209,9 @@ def test_readers_may_pull_and_do_nothing_else(three: Synthesised) -> None:
                 continue
             accounts, organizations = one["RepositoryPolicyText"]["Statement"]
             (root,) = [accounts["Principal"]["AWS"]]
-            assert ACCOUNT in json.dumps(root)
+            assert READER_ACCOUNT in json.dumps(root)
             assert organizations["Principal"] == {"AWS": "*"}
-            assert organizations["Condition"] == {"StringEquals": {"aws:PrincipalOrgID": [ORGANIZATION]}}
+            assert organizations["Condition"] == {"StringEquals": {"aws:PrincipalOrgID": [READER_ORGANIZATION]}}
             for statement in (accounts, organizations):
                 assert statement["Effect"] == "Allow"
                 assert set(statement["Action"]) == PULLING

@@ -23,7 +23,8 @@ from stacks.parts.assembled import LAMBDA
 from stacks.region import ENVIRONMENT_DAYS
 from stacks.settings import MOST_SECURITY_GROUPS
 from tests.stacks.synth import every, function, only, outputs_of, place_of, plain, resources, variables
-from tools.synthesis import Synthesised, synthesise
+from tests.stacks.variations import FAST_DISKS
+from tools.synthesis import Synthesised
 
 REGION = "region-eu-central-1"
 READS = re.compile(r"\b(\w+Environment)\.read\(\)")
@@ -123,10 +124,9 @@ def test_an_agents_archive_is_the_same_bytes_whatever_the_files_times_and_modes_
     assert archived({"x": tmp_path / "0"}) == archived({"x": tmp_path / "1"})
 
 
-def test_how_fast_disks_are_is_told_to_admit(tmp_path: Path) -> None:
-    fast = {"volume_iops": 4_000, "volume_throughput": 1_000}
-    told = variables(function(synthesise(tmp_path, limits=fast).template("workflow"), "admission"))
-    assert fast.items() <= json.loads(told["TRAINYARD_LIMITS"]).items()
+def test_how_fast_disks_are_is_told_to_admit(varied: Synthesised) -> None:
+    told = variables(function(varied.template("workflow"), "admission"))
+    assert FAST_DISKS.items() <= json.loads(told["TRAINYARD_LIMITS"]).items()
 
 
 def test_no_subnet_gives_public_addresses(deployment: Synthesised) -> None:

@@ -11,8 +11,9 @@ import pytest
 
 from contract.names import region_stack
 from stacks.settings import MOST_SECURITY_GROUPS
+from tests.stacks.regions import synthesise_regions
 from tests.stacks.synth import every, place_of, plain, resources
-from tools.synthesis import Synthesised, synthesise
+from tools.synthesis import Synthesised
 
 REGION = "region-eu-central-1"
 INGRESS, EGRESS = "AWS::EC2::SecurityGroupIngress", "AWS::EC2::SecurityGroupEgress"
@@ -23,12 +24,6 @@ EVERYTHING = {"IpProtocol": "-1"}
 def groups(deployment: Synthesised) -> tuple[str, ...]:
     """Ids of the pool, as the region publishes them."""
     return place_of(deployment, "eu-central-1").security_groups
-
-
-@pytest.fixture(scope="module")
-def with_endpoints(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
-    network = {"interface_endpoints": ["logs"], "security_groups_per_region": 3}
-    return synthesise(tmp_path_factory.mktemp("endpoints"), network=network)
 
 
 def rules(deployment: Synthesised, kind: str) -> list[dict[str, Any]]:
@@ -83,7 +78,9 @@ def test_a_group_is_the_networks_own_and_the_one_of_a_version_before_stays(
     )
 
 
-def test_endpoints_let_in_each_group_on_tcp_443_and_nobody_else(with_endpoints: Synthesised) -> None:
+def test_endpoints_let_in_each_group_on_tcp_443_and_nobody_else(tmp_path: Path) -> None:
+    network = {"interface_endpoints": ["logs"], "security_groups_per_region": 3}
+    with_endpoints = synthesise_regions(tmp_path, network=network)
     groups = place_of(with_endpoints, "eu-central-1").security_groups
     found = [one for one in rules(with_endpoints, INGRESS) if one["IpProtocol"] == "tcp"]
     assert sorted(plain(one["SourceSecurityGroupId"]) for one in found) == sorted(groups)
@@ -106,7 +103,7 @@ def test_the_smallest_and_the_largest_pool_are_deployed_whole(tmp_path: Path) ->
             "sts",
         ]
         network = {"security_groups_per_region": count, "interface_endpoints": endpoints}
-        made = synthesise(tmp_path / str(count), network=network, placement_groups_per_zone=10)
+        made = synthesise_regions(tmp_path / str(count), network=network, placement_groups_per_zone=10, compliance=True)
         assert len(place_of(made, "eu-central-1").security_groups) == count
         template = made.stacks[region_stack("trainyard", "eu-central-1")]
         assert len(template["Resources"]) < 500, "CloudFormation takes no more in a template"

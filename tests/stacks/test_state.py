@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from moto.events.models import EventPattern
 from contract import items, names
 from contract.environments import AttendantEnvironment
 from tests.stacks.synth import Right, plain, resources, rights
-from tools.synthesis import Synthesised, synthesise
+from tools.synthesis import Synthesised
 
 TABLE = "AWS::DynamoDB::Table"
 KEYS = {"Keys": {items.PARTITION: {"S": "AROA:i-0a"}, items.SORT: {"S": items.REPORT}}}
@@ -24,13 +23,6 @@ def every_right(deployment: Synthesised) -> Iterator[Right]:
     """Every statement of every role's policies."""
     for stack, template in deployment.stacks.items():
         yield from rights(template, stack=stack)
-
-
-@pytest.fixture(scope="module")
-def passing(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
-    """A deployment that keeps nothing."""
-    folder: Path = tmp_path_factory.mktemp("passing")
-    return synthesise(folder, keep_data=False)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from ipaddress import IPv4Network
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +13,9 @@ from contract.environments import ZoneLookupEnvironment
 from stacks.parts.network import zones_of
 from stacks.parts.zones import looked_up
 from stacks.settings import BLOCK, BadSettings, Settings
+from tests.stacks.regions import synthesise_regions
 from tests.stacks.synth import function, logical_id, only, place_of, plain, resources, variables
-from tools.synthesis import CONTEXT, Synthesised, synthesise
+from tools.synthesis import CONTEXT, Synthesised
 
 HOME, AWAY = "eu-central-1", "us-east-1"
 SIX = [f"{AWAY}{letter}" for letter in "abcdef"]
@@ -23,12 +23,13 @@ REGIONS: list[dict[str, Any]] = [
     {"region": HOME, "cidr": "10.70.0.0/16"},
     {"region": AWAY, "cidr": "10.71.0.0/16", "zones": SIX},
     {"region": "us-west-1", "cidr": "10.72.0.0/16", "zones": ["us-west-1a", "us-west-1c"]},
+    {"region": "ap-south-1"},
 ]
 
 
 @pytest.fixture(scope="module")
 def zoned(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
-    return synthesise(tmp_path_factory.mktemp("zoned"), regions=REGIONS, network={"nat_gateways": 2})
+    return synthesise_regions(tmp_path_factory.mktemp("zoned"), regions=REGIONS, network={"nat_gateways": 2})
 
 
 def subnets(deployment: Synthesised, region: str) -> dict[str, tuple[str, str]]:
@@ -52,7 +53,7 @@ def looked_for(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
         {"region": region, "cidr": f"10.{number}.0.0/{prefix}"}
         for number, (region, prefix) in enumerate(networks.items(), start=70)
     ]
-    return synthesise(tmp_path_factory.mktemp("looked-for"), regions=regions)
+    return synthesise_regions(tmp_path_factory.mktemp("looked-for"), regions=regions)
 
 
 COUNTS = {HOME: 3, AWAY: 6, "us-west-2": 4, "ap-northeast-2": 4, "us-east-2": 3, "eu-west-1": 3}
@@ -111,9 +112,9 @@ def test_a_function_may_look_before_it_is_asked(looked_for: Synthesised) -> None
     assert resources(template, "AWS::IAM::Policy").keys() <= set(template["Resources"][asked]["DependsOn"])
 
 
-def test_named_zones_and_regions_of_the_grid_alone_need_no_look_up(zoned: Synthesised, tmp_path: Path) -> None:
-    grid = synthesise(tmp_path, regions=[REGIONS[0], {"region": "ap-south-1"}])
-    for template in (zoned.template(f"region-{AWAY}"), grid.template("region-ap-south-1")):
+def test_named_zones_and_regions_of_the_grid_alone_need_no_look_up(zoned: Synthesised) -> None:
+    for region in (AWAY, "ap-south-1"):
+        template = zoned.template(f"region-{region}")
         kinds = {one["Type"] for one in template["Resources"].values()}
         assert not kinds & {"Custom::Zones", "AWS::Lambda::Function", "AWS::IAM::Role"}
 
@@ -128,14 +129,31 @@ def test_zones_that_are_named_change_no_subnet_of_before(deployment: Synthesised
         assert {name: before[name] for name in common} == {name: after[name] for name in common}
 
 
-@pytest.mark.parametrize("prefix", range(16, 25))
-def test_no_two_subnets_overlap_and_all_lie_in_the_network(prefix: int, tmp_path: Path) -> None:
-    cidr = f"10.71.0.0/{prefix}"
-    zones = SIX[: zones_of(cidr)]
-    assert len(zones) == {24: 4, 23: 5}.get(prefix, 6)
-    here = {"region": HOME, "cidr": "10.70.0.0/16"}
-    made = synthesise(tmp_path, regions=[here, {"region": AWAY, "cidr": cidr, "zones": zones}])
-    blocks = [IPv4Network(block) for _, block in subnets(made, AWAY).values()]
+SIZES = dict(
+    enumerate(
+        (HOME, AWAY, "us-west-2", "us-east-2", "eu-west-1", "eu-west-2", "eu-north-1", "ca-central-1", "sa-east-1"), 16
+    )
+)
+"""A region for each prefix of a network that the settings take."""
+
+
+@pytest.fixture(scope="module")
+def sized(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
+    """Networks of every size, with as many zones as fit."""
+    networks = {region: f"10.{prefix}.0.0/{prefix}" for prefix, region in SIZES.items()}
+    regions = [
+        {"region": region, "cidr": cidr, "zones": [f"{region}{letter}" for letter in "abcdef"[: zones_of(cidr)]]}
+        for region, cidr in networks.items()
+    ]
+    return synthesise_regions(tmp_path_factory.mktemp("sized"), regions=regions)
+
+
+@pytest.mark.parametrize("prefix", SIZES)
+def test_no_two_subnets_overlap_and_all_lie_in_the_network(sized: Synthesised, prefix: int) -> None:
+    cidr = f"10.{prefix}.0.0/{prefix}"
+    found = subnets(sized, SIZES[prefix]).values()
+    assert len({zone for zone, _ in found}) == zones_of(cidr) == {24: 4, 23: 5}.get(prefix, 6)
+    blocks = [IPv4Network(block) for _, block in found]
     assert [pair for pair in combinations(blocks, 2) if pair[0].overlaps(pair[1])] == []
     assert [one for one in blocks if not one.subnet_of(IPv4Network(cidr))] == []
 

@@ -12,6 +12,7 @@ import pytest
 
 from contract import training
 from tests.trainer.saving import files, processes
+from tests.waiting import HANG_S
 from trainer import trainyard_trainer
 from trainer.trainyard_trainer import Run
 
@@ -67,7 +68,7 @@ def test_another_process_that_saves_without_a_barrier_is_rejected(
 
 def together(runs: list[Run], step: int, fails: int = -1) -> list[str]:
     """All processes of a node save; what went wrong in each."""
-    barrier, problems = threading.Barrier(len(runs), timeout=10), [""] * len(runs)
+    barrier, problems = threading.Barrier(len(runs), timeout=HANG_S), [""] * len(runs)
 
     def one(rank: int) -> None:
         try:
@@ -84,7 +85,7 @@ def together(runs: list[Run], step: int, fails: int = -1) -> list[str]:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(HANG_S)
     return problems
 
 

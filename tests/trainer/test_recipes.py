@@ -15,6 +15,7 @@ import pytest
 
 from tests.architecture.sources import ROOT
 from tests.trainer.saving import files, processes
+from tests.waiting import HANG_S
 from trainer import trainyard_trainer
 from trainer.trainyard_trainer import Run
 
@@ -70,13 +71,13 @@ def test_one_file_of_rank_0_is_saved_by_it_alone_and_loaded_by_all(tmp_path: Pat
 def test_each_process_of_deepspeed_writes_its_part_and_loads_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runs, barrier = processes(tmp_path, monkeypatch, 2), threading.Barrier(2, timeout=10)
+    runs, barrier = processes(tmp_path, monkeypatch, 2), threading.Barrier(2, timeout=HANG_S)
     does = recipe("DeepSpeed", dist=types.SimpleNamespace(barrier=barrier.wait))
     threads = [threading.Thread(target=does["save"], args=(runs[rank], 120, DeepSpeed(rank))) for rank in range(2)]
     for one in threads:
         one.start()
     for one in threads:
-        one.join(20)
+        one.join(HANG_S)
     under = "step-120/state"
     assert files(tmp_path / "checkpoints") == {
         "step-120/latest",

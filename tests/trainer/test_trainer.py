@@ -19,6 +19,7 @@ import pytest
 from contract.reports import Progress
 from tests.trainer.killed import DIED
 from tests.trainer.saving import files
+from tests.waiting import HANG_S
 from trainer import trainyard_trainer
 from trainer.trainyard_trainer import Run
 
@@ -151,16 +152,16 @@ def test_of_two_threads_that_save_at_once_one_is_rejected(run: Run, tmp_path: Pa
         try:
             with run.checkpoint(step) as folder:
                 (folder / "model.pt").write_text(str(step))
-                begun.wait(10)
+                begun.wait(HANG_S)
         except RuntimeError as problem:
             problems.append(str(problem))
-            begun.wait(10)
+            begun.wait(HANG_S)
 
     threads = [threading.Thread(target=at_once, args=(step,)) for step in (120, 130)]
     for one in threads:
         one.start()
     for one in threads:
-        one.join(20)
+        one.join(HANG_S)
     assert len(problems) == 1
     (file,) = files(tmp_path / "checkpoints")
     assert (tmp_path / "checkpoints" / file).read_text() == file.split("/")[0].removeprefix("step-")
@@ -366,7 +367,7 @@ def test_a_kill_before_anything_that_it_does_to_the_disk_leaves_whole_checkpoint
         root = tmp_path / str(deadly)
         root.mkdir()
         command = [sys.executable, "-I", str(KILLED), str(MODULE), str(root), str(deadly)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
         assert done.returncode in (0, DIED), done.stderr
         seen.add(_left_whole(root))
         if done.returncode == 0:

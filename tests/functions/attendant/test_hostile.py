@@ -77,7 +77,13 @@ def test_a_report_of_a_few_kilobytes_that_unpacks_to_16_mb_takes_little_memory(f
 AS_LONG_AS = {"they may be": (800, False), "an item may be": (57_000, False), "an item may be, as text": (57_000, True)}
 
 
-@pytest.mark.parametrize(("lines", "as_text"), AS_LONG_AS.values(), ids=AS_LONG_AS.keys())
+@pytest.mark.parametrize(
+    ("lines", "as_text"),
+    [
+        pytest.param(*how, id=name, marks=pytest.mark.at_length if name == "an item may be, as text" else ())
+        for name, how in AS_LONG_AS.items()
+    ],
+)
 def test_long_reports_of_hundreds_of_nodes_take_little_memory(lines: int, as_text: bool) -> None:
     """64 of 400 KB are 25 MB, and fifteen times that in Python; seven other looks run beside this one, in 512 MB."""
     fleet, chance = Fleet([512], now=NOW), random.Random(0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from attendant.rounds import OVERDUE_S
 from tests.builders import NOW
 from tests.fakes.fleet import BATCH, NAMES, SIDE_BY_SIDE, Fleet
@@ -36,6 +38,7 @@ def test_a_session_service_that_does_not_answer_delays_no_look_and_ends_no_job()
     assert len(fleet.aws.looks) == 2 * 130
 
 
+@pytest.mark.at_length
 def test_every_job_is_looked_at_though_the_account_runs_few_functions_at_once() -> None:
     fleet = Fleet([1] * 250, now=NOW, silent=SILENT, limit=2)
     with fleet.installed():

@@ -1,4 +1,4 @@
-"""Hundreds of jobs wait for capacity: what they ask of EC2, a second and a region. `make bench-capacity` has a thousand."""
+"""A hundred jobs wait for capacity: what they ask of EC2, a second and a region. `make bench-capacity` has a thousand."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.fakes.state import store
 from tests.fakes.yard import admitted
 from tests.functions.launcher.waiting import WaitingYard, waiting
 
-JOBS = 400
+JOBS = 100
 HERD_S = 900.0
 REFILL_A_S, BUCKET = 2.0, 5
 """Of EC2's RunInstances in a region: tokens a second, and at most (EC2's published throttling of an account)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -18,12 +19,13 @@ def world() -> Iterator[Played]:
     made.close()
 
 
-def cases() -> Iterator[tuple[str, Trouble]]:
-    """All of them in `make test-deep`; in the suite each fault alone, and beside one of the troubles in turn."""
+def cases() -> Iterator[Any]:
+    """In `make test` each fault alone, in `make test-all` beside one of the troubles in turn too, in `make test-deep` beside all."""
     troubles = [one for one in Trouble if one is not Trouble.NONE]
     for number, name in enumerate(FAULTS):
         yield name, Trouble.NONE
-        yield from ((name, one) for one in (troubles if DEEP else [troubles[number % len(troubles)]]))
+        for one in troubles if DEEP else [troubles[number % len(troubles)]]:
+            yield pytest.param(name, one, marks=pytest.mark.at_length)
 
 
 @pytest.mark.parametrize(("name", "trouble"), list(cases()), ids=str)

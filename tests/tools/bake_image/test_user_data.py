@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import HANG_S
 from tools.bake_image.recipe import SCRIPT, Recipe
 
 ROOT = Path(__file__).parents[3]
@@ -61,7 +62,7 @@ class Node:
         script = gzip.decompress(Recipe("ami-1", requirements.encode()).user_data(70))
         path = f"{self.root / 'stubs'}:/usr/bin:/bin"
         told = {"PATH": path, "TRAINYARD_ROOT": str(self.root), "CALLS": str(self.root / "calls"), **environment}
-        subprocess.run(["bash", "-c", script.decode()], env=told, check=False, timeout=60, capture_output=True)
+        subprocess.run(["bash", "-c", script.decode()], env=told, check=False, timeout=HANG_S, capture_output=True)
         return (self.root / "dev/console").read_text()
 
     @property
@@ -163,5 +164,5 @@ def test_pip_is_content_with_what_is_installed_and_needs_neither_an_index_nor_it
     file = tmp_path / "requirements.txt"
     file.write_text(f"pip=={version('pip')} --hash=sha256:{'0' * 64}\n")
     command = [sys.executable, "-m", "pip", "install", "--no-index", "--require-hashes", "-r", str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG_S)
     assert (done.returncode, "already satisfied" in done.stdout) == (0, True), done.stderr

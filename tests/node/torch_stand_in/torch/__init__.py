@@ -1,4 +1,6 @@
-"""A stand-in for PyTorch with what a measurement of the network calls; TORCH_MODE, TORCH_GPUS and TORCH_DELAY say how it behaves."""
+"""A stand-in for PyTorch with what a measurement of the network calls; TORCH_MODE, TORCH_GPUS and TORCH_DELAY say how it behaves.
+
+A process that hangs leaves a file in the folder TORCH_HANGS, so that a test need not wait until it surely does."""
 
 # ruff: noqa: ARG001, ARG002  (the signatures are PyTorch's)
 
@@ -7,13 +9,22 @@ from __future__ import annotations
 import os
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 MODE = os.environ.get("TORCH_MODE", "")
+
+
+def _tell(where: str) -> None:
+    if folder := os.environ.get("TORCH_HANGS"):
+        Path(folder, f"{where}-{os.getpid()}").touch()
+
+
 if MODE == "missing":
     raise ModuleNotFoundError("No module named 'torch'")
 if MODE == "hangs on import":
-    time.sleep(600)
+    _tell("import")
+    time.sleep(10_000)
 if MODE == "floods":
     for number in range(1, 20):  # as a library that finds the way back to what it was not given
         try:

@@ -1,0 +1,23 @@
+"""Settings of the deployments that conftest.py synthesises, for tests to compare with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tests.builders import GRID_LIMITS
+
+SPEED = 20.0
+GIT_HOSTS = {"github.com": "github-token", "gitlab.com": "", "git.example.com": "github-token"}
+MOST_GRID = replace(GRID_LIMITS, max_lines=100_000, max_concurrent=1, max_hours=672.0)
+FAST_DISKS = {"volume_iops": 4_000, "volume_throughput": 1_000}
+RESERVED = 5
+"""Invocations at once."""
+AGAIN_SOON: dict[str, Any] = {"terminate_again_s": 60}
+HOME, AWAY, GRID = "eu-central-1", "us-east-1", "ap-south-1"
+THREE: list[dict[str, str]] = [
+    {"region": HOME, "cidr": "10.70.0.0/16"},
+    {"region": AWAY, "cidr": "10.71.0.0/16"},
+    {"region": GRID},
+]
+READER_ACCOUNT, READER_ORGANIZATION = "444455556666", "o-a1b2c3d4e5"
