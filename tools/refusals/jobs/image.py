@@ -27,7 +27,7 @@ IMAGE = Section(
     MAY_BE,
     rows=(
         ("a number", 7, "7 is not a string"),
-        ("empty", "", '"" begins with no repository\'s name'),
+        ("empty", "", '"" does not begin with a repository name'),
         ("no tag", "images", "images has neither a tag nor a digest"),
         ("capital letters", "Images:v1", "Images:v1 does not begin with a repository name"),
         ("half a digest", "images@sha256:abc", "images@sha256:abc has a tag or a digest that is not valid"),
