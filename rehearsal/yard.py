@@ -327,7 +327,7 @@ class StartedJob:
             token = page["nextForwardToken"]
 
     def instances_left(self) -> int:
-        """Counts the instances that have not begun to end, of this job or of nobody."""
+        """Counts the instances that have not begun to end, of this job or of none."""
         pages = (
             self.yard.client("ec2")
             .get_paginator("describe_instances")

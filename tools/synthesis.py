@@ -59,7 +59,7 @@ def synthesise(folder: Path, **changes: object) -> Synthesised:
 
 
 def synthesise_once(**changes: object) -> Synthesised:
-    """Synthesises as `synthesise` does, once a process for the same changes. The folder goes with the process; nobody may write into it."""
+    """Synthesises as `synthesise` does, once a process for the same changes. The folder goes with the process: write nothing into it."""
     key = json.dumps(changes, sort_keys=True)
     if key not in _KNOWN:
         _KNOWN[key] = synthesise(Path(_folder().name) / str(len(_KNOWN)), **changes)

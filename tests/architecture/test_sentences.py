@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.architecture.sources import ROOT, name, named_files, python_files, texts
+from tests.architecture.sources import ROOT, name, named_files, python_files, source
 
 SCRIPTS = sorted(file for place in ("image_builder", "node", "tools") for file in (ROOT / place).rglob("*.sh"))
 SETTINGS = ROOT / "cdk.json"
@@ -32,7 +32,7 @@ def wrong(text: str) -> list[str]:
 
 
 def test_every_sentence_keeps_the_rules() -> None:
-    found = {f"{name(file)}:{line}": wrong(text) for file in READ for line, text in texts(file)}
+    found = {f"{name(file)}:{line}": wrong(text) for file in READ for line, text in source(file).texts}
     assert {place: rules for place, rules in found.items() if rules} == {}
 
 

@@ -27,10 +27,10 @@ IMAGE = Section(
     MAY_BE,
     rows=(
         ("a number", 7, "7 is not a string"),
-        ("empty", "", '"" begins with no repository\'s name'),
+        ("empty", "", '"" does not begin with a repository name'),
         ("no tag", "images", "images has neither a tag nor a digest"),
         ("capital letters", "Images:v1", "Images:v1 begins with no repository's name"),
-        ("half a digest", "images@sha256:abc", "images@sha256:abc has a tag or a digest that is none"),
+        ("half a digest", "images@sha256:abc", "images@sha256:abc has a tag or a digest that is not valid"),
         ("a name of one letter", "x:1", "x:1 begins with no repository's name"),
         ("an option of docker", "--privileged", "--privileged begins with no repository's name"),
         (
@@ -56,9 +56,9 @@ IMAGE = Section(
         (
             "a digest with a capital letter",
             f"images@{ABSENT[:-1]}A",
-            f"images@{ABSENT[:-1]}A has a tag or a digest that is none",
+            f"images@{ABSENT[:-1]}A has a tag or a digest that is not valid",
         ),
-        ("a digest of another kind", "images@md5:0", "images@md5:0 has a tag or a digest that is none"),
+        ("a digest of another kind", "images@md5:0", "images@md5:0 has a tag or a digest that is not valid"),
         (
             "one of Docker Hub by its whole address",
             "docker.io/library/python:3.12",
@@ -79,7 +79,7 @@ IMAGE = Section(
             f"{REGISTRY}/other/images:v1 is not in a repository of yard; allowed: images",
         ),
         (
-            "one of an account that nobody named",
+            "one of an account that is not in the settings",
             f"{REGISTRY.replace('123456789012', '999999999999')}/images:v1",
             f"{REGISTRY.replace('123456789012', '999999999999')}/images:v1 is in a registry of account 999999999999; allowed: "
             "registries of 123456789012, 763104351884, 777788889999 (copy_accounts in cdk.json)",

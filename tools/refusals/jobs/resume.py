@@ -24,7 +24,7 @@ RESUME = Section(
             '"arn:aws:states:x:1:execution:a:b" does not have the right form',
         ),
         Row("its own name", {"resume_from": "job-1"}, "resume_from: job-1 is this job's own name", name="job-1"),
-        ("a job that there is not", "nobody", "nobody is not a job of this deployment"),
+        ("a job that there is not", "lost", "lost is not a job of this deployment"),
         ("a job that runs", RUNNING, "running still runs, and replaces its checkpoints"),
         ("a job without a checkpoint", UNSAVED, "unsaved has no committed checkpoint in eu-central-1"),
         (
@@ -33,7 +33,7 @@ RESUME = Section(
             "away has no committed checkpoint (the bucket of eu-west-1 cannot be read: there is no such bucket)",
         ),
         (
-            "a job whose bucket nobody may read",
+            "a job whose bucket may not be read",
             CLOSED,
             "closed-off has no committed checkpoint (the bucket of eu-west-1 cannot be read: S3 answers AccessDenied, so the bucket is "
             "another account's, or its policy or key keeps the deployment out)",
