@@ -75,6 +75,13 @@ def test_a_silent_node_is_lost_whatever_ec2_says() -> None:
     assert judge(replace(TRAINING, nodes={0: heard(0), 1: heard(1, age_s=181)}), now=LATER).error == "NodeLost"
 
 
+@pytest.mark.parametrize("error", ["Lambda.ServiceException", "States.Timeout", "x" * 300])
+def test_an_error_that_no_error_of_ours_is_called_is_a_failed_training(error: str) -> None:
+    """The machine retries some errors of Lambda and of Step Functions, and code of a job writes its node's report."""
+    verdict = judge(replace(TRAINING, nodes={0: ended(0, 1, error=error), 1: ended(1)}), now=LATER)
+    assert (verdict.action, verdict.error) == (Action.FAIL, "TrainingFailed")
+
+
 def test_ahead_of_the_deadline_the_nodes_are_ordered_to_stop_once() -> None:
     verdict = judge(TRAINING, now=JOB.deadline - 299)
     assert verdict.action is Action.ORDER

@@ -69,6 +69,14 @@ def test_a_replacement_of_what_was_deleted_is_a_race(state: State) -> None:
         state.replace(first, b"2")
 
 
+def test_a_write_that_meets_a_transaction_is_sent_again(fake: Aws, state: State) -> None:
+    fake.table.knobs.conflicts = 2
+    first = state.create(KEY, b"1")
+    fake.table.knobs.conflicts = 2
+    assert state.replace(first, b"2").version == 2
+    assert stored(fake, KEY) == b"2"
+
+
 @pytest.mark.parametrize("length", [0, 1, 1024, 1025, 200_000])
 def test_a_document_comes_back_as_it_was_written(state: State, length: int) -> None:
     document = json.dumps("x" * length).encode()

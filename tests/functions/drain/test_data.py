@@ -15,7 +15,9 @@ def test_data_is_kept_unless_the_settings_say_otherwise(yard: Yard) -> None:
     yard.aws.s3.write(PLACE.bucket, "jobs/job-1/artifacts/model.pt", b"model")
     yard.train()
     before = yard.versions(JOB.home_bucket)
-    yard.destroy()
+    assert yard.destroy()["Status"] == "SUCCESS"
+    yard.without_machines()  # so that nothing but the settings keeps it
+    assert yard.destroy()["Status"] == "SUCCESS"
     assert yard.versions(PLACE.bucket) == 1
     assert yard.versions(JOB.home_bucket) > before
 

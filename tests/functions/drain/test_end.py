@@ -11,6 +11,7 @@ from aws.state import State
 from contract import items, keys, tags
 from contract.errors import StillRunning
 from drain.policy import NotDrained
+from localaws.services.ec2_instance import Machine
 from tests.builders import JOB
 from tests.fakes.executions import MACHINE
 from tests.fakes.faults import Death, Kind, Mishap
@@ -255,6 +256,19 @@ def test_a_strangers_instance_with_our_tag_is_named_and_never_ended(yard: Yard) 
     stranger.tags.clear()
     assert yard.destroy()["Status"] == "SUCCESS"
     assert stranger.state(yard.aws.clock.now) == "running"
+
+
+def test_a_strangers_instance_that_gets_our_tag_while_a_drain_looks_is_not_ended(yard: Yard) -> None:
+    yard.train()
+    marks, strangers = dict(yard.left()[0].tags), list[Machine]()
+
+    def tag_a_stranger() -> None:
+        strangers.append(home(yard.aws).put(marks, launched_at=yard.aws.clock.now - 3600))
+
+    meanwhile = Mishap("stepfunctions:StopExecution", meanwhile=tag_a_stranger)
+    assert yard.look(None, meanwhile).error == StillRunning.__name__
+    assert [one.state(yard.aws.clock.now) for one in strangers] == ["running"]
+    assert len(yard.left()) == 3
 
 
 def test_a_protected_instance_that_is_gone_holds_nothing_up(yard: Yard) -> None:

@@ -306,6 +306,28 @@ def test_a_manifest_that_changes_while_it_is_read_is_refused(there: Account, mon
     assert there.changes == []
 
 
+def test_of_two_runs_at_once_both_plan_what_the_first_one_checked(
+    there: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefix, objects = GridPrefix("sweep-7"), there.s3.buckets[BUCKET].objects
+    there.upload(TWO)
+    plan(INPUT)
+    facts = there.s3.read(BUCKET, prefix.facts)
+    assert facts is not None
+    for key in (prefix.facts, prefix.description, prefix.lines(0)):
+        del objects[key]
+    there.upload(TWO.split("\n")[0])
+    honest = there.s3.answer
+
+    def after_another(call: Call) -> dict[str, Any]:
+        if (call.operation, call.params.get("Key")) == ("PutObject", prefix.facts):
+            there.s3.write(BUCKET, prefix.facts, facts)
+        return honest(call)
+
+    monkeypatch.setattr(there.s3, "answer", after_another)
+    assert plan(INPUT)["lines"] == len(there.lines()) == 2
+
+
 def test_the_version_that_was_planned_is_remembered(there: Account) -> None:
     there.upload(TWO)
     plan(INPUT)
