@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -13,7 +14,9 @@ import pytest
 from aws.service_models import training_model
 from contract import keys, tags
 from contract.errors import InvalidRequest
-from contract.grid import GridPrefix, training_name
+from contract.grid import GridPrefix, Line, training_name
+from grid_plan import handler
+from grid_plan.planning import write
 from tests.fakes.wire import Call
 from tests.functions.grid_plan.account import INPUT, Account, account, line, plan, planned
 from tools.refusals.grids.yard import ACCOUNT, BUCKET, DATA, DEFAULTS, bytes_bucket, execution
@@ -288,6 +291,17 @@ def test_the_plan_stands_only_once_all_its_lines_do(there: Account) -> None:
         *regions,
         prefix.description,
     ]  # the reaper looks there before anything runs
+
+
+def test_a_plan_that_lacks_a_line_never_stands(there: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write_one(lines: Iterator[Line], prefix: GridPrefix, put: Callable[[str, bytes], None]) -> int:
+        return write(islice(lines, 1), prefix, put)
+
+    monkeypatch.setattr(handler, "write", write_one)
+    there.upload(TWO)
+    with pytest.raises(RuntimeError, match="2 lines were checked, and 1 written"):
+        plan(INPUT)
+    assert there.s3.read(BUCKET, GridPrefix("sweep-7").description) is None
 
 
 def test_a_manifest_that_changes_while_it_is_read_is_refused(there: Account, monkeypatch: pytest.MonkeyPatch) -> None:
