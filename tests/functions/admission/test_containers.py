@@ -255,7 +255,7 @@ def test_an_image_whose_digest_nobody_tells_is_refused(there: Account, monkeypat
 
     monkeypatch.setattr(there.ecr[HOME], "answer", answer)
     said = refused(ALONE)
-    assert f"images:v1 cannot be read in {registry(PLACE_ACCOUNT)} (the registry tells no digest for it)" in said
+    assert f"images:v1 cannot be read in {registry(PLACE_ACCOUNT)} (the registry gives no digest for it)" in said
     assert there.changes == []
 
 

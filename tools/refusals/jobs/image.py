@@ -29,10 +29,10 @@ IMAGE = Section(
         ("a number", 7, "7 is not a string"),
         ("empty", "", '"" does not begin with a repository name'),
         ("no tag", "images", "images has neither a tag nor a digest"),
-        ("capital letters", "Images:v1", "Images:v1 begins with no repository's name"),
+        ("capital letters", "Images:v1", "Images:v1 does not begin with a repository name"),
         ("half a digest", "images@sha256:abc", "images@sha256:abc has a tag or a digest that is not valid"),
-        ("a name of one letter", "x:1", "x:1 begins with no repository's name"),
-        ("an option of docker", "--privileged", "--privileged begins with no repository's name"),
+        ("a name of one letter", "x:1", "x:1 does not begin with a repository name"),
+        ("an option of docker", "--privileged", "--privileged does not begin with a repository name"),
         (
             "a tag that does not exist",
             "images:gone",
@@ -174,7 +174,7 @@ ARGUMENTS = Section(
             "archive, by its path from the archive's root",
         ),
         _alone(
-            "beside a wrong image, which alone is told",
+            "beside a wrong image, the only reason shown",
             "images",
             f"image: images has neither a tag nor a digest; allowed: {MAY_BE}",
             arguments=["--epochs", "3"],

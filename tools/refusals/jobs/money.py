@@ -16,7 +16,7 @@ MONEY = (
             ("no end of money", float("inf"), "Infinity is not a finite number"),
             ("NaN", float("nan"), "NaN is not a finite number"),
             ("true", True, "true is not a number"),
-            ("a number as text", "500", '"500" is not a number (numbers stand without quotes)'),
+            ("a number as text", "500", '"500" is not a number (numbers have no quotes)'),
             (
                 "a budget that cannot buy one node-hour",
                 0.01,

@@ -22,7 +22,7 @@ RETRIES = Section(
         ("more than a hundred", {"times": 101}, "times: 101 is too large"),
         ("a half", {"times": 1.5}, "times: 1.5 is not a whole number"),
         ("true", {"times": True}, "times: true is not a whole number"),
-        ("a number as text", {"times": "2"}, 'times: "2" is not a whole number (numbers stand without quotes)'),
+        ("a number as text", {"times": "2"}, 'times: "2" is not a whole number (numbers have no quotes)'),
         ("no exit code", {"times": 1, "exit_codes": []}, "exit_codes is empty (without it every exit code counts)"),
         ("null in place of exit codes", {"times": 1, "exit_codes": None}, "exit_codes: null is not a list"),
         ("one exit code, not in a list", {"times": 1, "exit_codes": 75}, "exit_codes: 75 is not a list"),
@@ -32,7 +32,7 @@ RETRIES = Section(
         (
             "a signal's name",
             {"times": 1, "exit_codes": ["SIGKILL"]},
-            'exit_codes: "SIGKILL" is not a whole number (numbers stand without quotes)',
+            'exit_codes: "SIGKILL" is not a whole number (numbers have no quotes)',
         ),
         ("a code twice", {"times": 1, "exit_codes": [75, 75]}, "exit_codes: 75 is named more than once"),
         Row(
