@@ -13,7 +13,7 @@ from localaws.conditions import Conditions
 from rehearsal.fault_keys import STATES
 from rehearsal.faults import parse_faults
 from rehearsal.yard import StartedJob, Yard
-from tests.rehearsal.jobs import ONE, ended, train
+from tests.rehearsal.jobs import ENDLESS, ONE, ended, train
 from tests.rehearsal.mailbox import Mailbox
 from tests.rehearsal.waves import directors, first_wave, second_wave
 
@@ -50,9 +50,14 @@ STALLS = {
     "watched": {"stall": {"minutes": 0.1, "then": "notify"}},
 }
 GPU = {"instance_types": ["g5.xlarge"]}
-LONGER = {"command": train(100, 0.2)}
-"""Of what begins again from a checkpoint: the fault waits for the first one, on a busy machine too."""
-ASKED = STALLS | {"stuck": STALLS["stuck"] | LONGER, "killed": LONGER, "missing-gpu": GPU, "fallen-gpu": GPU | LONGER}
+ASKED = {
+    **{name: ENDLESS | stall for name, stall in STALLS.items()},
+    "killed": ENDLESS,
+    "cut": ENDLESS,
+    "full": ENDLESS,
+    "missing-gpu": GPU,
+    "fallen-gpu": GPU | ENDLESS,
+}
 """What requests of these ask beside the others."""
 MEASURED = ["slow-link:rank=1,job=slow-network"]
 """What the job meets that measures the network between its nodes."""

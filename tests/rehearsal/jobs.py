@@ -23,6 +23,8 @@ BEGIN = ["Admit", "Plan only?"]
 HAPPY = [*BEGIN, "Launch", "Train", "Sync", "Terminate", "Decide", "Done"]
 AGAIN = [*BEGIN, "Launch", "Train", "Terminate", "Decide", "Pause", *HAPPY[2:]]
 """States of a job with two attempts."""
+ENDLESS = {"environment": {"ENDLESS_ATTEMPTS": "1"}}
+"""Of what is to be ended in its first attempt: it trains until then, and the next attempt ends."""
 ONE = {"instance_types": ["t3.large"], "nodes": 1, "max_hours": 1}
 DENIALS = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"}
 """What a caller hears whom IAM denies a call."""

@@ -189,16 +189,18 @@ def test_a_job_in_another_region_begins_with_the_checkpoint_of_one_that_has_ende
     yard: Yard, jobs: dict[str, StartedJob], trainer: str
 ) -> None:
     succeeded(jobs["recovering"])
-    request = {**ONE, "code": trainer, "command": train(110, 0.1), "region": "us-east-1", "resume_from": "recovering"}
+    last = jobs["recovering"].reports(2)[0].closed_step
+    request = {**ONE, "code": trainer, "command": train(last + 10, 0.1), "region": "us-east-1"}
+    request["resume_from"] = "recovering"
     job = yard.start(request, "begun-further")
     succeeded(job)
     exits = [one["stateExitedEventDetails"] for one in job.history() if "stateExitedEventDetails" in one]
     admitted = json.loads(next(one["output"] for one in exits if one["name"] == "Admit"))
-    assert admitted["resumes"].startswith("step 100 of job recovering (attempt 2, ")
-    assert job.reports(1)[0].restored_step == 100
+    assert admitted["resumes"].startswith(f"step {last} of job recovering (attempt 2, ")
+    assert job.reports(1)[0].restored_step == last
     away = yard.context["trainyard"]["deployment"], ACCOUNT, "us-east-1"
     key = keys.BytesPrefix(job.name).artifact(0, "result-0.json")
-    assert json.loads(stored(yard, key, names.bytes_bucket(*away)))["from"] == 100
+    assert json.loads(stored(yard, key, names.bytes_bucket(*away)))["from"] == last
 
 
 def test_people_are_told_once_that_it_trains_again_and_that_it_is_done(

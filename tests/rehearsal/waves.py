@@ -14,13 +14,15 @@ from rehearsal.deployment import ROOT
 from rehearsal.director import Director
 from rehearsal.scenario import load, parsed
 from rehearsal.yard import StartedJob, Yard
-from tests.rehearsal.jobs import ONE, TWO, ended, train
+from tests.rehearsal.jobs import ENDLESS, ONE, TWO, ended, train
 from tests.rehearsal.mailbox import Mailbox
 
 DIGITS, SCENARIOS = ROOT / "examples" / "ddp_digits", ROOT / "rehearsal" / "scenarios"
 LOST = {"name": "lost", "fault": "node-lost", "keys": {"step": 10, "closed": 1, "rank": 0}}
-STEPS = {"s3-unread": 100, "s3-refused": 100, "s3-unsaved": 100}
-"""Of trainings in STORAGE whose fault waits for a checkpoint; of the others 40."""
+LONGER = {"s3-unsaved": 100}
+"""Steps of a job that ends by itself after its first checkpoint; of the others 40."""
+LOSE = {"s3-unread", "s3-refused"}
+"""Jobs of STORAGE that lose a node."""
 STORAGE: dict[str, list[dict[str, Any]]] = {
     "s3-late": [{"fault": "s3-slow", "keys": {"each": 20}, "begins": {"phase": "training"}}],
     "s3-unsaved": [
@@ -81,7 +83,8 @@ def first_wave(yard: Yard, trainer: str, mailbox: Mailbox) -> dict[str, StartedJ
         "recovering": {
             **TWO,
             **kept,
-            "command": train(100, 0.2),
+            **ENDLESS,
+            "command": train(40, 0.2),
             "owner": "ada",
             "max_cost_usd": 100,
             "notify": ["done", "failed", "recovered", "stalled"],
@@ -109,13 +112,15 @@ def second_wave(
     spot = json.loads((DIGITS / "spot.json").read_text())
     requests: dict[str, Mapping[str, Any]] = {
         "disturbed": {**spot, "code": yard.upload(DIGITS, "disturbed")},
-        "moved": {**wide, "command": train(150, 0.2), "market": "spot"},
-        "advised": {**wide, "nodes": 1, "command": train(100, 0.2), "market": "spot"},
+        "moved": {**wide, **ENDLESS, "command": train(40, 0.2), "market": "spot"},
+        "advised": {**wide, **ENDLESS, "nodes": 1, "command": train(40, 0.2), "market": "spot"},
         "bought": {**wide, "command": train(3, 0.1), "market": "spot-then-on-demand"},
     }
     requests["twice-lost"] = json.loads((SCENARIOS / "job.json").read_text()) | {"code": trainer}
     for name in STORAGE:
-        requests[name] = {**ONE, **kept, "command": train(STEPS.get(name, 40), 0.2)}
+        requests[name] = {**ONE, **kept, "command": train(LONGER.get(name, 40), 0.2)} | (
+            ENDLESS if name in LOSE else {}
+        )
     for director in directors.values():
         director.start()
     return {name: yard.start(request, name) for name, request in requests.items()}

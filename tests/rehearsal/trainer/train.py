@@ -5,6 +5,8 @@ WRITES says who writes checkpoints, and who says that they are complete: nobody 
 
 As in every collective, no rank finishes a step before all have: a rank whose peer is gone dies of the broken connection after
 BREAKS_S seconds (`never`: it hangs), one whose peer is frozen waits. FAIL_AT makes the rank FAIL_RANK fail by itself at that step.
+ENDLESS_ATTEMPTS are so many first attempts that train until something ends them, however slow the machine is that is to do it; the next
+one makes the steps of its command after those that it restored.
 """
 
 from __future__ import annotations
@@ -114,6 +116,8 @@ def save(peers: Peers, step: int, steps: int) -> None:
 def main(steps: int, pause: float, code: int) -> int:
     peers = Peers()
     done = restored()
+    if endless := int(os.environ.get("ENDLESS_ATTEMPTS", "0")):
+        steps = sys.maxsize if int(os.environ["ATTEMPT"]) <= endless else done + steps
     print(f"rank {RANK} of {NODES}, from step {done}", flush=True)
     stop: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: stop.append(number))
