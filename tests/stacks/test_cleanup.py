@@ -121,7 +121,7 @@ def test_a_message_comes_back_for_ten_minutes_of_refusals_after_the_longest_walk
     ):
         queue = only(each.template("workflow"), "AWS::SQS::Queue", "CleanupQueue")
         received = queue["RedrivePolicy"]["maxReceiveCount"]
-        assert received * again_s >= needed_s
+        assert needed_s <= received * again_s <= 1.1 * needed_s, "not much longer either: nobody is told before"
         assert received >= 5
 
 
