@@ -13,13 +13,14 @@ import pytest
 os.environ.setdefault("CDK_VALIDATION", "false")
 
 
-TOOLS = frozenset({"benchmarks", "fakes", "localaws"})
-"""Folders of tests whose subject is no part of the product."""
+HERE = Path(__file__).parent
+TOOLS = (HERE / "benchmarks", HERE / "fakes", HERE / "rehearsal" / "test_slow_link.py")
+"""Tests whose subject is no part of the product."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.relative_to(Path(__file__).parent).parts[0] in TOOLS:
+        if any(item.path.is_relative_to(place) for place in TOOLS):
             item.add_marker(pytest.mark.at_length)
 
 
