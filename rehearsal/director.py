@@ -18,7 +18,7 @@ from rehearsal.scenario import Entry, ScenarioMoment
 from rehearsal.state import reports
 from rehearsal.yard import Yard
 
-LOOK_S = 0.1
+LOOK_S = 0.25
 """Between two looks at the job."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 
 from contract import items
@@ -20,9 +20,17 @@ def kept() -> list[dict[str, Any]]:
 def reports() -> Iterator[NodeReport]:
     """The report of every node that has written one which can be read."""
     for item in kept():
-        if item[items.SORT]["S"] == items.REPORT:
-            with suppress(Garbled):
-                yield decode(NodeReport, items.unpacked(item))
+        if item[items.SORT]["S"] == items.REPORT and (report := _read(items.unpacked(item))):
+            yield report
+
+
+@lru_cache(maxsize=1024)
+def _read(document: bytes) -> NodeReport | None:
+    """Decodes a report once: faults and scenarios look at all of them many times a second, and most have not changed."""
+    try:
+        return decode(NodeReport, document)
+    except Garbled:
+        return None
 
 
 def written_at(instance: str) -> float:
