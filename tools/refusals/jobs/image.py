@@ -11,7 +11,7 @@ CONTAINERS = "763104351884.dkr.ecr.eu-central-1.amazonaws.com"
 PARTNER = "777788889999.dkr.ecr.eu-central-1.amazonaws.com"
 MAY_BE = "repository and tag of an image, as in images:digits-1, or its whole address in a private ECR registry"
 THERE = "repository and tag of an image that exists there"
-TAGS = "tags of AWS's containers begin with version and device, as in 2.9-gpu; public images are copied in (docs/guides/images.md)"
+TAGS = "tags of AWS's containers begin with version and device, as in 2.9-gpu; copy public images in (docs/guides/images.md)"
 ABSENT = f"sha256:{'0' * 64}"
 IN_IMAGE = ("code", "command")
 """Fields that a request with an image does not need."""
