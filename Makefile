@@ -11,7 +11,7 @@ NODES ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid format clean
-.PHONY: test test-all test-tools in-lanes tools-in-lanes lint types unit security rehearsal-tests tool-tests own-deployments local-aws older-python
+.PHONY: test test-all test-tools in-lanes tools-in-lanes lint types unit nodes security rehearsal-tests tool-tests own-deployments local-aws older-python
 .PHONY: rehearse-faults rehearse-losses test-deep grid-load mutants
 .PHONY: bench-reaper bench-state bench-capacity bench-submission bench-checkpoints bench-rehearsal bench-containers bench-spot
 .PHONY: synth deploy destroy bake-image snapshots docs container-tools lock outdated
@@ -137,7 +137,7 @@ rehearse: setup-rehearsal ## The main job on the embedded local AWS: deploy, tra
 rehearse-grid: setup-rehearsal ## A grid on the embedded local AWS: four lines in four regions, each trained beside its data
 	@$(BIN)/python -m rehearsal --manifest examples/grid/manifest.csv --input examples/grid/input.json --grid-data examples/grid/digits --image examples/grid/train
 
-CHECKS := lint types unit
+CHECKS := lint types unit nodes
 REHEARSALS := rehearsal-tests security
 TOOL_TESTS := tool-tests local-aws
 DEPLOYMENTS := own-deployments
@@ -148,7 +148,7 @@ ifdef ARGS
 	@$(MAKE) -s -j4 $(TOOLS) && python -m pytest $(ARGS)
 else
 	@rm -rf build/test
-	@$(MAKE) --no-print-directory -k -j2 in-lanes; $(SUMMARY) checks $(CHECKS) -- rehearsals $(REHEARSALS)
+	@$(MAKE) --no-print-directory -k -j3 in-lanes; $(SUMMARY) checks $(CHECKS) -- rehearsals $(REHEARSALS)
 endif
 
 test-tools: ## What else must pass: the local AWS, benchmarks, load, pairs of faults; rehearsals that deploy for themselves
@@ -159,13 +159,14 @@ test-all: ## Everything that must pass before a change lands: make test, then ma
 	@$(MAKE) --no-print-directory test; $(MAKE) --no-print-directory test-tools; \
 	  $(SUMMARY) checks $(CHECKS) -- rehearsals $(REHEARSALS) -- tools $(TOOL_TESTS) -- deployments $(DEPLOYMENTS)
 
-# Two lanes each: a rehearsal mostly waits, so checks run beside it. Within a lane one part follows another. Only rehearsals need a
-# machine image, which takes the longest to make. A part that fails stops nothing: the summary tells.
+# Rehearsals, unit tests and nodes side by side, as rehearsals and nodes mostly wait; then the tools and deployments of their own. Within
+# a lane one part follows another. Only rehearsals need a machine image, which takes the longest to make. A part that fails stops
+# nothing: the summary tells.
 in-lanes: $(CHECKS) $(REHEARSALS)
 tools-in-lanes: $(TOOL_TESTS) $(DEPLOYMENTS)
 ifneq (,$(filter in-lanes tools-in-lanes,$(MAKECMDGOALS)))
 types: | lint
-unit: | types
+unit nodes: | types
 security: | rehearsal-tests
 local-aws: | tool-tests
 GO_ON := 1
@@ -188,7 +189,11 @@ types: $(TOOLS) ## Pyrefly, as strict as mypy; once more for what machines with 
 	@pyrefly check --summary=none && pyrefly check --summary=none --python-version 3.10.0 $(OLDER) && pyrefly check --summary=none --python-version 3.9.0 trainer; $(NOTED)
 
 unit: $(TOOLS) ## Tests without a local AWS; the nodes of a rehearsal beside them have a time to boot in, so they come first
-	@nice -n 5 $(PYTEST) -m "not rehearsal and not at_length" --ignore=tests/security tests; $(NOTED)
+	@nice -n 5 $(PYTEST) -m "not rehearsal and not at_length" $(addprefix --ignore=,tests/security $(NODES_TESTS)) tests; $(NOTED)
+
+NODES_TESTS := tests/node tests/image_builder
+nodes: $(TOOLS) ## Tests of what runs on machines: the agent and the image builder, many of them with real processes
+	@nice -n 5 $(PYTEST) -m "not at_length" $(NODES_TESTS); $(NOTED)
 
 tool-tests: $(TOOLS) ## Tests of what stands around the product: benchmarks, load, pairs of faults at length
 	@$(PYTEST) -m "at_length and not rehearsal" tests; $(NOTED)

@@ -91,7 +91,7 @@ def test_a_part_that_fails_stops_neither_lane_and_the_last_lines_tell_of_both(ch
         assert part in checkout.calls
     assert "localaws/tests" not in checkout.calls
     assert said.splitlines()[-5:-1] == [  # the last line is of make: Error 1
-        "checks      lint passed; types passed; unit failed",
+        "checks      lint passed; types passed; unit failed; nodes passed",
         "rehearsals  rehearsal-tests passed; security passed",
         "make test: not passed: unit",
         "0 passed, 0 failed",
@@ -142,7 +142,7 @@ def test_an_interrupt_leaves_nothing_running(checkout: Checkout) -> None:
     checkout.set_up(LASTS)
     make = checkout.make("test")
     pids = checkout.root / "calls.pids"
-    while not pids.exists() or len(pids.read_text().split()) < 2:  # the first part with pytest of each lane
+    while not pids.exists() or len(pids.read_text().split()) < 3:  # the first part with pytest of each lane
         assert make.poll() is None, make.communicate()[0]
         time.sleep(0.02)
     os.killpg(make.pid, signal.SIGINT)

@@ -23,7 +23,15 @@ def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
         yield made
 
 
-@pytest.mark.parametrize("row", ROWS, ids=[row.what for row in ROWS])
+LONG = 100_000
+"""A manifest of more bytes takes seconds: only one of these runs in `make test`."""
+SEVERAL_LONG = [row for row in ROWS if len(row.manifest) > LONG][1:]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [pytest.param(row, marks=pytest.mark.at_length if row in SEVERAL_LONG else (), id=row.what) for row in ROWS],
+)
 def test_a_wrong_grid_is_told_what_is_wrong_and_starts_nothing(there: Account, row: Row) -> None:
     there.upload(row.manifest)
     THERE.get(row.what, lambda _: None)(there)
