@@ -19,8 +19,10 @@ from tests.rehearsal.mailbox import Mailbox
 
 DIGITS, SCENARIOS = ROOT / "examples" / "ddp_digits", ROOT / "rehearsal" / "scenarios"
 LOST = {"name": "lost", "fault": "node-lost", "keys": {"step": 10, "closed": 1, "rank": 0}}
+STEPS = 40
+"""Of most trainings here; of those that a fault is to end, in the attempt after it."""
 LONGER = {"s3-unsaved": 100}
-"""Steps of a job that ends by itself after its first checkpoint; of the others 40."""
+"""Steps of a job that ends by itself after its first checkpoint."""
 LOSE = {"s3-unread", "s3-refused"}
 """Jobs of STORAGE that lose a node."""
 STORAGE: dict[str, list[dict[str, Any]]] = {
@@ -84,7 +86,7 @@ def first_wave(yard: Yard, trainer: str, mailbox: Mailbox) -> dict[str, StartedJ
             **TWO,
             **kept,
             **ENDLESS,
-            "command": train(40, 0.2),
+            "command": train(STEPS, 0.2),
             "owner": "ada",
             "max_cost_usd": 100,
             "notify": ["done", "failed", "recovered", "stalled"],
@@ -112,13 +114,13 @@ def second_wave(
     spot = json.loads((DIGITS / "spot.json").read_text())
     requests: dict[str, Mapping[str, Any]] = {
         "disturbed": {**spot, "code": yard.upload(DIGITS, "disturbed")},
-        "moved": {**wide, **ENDLESS, "command": train(40, 0.2), "market": "spot"},
-        "advised": {**wide, **ENDLESS, "nodes": 1, "command": train(40, 0.2), "market": "spot"},
+        "moved": {**wide, **ENDLESS, "command": train(STEPS, 0.2), "market": "spot"},
+        "advised": {**wide, **ENDLESS, "nodes": 1, "command": train(STEPS, 0.2), "market": "spot"},
         "bought": {**wide, "command": train(3, 0.1), "market": "spot-then-on-demand"},
     }
     requests["twice-lost"] = json.loads((SCENARIOS / "job.json").read_text()) | {"code": trainer}
     for name in STORAGE:
-        requests[name] = {**ONE, **kept, "command": train(LONGER.get(name, 40), 0.2)} | (
+        requests[name] = {**ONE, **kept, "command": train(LONGER.get(name, STEPS), 0.2)} | (
             ENDLESS if name in LOSE else {}
         )
     for director in directors.values():
