@@ -33,7 +33,6 @@ from tests.rehearsal.jobs import (
     train,
 )
 from tests.rehearsal.mailbox import Mailbox
-from tests.rehearsal.waves import STEPS
 from tests.waiting import until
 
 pytestmark = [pytest.mark.rehearsal]
@@ -190,7 +189,7 @@ def test_a_job_in_another_region_begins_with_the_checkpoint_of_one_that_has_ende
     yard: Yard, jobs: dict[str, StartedJob], trainer: str
 ) -> None:
     succeeded(jobs["recovering"])
-    last = jobs["recovering"].reports(2)[0].restored_step + STEPS
+    last = artifact(yard, jobs["recovering"], "result-0.json")["steps"]
     request = {**ONE, "code": trainer, "command": train(last + 10, 0.1), "region": "us-east-1"}
     request["resume_from"] = "recovering"
     job = yard.start(request, "begun-further")
