@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 HANG_S = 600.0
-"""Seconds after which a wait counts as a hang; it says nothing about how fast anything has to be."""
+"""Seconds after which a wait counts as a hang. It says nothing about how fast anything has to be: beside a busy core, at the lowest
+priority, a rehearsal took ten times as long as on a quiet machine."""
 
 
 def condition(process: int) -> str:

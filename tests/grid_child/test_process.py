@@ -17,10 +17,10 @@ from contract.grid import ExitCode
 from contract.images import CHILD_BASE
 from contract.timing import Timing
 from localaws.containers.images import Image
+from localaws.testing.waiting import HANG_S, until
 from stacks.parts import own_images
 from tests.fakes.aws import Aws
 from tests.fakes.grid_yard import GridYard, grid_of, line_of
-from tests.waiting import HANG_S, until
 
 ROOT = Path(__file__).parents[2]
 CHILD = ROOT / "grid_child"

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from contract.images import ORDER, BuildOrder, ContainerImage, Context
-from tests.waiting import HANG_S
+from localaws.testing.waiting import HANG_S
 
 ROOT = Path(__file__).parents[2]
 REGIONS = ("eu-central-1", "us-east-1", "ap-south-1")

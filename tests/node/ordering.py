@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from localaws.testing.waiting import until
 from tests.node.world import Site
-from tests.waiting import until
 
 
 @contextmanager

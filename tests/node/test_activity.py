@@ -22,9 +22,9 @@ from agent.progress import ProgressFile
 from agent.reports import Reporter
 from agent.saver import Saver
 from contract.reports import Phase
+from localaws.testing.waiting import until
 from tests.node.ordering import once_it_trains
 from tests.node.world import FAST, Site
-from tests.waiting import until
 
 MOST_S = 3600.0
 

@@ -19,12 +19,12 @@ from contract.codec import decode
 from contract.commits import Commit
 from contract.keys import LAST_SET, JobPrefix
 from contract.reports import NodeReport, Phase, Progress
+from localaws.testing.waiting import HANG_S, until
 from tests.builders import PLACE
 from tests.node.fakes import refusal
 from tests.node.ordering import once_it_trains
 from tests.node.wheels import wheel
 from tests.node.world import FAST, Site
-from tests.waiting import HANG_S, until
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
 

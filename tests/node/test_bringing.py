@@ -20,9 +20,9 @@ from contract.codec import decode, encode
 from contract.commits import Commit
 from contract.jobs import Scope, Selection
 from contract.timing import Timing
+from localaws.testing.waiting import HANG_S
 from tests.node.fakes import FakeS3, refusal
 from tests.node.folders import BUCKET, Clock, Rank, closed, job, pass_time, ranks
-from tests.waiting import HANG_S
 
 NODES = 3
 NEAR = "yard-bytes-near"

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from contract.fabric import Interface, InterfaceType
+from localaws.testing.waiting import HANG_S
 from tests.node.programs import Program
 from tests.node.pulls import Pulled, docker
-from tests.waiting import HANG_S
 
 GPUS = ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
 FABRIC = ("infiniband/uverbs0", "infiniband/uverbs1", "infiniband/rdma_cm")

@@ -13,8 +13,8 @@ from agent.container import docker, process
 from agent.container.docker import Docker
 from agent.container.process import ContainerProcess
 from agent.failures import MachineTrouble
+from localaws.testing.waiting import HANG_S
 from tests.node.programs import Program
-from tests.waiting import HANG_S
 
 STARTED = "2026-01-01T00:00:00Z"
 WAITS = "for n in $(seq 12000); do [ -e $DOCK/%s ] && exit %d; sleep 0.05; done"

@@ -19,9 +19,9 @@ from agent.orders import PATIENCE
 from agent.requirements import Python
 from agent.training import ChildProcess
 from contract.orders import Order, OrderKind
+from localaws.testing.waiting import HANG_S, condition, lives, until
 from tests.node.ordering import once_it_trains
 from tests.node.world import FAST, Site
-from tests.waiting import HANG_S, condition, lives, until
 
 HANGS = """
 import threading, time

@@ -16,8 +16,8 @@ from agent.engine import engine, sending
 from agent.engine.pace import Pace
 from agent.engine.sending import PART
 from agent.snapshot import Changed
+from localaws.testing.waiting import HANG_S
 from tests.node.engine_yard import MIB, Yard, content, yard
-from tests.waiting import HANG_S
 
 
 @pytest.fixture

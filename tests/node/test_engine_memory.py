@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from localaws.testing.waiting import HANG_S
 from tests.architecture.sources import ROOT
 from tests.node.engine_yard import MIB, Yard, yard
-from tests.waiting import HANG_S
 
 MOST_MB = 100.0
 """Above the bare interpreter, boto3's own 40 MB included."""

@@ -18,10 +18,10 @@ from agent.credentials import CredentialsExpired
 from agent.environments import Installed, describe_hardware, name_of
 from agent.store import Store
 from contract.keys import ENVIRONMENTS
+from localaws.testing.waiting import HANG_S
 from tests.node.fakes import FakeS3, refusal
 from tests.node.folders import BUCKET
 from tests.node.wheels import run, wheel, write_editable
-from tests.waiting import HANG_S
 
 NAME = "n" * 64
 SITE = "lib/python/site-packages"

@@ -20,12 +20,12 @@ from agent.programs import MOST_BYTES, ask
 from contract.health import HealthCheck
 from contract.jobs import Job
 from contract.orders import Order, OrderKind
+from localaws.testing.waiting import HANG_S, lives, until
 from tests.builders import JOB
 from tests.node.devices import LARGE, devices
 from tests.node.ordering import once_it_trains
 from tests.node.programs import Program
 from tests.node.world import FAST, Site
-from tests.waiting import HANG_S, lives, until
 
 FELL = "kernel: NVRM: Xid (PCI:0000:86:00): 79, pid=12, name=python, GPU has fallen off the bus."
 OWN = "kernel: NVRM: Xid (PCI:0000:86:00): 13, pid=12, name=python, Graphics Exception"

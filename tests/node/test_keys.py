@@ -25,11 +25,11 @@ from agent.snapshot import list_files
 from agent.store import Missing
 from contract import tags
 from contract.sessions import SessionCredentials
+from localaws.testing.waiting import until
 from tests.builders import NOW
 from tests.node.fakes import refusal
 from tests.node.finished import Finished
 from tests.node.world import KEYS, REGION, Site
-from tests.waiting import until
 
 OLD, NEW = replace(KEYS, access_key="ASIAOLD"), replace(KEYS, access_key="ASIANEW")
 

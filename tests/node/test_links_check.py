@@ -25,10 +25,10 @@ from contract.jobs import Job
 from contract.orders import Order, OrderKind
 from contract.reports import Phase
 from contract.timing import Timing
+from localaws.testing.waiting import HANG_S, until
 from tests.builders import JOB
 from tests.node.hangs import Hangs
 from tests.node.world import FAST, Site
-from tests.waiting import HANG_S, until
 
 STAND_IN = Path(__file__).with_name("torch_stand_in")
 TYPE = "t3.large"

@@ -15,8 +15,8 @@ import pytest
 from agent.links import measuring
 from agent.links.facts import Measured, Reached
 from agent.links.measuring import MOST_BYTES, MOST_WORDS, Group, measure, understood
+from localaws.testing.waiting import HANG_S
 from tests.node.hangs import Hangs
-from tests.waiting import HANG_S
 
 STAND_IN = Path(__file__).with_name("torch_stand_in")
 HOST = "127.0.0.1"

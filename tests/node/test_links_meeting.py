@@ -14,7 +14,7 @@ import pytest
 
 from agent.links import meeting
 from agent.links.meeting import MOST_BYTES, Apart, MeetingTable, Seat
-from tests.waiting import HANG_S
+from localaws.testing.waiting import HANG_S
 
 HOST = "127.0.0.1"
 

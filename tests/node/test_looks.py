@@ -22,11 +22,11 @@ from agent.machine import CLOUDWATCH_COMMON, cloudwatch_settings, run_cloudwatch
 from agent.metadata import Metadata
 from contract import tags
 from contract.sessions import SessionCredentials
+from localaws.testing.waiting import HANG_S
 from tests.builders import JOB
 from tests.node.fakes import imds
 from tests.node.wheels import run, wheel
 from tests.node.world import metadata
-from tests.waiting import HANG_S
 
 # Metadata and identity
 

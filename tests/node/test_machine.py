@@ -15,10 +15,10 @@ from agent import fabric, machine
 from agent.failures import MachineTrouble
 from agent.kernel import MOST_NOTED, KernelLog
 from contract import names
+from localaws.testing.waiting import until
 from tests.builders import JOB
 from tests.node.programs import Program
 from tests.node.world import FAST, Site
-from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
 XID = "2026-11-22T00:00:00+00:00 ip-10 kernel: NVRM: Xid (PCI:0000:00:1e): 79, GPU has fallen off the bus."

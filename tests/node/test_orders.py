@@ -13,10 +13,10 @@ from contract.codec import decode
 from contract.commits import Commit
 from contract.orders import Order, OrderKind
 from contract.reports import Phase
+from localaws.testing.waiting import until
 from tests.builders import PLACE
 from tests.node.ordering import once_it_trains
 from tests.node.world import FAST, Site
-from tests.waiting import until
 
 ORDER = Order(kind=OrderKind.CHECKPOINT_AND_STOP, error="Interrupted", reason="spot", by=0, author="attendant")
 SAVES_ON_TERM = """

@@ -24,11 +24,11 @@ from agent.container.process import ContainerProcess
 from agent.failures import CannotStart, MachineTrouble
 from contract import containers, training
 from contract.containers import Container
+from localaws.testing.waiting import HANG_S, until
 from tests.builders import JOB
 from tests.node import dockerd
 from tests.node.dockerd import RealDocker
 from tests.node.world import REGION
-from tests.waiting import HANG_S, until
 
 pytestmark = pytest.mark.skipif(bool(dockerd.lacks()), reason=dockerd.lacks())
 ENDS_S = 20.0

@@ -21,8 +21,8 @@ from agent.failures import MachineTrouble, Ordered
 from agent.role import RoleCredentials
 from contract import training
 from contract.sessions import Credentials, SessionCredentials
+from localaws.testing.waiting import until
 from tests.node.world import FAST, KEYS, REGION, Site
-from tests.waiting import until
 
 NOW = 1_800_000_000.0
 ROLE = Credentials(access_key="ASIAROLE", secret_key="hush", token="t", expires=NOW + 3600)

@@ -15,10 +15,10 @@ from agent.disk.place import WorkPlace
 from agent.disk.watch import RoomWatch, written
 from agent.progress import Named
 from contract.reports import Phase
+from localaws.testing.waiting import until
 from tests.node.machines import GIB
 from tests.node.programs import Program
 from tests.node.world import Site
-from tests.waiting import until
 
 STARTED = 1_000.0
 

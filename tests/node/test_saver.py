@@ -16,9 +16,9 @@ from agent.failures import CannotStart, MachineTrouble, classify_problem
 from agent.reports import Reporter
 from agent.saver import NICE, QUIET_S, Saver, Unsaved
 from agent.snapshot import Changed
+from localaws.testing.waiting import HANG_S
 from tests.node.fakes import refusal
 from tests.node.finished import Finished
-from tests.waiting import HANG_S
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
 

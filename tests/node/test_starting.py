@@ -10,7 +10,7 @@ import pytest
 
 from agent.failures import CannotStart
 from agent.training import ChildProcess
-from tests.waiting import HANG_S
+from localaws.testing.waiting import HANG_S
 
 SCRIPT = b"#!/bin/sh\nexit 0\n"
 OTHER = {"x86_64": (183, "aarch64")}.get(platform.machine(), (62, "x86_64"))

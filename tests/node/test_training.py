@@ -12,7 +12,7 @@ import pytest
 
 from agent.failures import CannotStart
 from agent.training import ChildProcess, described
-from tests.waiting import HANG_S, until
+from localaws.testing.waiting import HANG_S, until
 
 
 def start(script: str, folder: Path, lines: list[str] | None = None) -> ChildProcess:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.waiting import HANG_S
+from localaws.testing.waiting import HANG_S
 
 ROOT = Path(__file__).parents[2]
 USER_DATA = ROOT / "node" / "user_data.sh"

@@ -23,10 +23,10 @@ from contract.orders import Order
 from contract.reports import Exit, NodeReport
 from contract.sessions import SessionCredentials
 from contract.timing import Timing
+from localaws.testing.waiting import HANG_S
 from tests import builders
 from tests.node.fakes import FakeImds, FakeLogs, FakeS3, refusal
 from tests.node.table import NAME, ROLE, NodeTable
-from tests.waiting import HANG_S
 
 FAST = Timing(
     report_every_s=0.2,

@@ -11,8 +11,8 @@ from typing import Any
 
 from contract import keys, tags
 from localaws.services import ec2
+from localaws.testing.waiting import HANG_S
 from rehearsal.yard import StartedJob, Yard
-from tests.waiting import HANG_S
 
 SCRIPT = Path(__file__).parents[2] / "node" / "user_data.sh"
 ADDED_LINES = 5

@@ -11,10 +11,10 @@ import pytest
 
 from contract import keys, names
 from contract.keys import BytesPrefix
+from localaws.testing.waiting import HANG_S
 from rehearsal.deployment import ACCOUNT
 from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import DENIALS, HAPPY, ONE, TWO, instances, path, stored, succeeded, train
-from tests.waiting import HANG_S
 
 pytestmark = pytest.mark.rehearsal
 VICTIM, ATTACKER = "zz-victim", "zz-attacker"

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from contract import keys, names, tags
+from localaws.testing.waiting import HANG_S
 from rehearsal.yard import StartedJob, Yard
 from tests.archives import header, link, tarred
 from tests.rehearsal.jobs import HAPPY, ONE, changes, failed, instances, left, stored, succeeded
-from tests.waiting import HANG_S
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.turn("begins")]
 TELLS = """

@@ -16,9 +16,9 @@ from contract import names
 from localaws.server import LocalAws
 from localaws.services.codebuild_run import AWS_CLI
 from localaws.testing.calm import CALM, over
+from localaws.testing.waiting import until
 from tests.archives import tarred, zip_entry, zip_with
 from tests.stacks.builds import REGIONS, built
-from tests.waiting import until
 
 pytestmark = [pytest.mark.rehearsal]
 HOME, DEPLOYMENT = REGIONS[0], "yard"

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from contract import metrics
+from localaws.testing.waiting import until
 from rehearsal.yard import Yard
 from tests.rehearsal.jobs import ONE
-from tests.waiting import until
 
 pytestmark = pytest.mark.rehearsal
 EVERY_S = 3.0

@@ -16,11 +16,11 @@ from contract.codec import decode
 from contract.jobs import Job
 from localaws.conditions import Conditions
 from localaws.containers import real
+from localaws.testing.waiting import HANG_S, until
 from rehearsal.faults import parse_faults
 from rehearsal.grid import build_image
 from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import DENIALS, ONE, ended, failed, stored, succeeded, train
-from tests.waiting import HANG_S, until
 
 pytestmark = [pytest.mark.rehearsal]
 LACKS = real.lacks()

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from localaws.testing.waiting import lives
 from rehearsal import deployment
 from rehearsal.deployment import DeploymentFailed, DeployProgress, cause, interrupt, needed
 from rehearsal.diagnosis import diagnose_deployment
 from rehearsal.parts import Parts
-from tests.waiting import lives
 
 STACK = {"type": "aws:cloudformation:stack"}
 MANIFEST: dict[str, Any] = {

@@ -12,6 +12,7 @@ import pytest
 from contract import keys, names, tags
 from localaws.iam.permissions import judge
 from localaws.iam.simulator import Policies
+from localaws.testing.waiting import until
 from rehearsal.account import DeployedAccount
 from rehearsal.deployment import DeploymentFailed
 from rehearsal.grid import GridJob
@@ -19,7 +20,6 @@ from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.conftest import DOOMED, REGIONS
 from tests.rehearsal.grids import AWAY, ENDLESS, HOME, Field, sooner
 from tests.rehearsal.jobs import ONE, failed, instances, left, train
-from tests.waiting import until
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.turn("destroys")]
 TOOLKIT = "CDKToolkit"

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
+from localaws.testing.waiting import until
 from rehearsal.faults import parse_faults
 from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import HAPPY, TWO, instances, left, path, succeeded, train
-from tests.waiting import until
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.turn("begins")]
 LATE = ["events-dropped:seconds=180", "clock-late:seconds=120", "attendant-dead:seconds=480"]

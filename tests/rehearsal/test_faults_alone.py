@@ -14,10 +14,10 @@ from contract import names
 from contract.keys import BytesPrefix, CommitKind, JobPrefix
 from contract.reports import Phase
 from localaws.conditions import Conditions
+from localaws.testing.waiting import until
 from rehearsal.faults import parse_faults
 from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import ARMED, HAPPY, ONE, TWO, ended, failed, instances, left, path, stored, succeeded, train
-from tests.waiting import until
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.faults]
 TRAINER = Path(__file__).with_name("trainer")

@@ -12,10 +12,10 @@ from contract.codec import decode
 from contract.jobs import Job
 from localaws.conditions import Conditions
 from localaws.git_host import GitHosts, git
+from localaws.testing.waiting import HANG_S, until
 from rehearsal.faults import parse_faults
 from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import DENIALS, TWO, failed, stored, succeeded, train
-from tests.waiting import HANG_S, until
 
 pytestmark = [pytest.mark.rehearsal]
 TRAINER = Path(__file__).with_name("trainer")

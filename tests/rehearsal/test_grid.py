@@ -14,13 +14,13 @@ import pytest
 from contract import names, tags
 from contract.grid import LineOutcome
 from localaws.containers.unpacked import COPIED, OWN
+from localaws.testing.waiting import HANG_S, until
 from rehearsal import grid
 from rehearsal.deployment import ACCOUNT
 from rehearsal.grid import GridJob
 from rehearsal.yard import Yard
 from tests.rehearsal.grids import AWAY, ENDLESS, EXAMPLE, HOME, Field, sooner
 from tests.rehearsal.jobs import failed, succeeded
-from tests.waiting import HANG_S, until
 
 pytestmark = [pytest.mark.rehearsal]
 

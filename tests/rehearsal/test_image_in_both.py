@@ -15,6 +15,7 @@ from contract.grid import LineOutcome, Record
 from contract.jobs import Job
 from localaws.conditions import Conditions
 from localaws.containers import real
+from localaws.testing.waiting import HANG_S, until
 from rehearsal import grid
 from rehearsal.faults import parse_faults
 from rehearsal.grid import GridJob
@@ -22,7 +23,6 @@ from rehearsal.summary import summarise
 from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.conftest import REGIONS
 from tests.rehearsal.jobs import stored, succeeded
-from tests.waiting import HANG_S, until
 
 pytestmark = [pytest.mark.rehearsal]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "image_job"

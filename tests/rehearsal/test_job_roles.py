@@ -12,10 +12,10 @@ import pytest
 from contract import names
 from contract.errors import RoleRefused
 from localaws.conditions import Conditions
+from localaws.testing.waiting import HANG_S
 from rehearsal.deployment import ACCOUNT
 from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import ONE, failed, instances, succeeded, train
-from tests.waiting import HANG_S
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.faults]
 ROLES = {name: f"arn:aws:iam::{ACCOUNT}:role/{name}" for name in ("corpus", "nobody")}

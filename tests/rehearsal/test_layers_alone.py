@@ -17,12 +17,12 @@ import pytest
 from contract import tags
 from contract.timing import Timing
 from localaws.conditions import Conditions
+from localaws.testing.waiting import HANG_S, until
 from rehearsal.fault_keys import STATES
 from rehearsal.faults import parse_faults
 from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import ARMED, ONE, ended_at, enders, failed, instances, left, shutdowns, stopped, train
 from tests.rehearsal.mailbox import Mailbox
-from tests.waiting import HANG_S, until
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.faults]
 TRAINER = Path(__file__).with_name("trainer")

@@ -13,6 +13,7 @@ from contract import keys, names, tags
 from contract.codec import decode
 from contract.commits import Commit
 from localaws.services import ec2
+from localaws.testing.waiting import until
 from rehearsal.deployment import ACCOUNT
 from rehearsal.summary import Summary, shortcomings, summarise
 from rehearsal.yard import StartedJob, Yard
@@ -33,7 +34,6 @@ from tests.rehearsal.jobs import (
     train,
 )
 from tests.rehearsal.mailbox import Mailbox
-from tests.waiting import until
 
 pytestmark = [pytest.mark.rehearsal]
 ROOT = Path(__file__).parents[2]

@@ -11,10 +11,10 @@ import pytest
 
 from localaws.conditions import Conditions
 from localaws.containers import real
+from localaws.testing.waiting import HANG_S
 from rehearsal.grid import build_image
 from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import DENIALS, ONE, failed, succeeded
-from tests.waiting import HANG_S
 
 pytestmark = [pytest.mark.rehearsal]
 READER = """

@@ -10,9 +10,9 @@ from contract import items, tags
 from contract.codec import encode
 from contract.reports import NodeReport, Phase, Progress
 from localaws.testing.ec2 import local_aws
+from localaws.testing.waiting import until
 from rehearsal.faults import parse_faults
 from rehearsal.node_faults import NodeFaults
-from tests.waiting import until
 
 pytestmark = pytest.mark.rehearsal
 

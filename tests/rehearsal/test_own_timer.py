@@ -12,11 +12,11 @@ from contract.timing import Timing
 from launcher.arguments import build_user_data
 from localaws.conditions import Conditions
 from localaws.testing.ec2 import local_aws
+from localaws.testing.waiting import until
 from rehearsal.faults import Fault, parse_faults
 from rehearsal.node_faults import NodeFaults
 from rehearsal.yard import Yard
 from tests.rehearsal.jobs import ARMED, ONE, SCRIPT, failed, left, shutdowns, train
-from tests.waiting import until
 
 pytestmark = [pytest.mark.rehearsal]
 TIMER_S = 6

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from contract import errors, names
+from localaws.testing.waiting import until
 from rehearsal.yard import StartedJob
 from tests.rehearsal.jobs import AGAIN, ended, failed, instances, left, path
 from tests.rehearsal.mailbox import Mailbox
-from tests.waiting import until
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.turn("looks back")]
 SENTENCE = "The training has made no progress for "

@@ -16,11 +16,11 @@ import pytest
 
 from contract import keys, metrics, names
 from contract.timing import Timing
+from localaws.testing.waiting import until
 from rehearsal.fault_keys import STATES
 from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import ended_at, enders, instances, left, stopped, stored, succeeded
 from tests.rehearsal.mailbox import Mailbox
-from tests.waiting import until
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.turn("looks back")]
 SPEED = 10.0

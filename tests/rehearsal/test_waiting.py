@@ -19,10 +19,10 @@ from localaws.iam.permissions import judge
 from localaws.services import ec2
 from localaws.services.ec2_capacity import CapacityReservation
 from localaws.services.ec2_reservations import reserve
+from localaws.testing.waiting import HANG_S, until
 from rehearsal.faults import parse_faults
 from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import BEGIN, DENIALS, ONE, failed, instances, left, stored, succeeded, train
-from tests.waiting import HANG_S, until
 
 pytestmark = [pytest.mark.rehearsal]
 TRAINER = Path(__file__).with_name("trainer")

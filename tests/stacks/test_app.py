@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from contract import names
+from localaws.testing.waiting import HANG_S
 from stacks.parts.assembled import Assembled, NotSetUp
 from stacks.settings import BLOCK, Settings
 from tests.stacks.synth import artifacts, resources, stacks
-from tests.waiting import HANG_S
 from tools.synthesis import CONTEXT, ROOT, Synthesised, definition, masked, synthesise
 
 TIMING_VARIABLE = "TRAINYARD_TIMING"

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from contract import training
+from localaws.testing.waiting import HANG_S
 from tests.trainer.saving import files, processes
-from tests.waiting import HANG_S
 from trainer import trainyard_trainer
 from trainer.trainyard_trainer import Run
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from localaws.testing.waiting import HANG_S
 from tests.architecture.sources import ROOT
 from tests.trainer.saving import files, processes
-from tests.waiting import HANG_S
 from trainer import trainyard_trainer
 from trainer.trainyard_trainer import Run
 

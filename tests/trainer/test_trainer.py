@@ -17,9 +17,9 @@ from typing import Any, cast
 import pytest
 
 from contract.reports import Progress
+from localaws.testing.waiting import HANG_S
 from tests.trainer.killed import DIED
 from tests.trainer.saving import files
-from tests.waiting import HANG_S
 from trainer import trainyard_trainer
 from trainer.trainyard_trainer import Run
 

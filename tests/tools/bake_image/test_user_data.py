@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.waiting import HANG_S
+from localaws.testing.waiting import HANG_S
 from tools.bake_image.recipe import SCRIPT, Recipe
 
 ROOT = Path(__file__).parents[3]
