@@ -140,7 +140,7 @@ def _holds(operator: str, values: Sequence[str], wanted: Sequence[str]) -> bool:
         return (not values) == (str(wanted[0]).lower() == "true")
     match = {"StringEquals": str.__eq__, "StringLike": fnmatchcase}.get(plain)
     if match is None or every not in ("", "ForAllValues", "ForAnyValue"):
-        raise NotImplementedError(f"nobody has taught the local STS the condition {operator}")
+        raise NotImplementedError(f"the local STS does not know the condition {operator}")
     fits = [any(match(value, one) for one in wanted) for value in values]
     return all(fits) if every == "ForAllValues" else any(fits)
 

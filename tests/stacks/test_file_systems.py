@@ -24,13 +24,13 @@ NFS = {(2049, 2049)}
 
 
 @pytest.fixture(scope="module")
-def made() -> Synthesised:
+def assembly() -> Synthesised:
     return synthesise_once(file_systems=EVERY)
 
 
 @pytest.fixture(scope="module")
-def template(made: Synthesised) -> dict[str, Any]:
-    return made.template(REGION)
+def template(assembly: Synthesised) -> dict[str, Any]:
+    return assembly.template(REGION)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def ports(template: dict[str, Any], kind: str, group: str, other: str) -> set[tu
 
 
 def test_a_region_publishes_what_its_jobs_may_mount(
-    made: Synthesised, template: dict[str, Any], offered: FileSystems
+    assembly: Synthesised, template: dict[str, Any], offered: FileSystems
 ) -> None:
     parameter = only(template, "AWS::SSM::Parameter", "FileSystems")
     assert parameter["Name"] == names.file_systems_parameter("trainyard", "eu-central-1")
@@ -66,7 +66,7 @@ def test_a_region_publishes_what_its_jobs_may_mount(
         ("images", Kind.S3FILES, IMAGES["id"], "", ""),
     ]
     clients = [one.clients for one in offered.file_systems]
-    assert len({*clients, *place_of(made, "eu-central-1").security_groups}) == 3 + 16, "a group of its own"
+    assert len({*clients, *place_of(assembly, "eu-central-1").security_groups}) == 3 + 16, "a group of its own"
 
 
 def test_clients_reach_their_file_system_on_its_ports_and_it_lets_them_in_on_the_same(
@@ -111,9 +111,9 @@ def test_the_launcher_may_use_the_groups_by_the_deployments_tag(template: dict[s
 
 
 def test_the_job_role_may_mount_each_file_system_by_its_arn_and_through_its_access_point_alone(
-    made: Synthesised,
+    assembly: Synthesised,
 ) -> None:
-    found = {one.name: one for one in rights(made.template("workflow"), "JobRole") if one.name.startswith("Mount")}
+    found = {one.name: one for one in rights(assembly.template("workflow"), "JobRole") if one.name.startswith("Mount")}
     arn = "arn:aws:{}:eu-central-1:111122223333:file-system/{}"
     assert {name: (one.actions, one.resources) for name, one in found.items()} == {
         "MountHome": (
@@ -127,8 +127,8 @@ def test_the_job_role_may_mount_each_file_system_by_its_arn_and_through_its_acce
     assert found["MountImages"].conditions == {}
 
 
-def test_no_function_and_no_instance_may_mount_anything(made: Synthesised) -> None:
-    for stack, template in made.stacks.items():
+def test_no_function_and_no_instance_may_mount_anything(assembly: Synthesised) -> None:
+    for stack, template in assembly.stacks.items():
         for one in rights(template, stack=stack):
             mounting = [action for action in one.actions if action.startswith(("elasticfilesystem:", "s3files:"))]
             assert not mounting or one.role.startswith("JobRole"), one.name
@@ -140,9 +140,9 @@ def test_without_the_setting_there_is_no_group_no_right_and_no_word_of_it(deploy
     assert "ClientMount" not in deployment.text("workflow")
 
 
-def test_the_template_of_a_region_with_file_systems_does_not_change_unseen(made: Synthesised) -> None:
+def test_the_template_of_a_region_with_file_systems_does_not_change_unseen(assembly: Synthesised) -> None:
     file = FOLDER / FILE_SYSTEMS / f"trainyard-{REGION}.json"
-    assert file.read_text() == masked(made.text(REGION)) + "\n", "look at the difference after `make snapshots`"
+    assert file.read_text() == masked(assembly.text(REGION)) + "\n", "look at the difference after `make snapshots`"
 
 
 def test_as_many_as_a_deployment_takes_fit_the_job_role_and_the_regions_parameter(tmp_path: Path) -> None:

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
 from contract.errors import InvalidRequest
 from grid_plan import columns, request
 from grid_plan.cells import READERS
-from tests.functions.grid_plan.account import Account, account, plan
+from tests.functions.grid_plan.account import Account, plan
 from tests.functions.grid_plan.troubles import THERE
 from tools.refusals.grids.page import ROWS
 from tools.refusals.grids.row import ALLOWED, GOOD, Row
 from tools.refusals.grids.yard import DEFAULTS, MANIFEST
-
-
-@pytest.fixture
-def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
-    with account(monkeypatch) as made:
-        yield made
-
 
 LONG = 100_000
 """A manifest of more bytes takes seconds: only one of these runs in `make test`."""

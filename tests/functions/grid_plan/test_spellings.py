@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from contract.errors import InvalidRequest
-from tests.functions.grid_plan.account import INPUT, Account, account, line, plan, planned
+from tests.functions.grid_plan.account import INPUT, Account, line, plan, planned
 from tools.refusals.grids.yard import ACCOUNT
 
 HEAD = "region;data;hp.lr\n"
@@ -16,12 +15,6 @@ ROWS = "eu-central-1;s3://data-eu/train/;0.1\nus-east-1;s3://data-us/train/;0.2\
 TABLE = HEAD + ROWS
 PLANNED = [("eu-central-1", {"lr": "0.1"}), ("us-east-1", {"lr": "0.2"})]
 ONE = "eu-central-1,s3://data-eu/train/"
-
-
-@pytest.fixture
-def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
-    with account(monkeypatch) as made:
-        yield made
 
 
 def cell(there: Account, column: str, text: str) -> dict[str, Any]:
