@@ -133,6 +133,7 @@ class Attempt:
         self._kernel: KernelLog | None = None
         self._tail: Sequence[str] = ()
         self._ended_well = False  # by itself, and with 0
+        self._ended_at: float | None = None  # by itself, by this machine's clock
         self._obeyed: Order | None = None  # None for an order that came after the command ended: it explains no exit
 
     def run(self) -> Exit:
@@ -276,9 +277,10 @@ class Attempt:
                 return child.stop(signal.SIGTERM, self._job.timing.stop_grace_s)
             # Each time: a checkpoint is of the moment at which its name is first read, and the saver may be at work.
             started = self._has_stepped() or started
+        ended_at = time.time()
         # A peer that obeyed an order first may have broken this trainer's connections: look for that order now.
         self._obeyed = self._watch.read_order(stopped=True) if status else self._watch.order
-        self._ended_well = status == 0
+        self._ended_well, self._ended_at = status == 0, ended_at
         self._has_stepped()
         child.end(LINGER_S)
         return status
@@ -315,7 +317,7 @@ class Attempt:
         if examines:
             ending = self._examined(ending)
         self._workspace.close()
-        unsaved = self._saver.finish(ended_well=self._ended_well)
+        unsaved = self._saver.finish(ended_well=self._ended_well, ended_at=self._ended_at)
         self._mounts.close()
         self._watch.close()
         self._room.end()
