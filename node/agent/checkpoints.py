@@ -146,7 +146,7 @@ class Checkpoints:
         """Whether to open a set with what lies here. A trainer that names its checkpoints, or whose layout shows them, may be on any rank;
         files that nothing names are looked at on rank 0 alone."""
         state, alone = self.state, self._place.ranks == 1
-        if saved.identity in (state.passed, state.answered):
+        if saved.identity == state.passed or (saved.identity == state.answered and not self._was_missed()):
             return False
         if saved.word is not None:
             if newer_than(saved.changes, saved.word.at) or (alone and not saved.own):
@@ -168,6 +168,16 @@ class Checkpoints:
             saved.own, saved.changes, saved.at, every_s=every_s, late=late_s > every_s
         )
         return not self.state.why
+
+    def _was_missed(self) -> bool:
+        """Whether a rank missed the set of the checkpoint that lies here, or took back what it had answered. Where a layout keeps that
+        checkpoint in its place, it can be in the next set."""
+        state = self.state
+        last = state.plans.get(state.number - 1)
+        if last is None or not last.layout or last.number <= state.closed_number:
+            return False
+        parts = self._closer.settle().parts(self._place.attempt, last.number)
+        return Part.MISSED in parts.values()
 
     def _is_open(self, now: float) -> bool:
         """Whether ranks still work on the set before, and have time to."""
@@ -231,7 +241,7 @@ class Checkpoints:
         times = {"waited_s": waited_s, "every_s": every_s, "patience_s": patience_s}
         if shards is not None and saved.word is None:
             return answer_place(
-                plan, shards, saved.changes, expects=bool(saved.recognised.layout), beside=bool(saved.choose(plan, shards)),
+                plan, shards, saved.changes, beside=bool(saved.choose(plan, shards)),
                 scope=scope, clock_is_right=right, **times,
             )  # fmt: skip
         files = {one.path: saved.changes.get(one.path, 0.0) for one in saved.choose(plan, shards)}

@@ -90,18 +90,18 @@ def newer_than(own: Mapping[str, float], moment: float) -> str:
 
 
 def answer_place(
-    plan: SetPlan, shards: Shards, changes: Mapping[str, float], *, expects: bool, beside: bool, scope: Scope,
+    plan: SetPlan, shards: Shards, changes: Mapping[str, float], *, beside: bool, scope: Scope,
     waited_s: float, every_s: float, patience_s: float, clock_is_right: bool,
 ) -> Answer:  # fmt: skip
-    """What a rank does about a plan whose checkpoint has a place in a layout: `shards` are this rank's files of it, `expects` is whether
-    this rank had files of the checkpoint before, `beside` whether it has files that belong to none.
+    """What a rank does about a plan whose checkpoint has a place in a layout: `shards` are this rank's files of it, `beside` is whether it
+    has files that belong to none.
 
     The marker comes after the bytes of all ranks, or after those of its own rank only: each framework's module says which. So a rank with
     less than it had of the checkpoint before is waited for.
     """
     if shards.files and not shards.reason:
         return _of_same_place(plan, shards, changes, clock_is_right=clock_is_right)
-    waits = shards.files or expects or scope is Scope.SHARDS
+    waits = shards.files or shards.reason or scope is Scope.SHARDS
     if waits and waited_s > patience_s:
         return Answer(
             Now.MISS,

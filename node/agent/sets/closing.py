@@ -51,7 +51,7 @@ class Closer:
         closed = [number for of, number in known.closed if of == attempt and number in state.plans]
         if closed:
             state.closed_step = max(state.closed_step, state.plans[max(closed)].step, 0)
-            state.has_older = True
+            state.closed_number, state.has_older = max(closed), True
         answered = known.answered(attempt, ranks)
         since_s = 0.0 if state.opened_at is None else self._now() - state.opened_at
         if is_hopeless(answered, any_closed=bool(known.closed), since_s=since_s):

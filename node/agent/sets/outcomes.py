@@ -65,8 +65,11 @@ def explain_unnamed(writers: Sequence[int], scope: Scope) -> str:
     if scope is Scope.SHARDS:
         ways += ", or rank 0 does so for all after a barrier"
     else:
-        ways += ", or only rank 0 writes, or the request has checkpoint_scope: rank0, so that only rank 0's files are committed"
-    return f"ranks {shown} write to CHECKPOINT_DIR in no layout that is known, and none says which of their files belong together. Either {ways}"
+        ways += ", or only rank 0 writes, or checkpoint_scope: rank0 in the request has only rank 0's files committed"
+    return (
+        f"ranks {shown} write to CHECKPOINT_DIR in no layout that is known, and none says which of their files belong together. "
+        f"Either {ways}"
+    )  # fmt: skip
 
 
 def is_hopeless(answered: Mapping[int, Mapping[int, Part]], *, any_closed: bool, since_s: float) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -126,10 +127,9 @@ class Recogniser:
 
     def restored(self, *, named: bool, step: int) -> Saved:
         """Takes what lies in the folder for a checkpoint that is in S3 already. `named`: by this rank's own trainer."""
-        saved = self.read()
-        if named and saved.own:
+        if named and (saved := self.read()).own:
             self._progress.restored(step, max(saved.changes.values()))
-            saved = self.read()
+        saved = self.read(math.inf)  # nothing here is being written
         if self._found is not None:
             self._found = Named(self._found.step, self._found.at, 0)
         self.resting.take(saved.own)

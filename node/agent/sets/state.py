@@ -30,6 +30,8 @@ class SetState:
     has_older: bool = False
     """Whether there is a closed set to fall back to."""
     closed_step: int = -1
+    closed_number: int = 0
+    """Of the newest set that is known to be closed."""
     plans: dict[int, SetPlan] = field(default_factory=dict)
     """Of the sets that this rank has answered, by number."""
     unsettled: bool = False
