@@ -4,38 +4,31 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from operator import attrgetter
 
-from agent.commits import CORES, Folder
+from agent.commits import Folder
 from agent.position import Position
 from agent.progress import ProgressFile
-from agent.sets.answering import ROUNDED_S, Answer, Ending, Now, answer, answer_last, answer_place, newer_than
+from agent.sets.answering import Answer, Ending, Now, answer, answer_last, answer_place, newer_than
 from agent.sets.closing import Closer, NeverWhole
+from agent.sets.committing import Committer, is_right
 from agent.sets.opening import OTHERS_FIRST, poll_s, waits_for_next
 from agent.sets.recognising import Recogniser, Saved, identify
 from agent.sets.state import SetState
 from agent.snapshot import Changed, FileState
 from agent.store import Store
 from agent.thinning import Thinning
-from contract.codec import compact, decode, encode
-from contract.commits import Commit, Contents, Missed, Part, SetPlan
+from contract.codec import decode, encode
+from contract.commits import Commit, Part, SetPlan
 from contract.keys import LAST_SET, BytesPrefix
 
-CLOCK_S = 2.0
-"""A machine's clock that differs from AWS's by more than this is wrong; AWS's times have whole seconds."""
 OBSERVE_S = 10.0
 """Between two looks at which files of the folder only grow, where the interval is not shorter."""
-TRIES, PAUSE_S = 20, 0.05
-"""A trainer that replaces its checkpoint all the time is between a file and its name for a moment; the next moment it is not."""
 LAST_WAIT_S = 10.0
 """For so long a rank with shards waits for the rank that knows which checkpoint is whole, once their trainers have ended."""
-
-
-class Late(Exception):
-    """The folder has moved on from the checkpoint that was to be committed; the message names a file."""
 
 
 class Checkpoints:
@@ -56,8 +49,18 @@ class Checkpoints:
         )
         self._closer = Closer(place, store, self.state, now=now, note=note)
         self._thinning = Thinning(store, folder, job=place.job.id, rank=place.rank, now=now, note=note)
-        self.newest: Commit | None = None
-        self.newest_key = ""
+        self._committer = Committer(
+            place, store, folder, self._recogniser, self._thinning, note=note, now=now, clock=clock, sleep=sleep
+        )
+
+    @property
+    def newest(self) -> Commit | None:
+        """This rank's newest part of a set."""
+        return self._committer.newest
+
+    @property
+    def newest_key(self) -> str:
+        return self._committer.newest_key
 
     @property
     def closed_step(self) -> int:
@@ -176,7 +179,7 @@ class Checkpoints:
         last = state.plans.get(state.number - 1)
         if last is None or not last.layout or last.number <= state.closed_number:
             return False
-        parts = self._closer.settle().parts(self._place.attempt, last.number)
+        parts = self._closer.settle(self.newest).parts(self._place.attempt, last.number)
         return Part.MISSED in parts.values()
 
     def _is_open(self, now: float) -> bool:
@@ -229,7 +232,7 @@ class Checkpoints:
             state.next_answer, state.why = now + poll_s(waited_s, self._place.every_s), verdict.reason
             return False
         silent = plan.names > 0 and saved.named is None and not (plan.layout and verdict.now is Now.COMMIT)
-        saved = self._say_answer(plan, saved, verdict)
+        plan, saved = self._say_answer(plan, saved, verdict)
         state.silent = plan if silent else None
         state.take_answer(plan, saved.identity, due=self._place.boundary(plan.opened_at))
         self._settle()
@@ -238,7 +241,11 @@ class Checkpoints:
     def _judge(self, plan: SetPlan, saved: Saved, waited_s: float, now: float) -> Answer:
         scope, every_s, patience_s = self._place.job.checkpoint_scope, self._place.every_s, self._place.patience_s
         shards, right = self._recogniser.find_shards(saved, plan), self._clock_is_right(now)
+        if saved.word is not None and plan.rank == self._place.rank:  # it went on while the plan was written
+            plan = replace(plan, step=max(plan.step, saved.word.step))
         times = {"waited_s": waited_s, "every_s": every_s, "patience_s": patience_s}
+        if saved.has_left(plan):
+            return Answer(Now.MISS, f"its trainer had gone on from {plan.name} when it learned of that")
         if shards is not None and saved.word is None:
             return answer_place(
                 plan, shards, saved.changes, beside=bool(saved.choose(plan, shards)),
@@ -286,91 +293,21 @@ class Checkpoints:
             self._sleep(1.0)
         return own
 
-    def _say_answer(self, plan: SetPlan, saved: Saved, verdict: Answer, *, ended_well: bool = False) -> Saved:
-        """Answers the set; what was committed, which may be newer than what was seen before."""
+    def _say_answer(
+        self, plan: SetPlan, saved: Saved, verdict: Answer, *, ended_well: bool = False
+    ) -> tuple[SetPlan, Saved]:
+        """Answers the set; its plan, and what was committed, both of which may be newer than what was seen before."""
         if verdict.now is Now.COMMIT:
-            return self._commit(plan, saved, ended_well=ended_well)
+            return self._committer.commit(plan, saved, lambda: self._replan(plan), ended_well=ended_well)
         if verdict.now is Now.NOTHING:
-            self._say(Part.NOTHING, b"{}")
+            self._committer.say(plan, Part.NOTHING, b"{}")
         else:
-            self._miss(verdict.reason)
-        return saved
+            self._committer.miss(plan, verdict.reason)
+        return plan, saved
 
-    def _commit(self, plan: SetPlan, saved: Saved, *, ended_well: bool) -> Saved:
-        """Sends the files and writes the part. A rank that has opened the set itself commits what its trainer has named by now."""
-        moves = plan.rank == self._place.rank and plan.number != LAST_SET
-        for attempt in range(1, TRIES + 1):
-            try:
-                return self._commit_once(plan, saved, moves=moves, ended_well=ended_well)
-            except Late as problem:
-                if attempt == TRIES or not moves:
-                    self._miss(str(problem))
-                    return saved
-                self._sleep(PAUSE_S)
-        raise AssertionError("unreachable")
-
-    def _commit_once(self, plan: SetPlan, first: Saved, *, moves: bool, ended_well: bool) -> Saved:
-        """`moves`: whether what the trainer has named since `first` was seen may take the place of that."""
-        seen = [first]
-        bound = not plan.layout and (plan.names > 0 or first.word is not None) and not ended_well
-
-        def select(own: Sequence[FileState]) -> Sequence[FileState]:
-            latest = self._recogniser.judge(own)
-            latest = latest if moves else replace(latest, word=first.word)
-            limit = latest.word.at if latest.word else plan.named_at
-            if bound and (newer := newer_than(latest.changes, limit)):
-                raise Late(f"{newer} changed while the commit of checkpoint {plan.step} began")
-            seen.append(latest)
-            return latest.own if ended_well else latest.choose(plan, self._recogniser.find_shards(latest, plan))
-
-        contents = self._send(select, final=plan.number == LAST_SET, empty_folders=not plan.layout)
-        self._write_part(plan, seen[-1], contents, ended_well=ended_well)
-        return seen[-1]
-
-    def _write_part(self, plan: SetPlan, saved: Saved, contents: Contents, *, ended_well: bool) -> None:
-        word, newest = saved.word, max((saved.changes.get(one.path, 0.0) for one in contents.files), default=0.0)
-        step = self._step(saved) if plan.names == 0 else word.step if word else plan.step
-        commit = Commit(
-            job=self._place.job.id,
-            attempt=self._place.attempt,
-            rank=self._place.rank,
-            step=step,
-            created_at=self._clock(),
-            final=plan.number == LAST_SET,
-            files=contents.files,
-            links=contents.links,
-            folders=contents.folders,
-            number=plan.number,
-            named=word is not None,
-            moment=(word.at if word else newest) if self._clock_is_right(self._now()) else 0.0,
-            ended_well=ended_well,
-            goes_beyond=word is not None and newest > word.at + ROUNDED_S,
-            place=plan.place,
-        )
-        self.newest_key, self.newest = self._say(Part.FILES, compact(commit)), commit
-        self._recogniser.resting.take(saved.own)
-        self._closer.add(commit)
-        self._thinning.add(self.newest_key, commit)
-
-    def _send(
-        self, select: Callable[[Sequence[FileState]], Sequence[FileState]], *, final: bool, empty_folders: bool
-    ) -> Contents:
-        """Sends the folder, and takes note of the objects that this made, also where it fails: no document may ever list them."""
-        before = self._folder.keys
-        try:
-            return self._folder.send(select, empty_folders=empty_folders, cores=None if final else CORES)
-        finally:
-            self._thinning.sent(self._folder.keys - before)
-
-    def _say(self, part: Part, document: bytes) -> str:
-        """Writes this rank's part of the set; its key."""
-        key = self._keys.part(self._place.attempt, self.state.number, self._place.rank, part.value)
-        self._store.put(key, document)
-        return key
-
-    def _miss(self, reason: str) -> None:
-        self._note(f"checkpoints: set {self.state.number} is missed: {reason}")
-        self._say(Part.MISSED, encode(Missed(rank=self._place.rank, reason=reason)))
+    def _replan(self, plan: SetPlan) -> SetPlan:
+        """The plan with what lies here now; a plan that other ranks have read stays."""
+        return self._plan(plan.number, self._recogniser.read(), self._now()) if self._place.ranks == 1 else plan
 
     def _retract(self) -> None:
         """Opens a set again that this rank had nothing for when it answered, and whose checkpoint its trainer has now: what it answered
@@ -384,7 +321,7 @@ class Checkpoints:
             self._closer.reopen(plan, f"it named checkpoint {word.step} later")
 
     def _settle(self) -> None:
-        self._thinning.thin(self._closer.settle(), self.newest)
+        self._thinning.thin(self._closer.settle(self.newest), self.newest)
 
     def _observe(self, now: float) -> None:
         """Looks at the folder also while no set is due: a log is known as one by the time of the first, and shards that came after this
@@ -401,4 +338,4 @@ class Checkpoints:
                 self._closer.reopen(plan, f"files of {plan.name or 'its checkpoint'} came later")
 
     def _clock_is_right(self, now: float) -> bool:
-        return abs(self._clock() - now) < CLOCK_S
+        return is_right(self._clock(), now)

@@ -128,9 +128,7 @@ class Rank:
 
     @property
     def content(self) -> dict[str, str]:
-        return {
-            str(f.relative_to(self.path)): f.read_text(errors="replace") for f in self.path.rglob("*") if f.is_file()
-        }
+        return {str(f.relative_to(self.path)): f.read_text() for f in self.path.rglob("*") if f.is_file()}
 
 
 def ranks(

@@ -31,17 +31,15 @@ class Closer:
     ) -> None:
         self._place, self._store, self._state, self._now, self._note = place, store, state, now, note
         self._keys = BytesPrefix(place.job.id)
-        self._own: dict[int, Commit] = {}
-
-    def add(self, commit: Commit) -> None:
-        """Takes note of this rank's own newest part, which then need not be read."""
-        self._own = {commit.number: commit}
+        self._own: Commit | None = None
 
     def list_history(self) -> History:
         return history(self._store.keys(self._keys.commits(CommitKind.CHECKPOINTS)))
 
-    def settle(self) -> History:
-        """Closes each set of this attempt to which the last rank has answered. Raises NeverWhole."""
+    def settle(self, own: Commit | None) -> History:
+        """Closes each set of this attempt to which the last rank has answered. `own`: this rank's newest part, which then need not be
+        read. Raises NeverWhole."""
+        self._own = own
         known, state, reason = self.list_history(), self._state, ""
         attempt, ranks = self._place.attempt, self._place.ranks
         for number, parts in sorted(known.answered(attempt, ranks).items()):
@@ -99,8 +97,8 @@ class Closer:
         return judge_commits(plan, read, scope), read
 
     def _part_of(self, rank: int, number: int) -> Commit:
-        if rank == self._place.rank and number in self._own:
-            return self._own[number]
+        if self._own is not None and (rank, number) == (self._place.rank, self._own.number):
+            return self._own
         return decode(Commit, self._store.get(self._keys.part(self._place.attempt, number, rank)))
 
     def _why(self, known: History) -> str:

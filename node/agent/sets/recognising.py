@@ -57,18 +57,35 @@ class Saved:
             return f"{whole.layout} {whole.name} of step {whole.step} at {whole.at}"
         return str(hash(tuple(self.own)))
 
+    def has_left(self, plan: SetPlan) -> bool:
+        """Whether a file outside of the checkpoint says which one is the newest, and it is another one than the plan's by now."""
+        whole = self.whole
+        if not plan.layout or whole is None or whole.name == plan.name:
+            return False
+        return any(path != whole.name and not path.startswith(f"{whole.name}/") for path in whole.files)
+
     def choose(self, plan: SetPlan, shards: Shards | None) -> list[FileState]:
         """The files that belong in a set with this plan: those of its checkpoint, and what rests beside it. Half a checkpoint never."""
-        whole = self.whole
+        whole, unfinished = self.whole, self.recognised.unfinished
         if not plan.layout:
-            return [one for one in self.own if one.path not in self.recognised.unfinished]
-        chosen = whole.files if whole and whole.name == plan.name else shards.files if shards else frozenset[str]()
-        return [one for one in self.own if one.path in chosen or self._rests_beside(one)]
+            return [one for one in self.own if one.path not in unfinished]
+        chosen = shards.files if shards else frozenset[str]()
+        if whole is not None:
+            chosen, unfinished = (
+                (whole.files, unfinished) if whole.name == plan.name else (chosen, unfinished | whole.files)
+            )
+        young = {_top(path) for path, changed_s in self.changes.items() if self.at - changed_s <= BESIDE_S}
+        return [
+            one
+            for one in self.own
+            if one.path in chosen
+            or (one.path not in unfinished and (one.grows or one.target or _top(one.path) not in young))
+        ]
 
-    def _rests_beside(self, one: FileState) -> bool:
-        if one.path in self.recognised.unfinished:
-            return False
-        return bool(one.grows or one.target) or self.at - self.changes[one.path] > BESIDE_S
+
+def _top(path: str) -> str:
+    """What rests as one: a file that lies in the folder itself, or a folder in it with all that it has."""
+    return path.partition("/")[0]
 
 
 def identify(word: Named) -> str:
