@@ -54,10 +54,12 @@ def test_children_are_kept_from_creating_before_anything_is_ended(yard: Yard) ->
     yard.train(0)
     seen: list[bool] = []
 
-    def look() -> None:
+    def note_fence() -> None:
         seen.append(yard.aws.s3.read(BUCKET, PREFIX.stopped) is not None)
 
-    yard.stop_grid(BROKEN, [Mishap("batch:TerminateJob", meanwhile=look), Mishap("sagemaker:Stop*", meanwhile=look)])
+    yard.stop_grid(
+        BROKEN, [Mishap("batch:TerminateJob", meanwhile=note_fence), Mishap("sagemaker:Stop*", meanwhile=note_fence)]
+    )
     assert seen == [True, True]
 
 
