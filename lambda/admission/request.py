@@ -77,7 +77,7 @@ class JobRequest(BaseModel):
         min_length=1,
         max_length=MOST_ARGUMENTS,
         description=(
-            "Arguments of the command that runs on every node, as they stand; or one string without shell syntax, split as a shell "
+            "Arguments of the command that runs on every node, unchanged; or one string without shell syntax, split as a shell "
             "splits words. No shell runs either. With image it runs in place of the image's entry point, which runs without it."
         ),
         examples=[
@@ -102,7 +102,7 @@ class JobRequest(BaseModel):
         default_factory=list,
         min_length=1,
         max_length=MOST_ARGUMENTS,
-        description="Arguments of the image's entry point, or of command, as they stand. Only with image.",
+        description="Arguments of the image's entry point, or of command, unchanged. Only with image.",
         examples=[["--epochs", "20"]],
     )
     instance_types: Annotated[

@@ -93,7 +93,7 @@ def read_words(value: object) -> object:
         form = json.dumps(["bash", "-c", value.strip()], ensure_ascii=False)
         raise ValueError(
             f"has shell syntax, and no shell runs the command: {' '.join(map(plain, found[:SHELL_SHOWN]))}{rest}; "
-            f"allowed: {plain(form, LIST_SHOWN)}, or quotes around what the program is to receive as it stands"
+            f"allowed: {plain(form, LIST_SHOWN)}, or quotes around what the program must receive unchanged"
         )
     return split
 

@@ -157,7 +157,7 @@ def _with_image(training: Wanted, candidates: list[str], answers: Answers) -> tu
         return [], [f"{where} cannot be checked (ECR answers {', '.join(codes)}); allowed: {may_be}"]
     if training.registries.is_awss(training.image):
         return [], [
-            f"{where} is in no repository of {training.env.deployment}, and AWS's containers of {', '.join(candidates)} lack it; "
+            f"{where} is not in a repository of {training.env.deployment}, and AWS's containers of {', '.join(candidates)} lack it; "
             f"allowed: {', '.join(training.env.repositories)}, or name and tag of one of AWS's"
         ]
     return [], [

@@ -124,11 +124,11 @@ def _image(training: Wanted) -> Iterator[str]:
         if not any(training.registries.in_region(image, one) for one in asked):
             there = spec.region if spec.region != AUTO else "any region"
             yield (
-                f"{where} is in no repository of {env.deployment}, and no containers of AWS are known in {there}; "
+                f"{where} is not in a repository of {env.deployment}, and no containers of AWS are known in {there}; "
                 f"allowed: {ours}"
             )
     elif not image.account:
-        yield f"{where} is in no private ECR registry, and SageMaker pulls from no other; allowed: {copied}"
+        yield f"{where} is not in a private ECR registry, and SageMaker pulls only from those; allowed: {copied}"
     elif image.account == env.account:
         yield f"{where} is not a repository of this deployment; allowed: {ours}"
     elif spec.region not in (AUTO, image.region):
@@ -141,7 +141,7 @@ def _image(training: Wanted) -> Iterator[str]:
 def _data(training: Wanted) -> Iterator[str]:
     for name, address in training.addresses():
         if not is_readable(Address.parse(address), training.env):
-            yield f"{name}: {plain(address)} is in no place that trainings may read; allowed: {_places(training.env)}"
+            yield f"{name}: {plain(address)} is not in a place that trainings may read; allowed: {_places(training.env)}"
 
 
 def _code(training: Wanted, excused: Collection[str]) -> Iterator[str]:
@@ -164,7 +164,7 @@ def _code(training: Wanted, excused: Collection[str]) -> Iterator[str]:
         yield f"{where} becomes the channel {code.CHANNEL}, which the line has too; allowed: another name for the channel"
     if not is_offered(Address.parse(spec.code), env.bucket, env.data_buckets):
         ours = [f"s3://{env.bucket}/{keys.UPLOADS}...", *(f"s3://{bucket}/..." for bucket in env.data_buckets)]
-        yield f"{where} is in no place that code may come from; allowed: {', '.join(ours)} (data_buckets in cdk.json)"
+        yield f"{where} is not in a place that code may come from; allowed: {', '.join(ours)} (data_buckets in cdk.json)"
 
 
 def is_readable(address: Address, env: GridEnvironment) -> bool:

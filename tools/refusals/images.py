@@ -126,15 +126,15 @@ ROWS = (
     Row(
         "a foreign bucket",
         {"context": "s3://elsewhere/a.zip"},
-        f"context: s3://elsewhere/a.zip is in no place for contexts; {PLACES}",
+        f"context: s3://elsewhere/a.zip is not in a place for contexts; {PLACES}",
     ),
     Row(
         "the bucket of decisions outside of uploads",
         {"context": "s3://yard-home/jobs/x/code.zip"},
-        f"context: s3://yard-home/jobs/x/code.zip is in no place for contexts; {PLACES}",
+        f"context: s3://yard-home/jobs/x/code.zip is not in a place for contexts; {PLACES}",
     ),
     Row(
-        "a bucket that keeps us out",
+        "a bucket that denies access",
         {"context": "s3://partner/a.zip"},
         "context: s3://partner/a.zip cannot be checked (S3 answers 403); allowed: an object that the deployment may read",
     ),

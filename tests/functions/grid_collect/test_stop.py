@@ -181,7 +181,7 @@ def test_a_batch_that_does_not_answer_keeps_no_training_from_its_end(yard: Yard)
     yard.train(0, 1)
     outcome = yard.stop_grid(BROKEN, [Mishap("batch:*", fault=Kind.DENIED, times=float("inf"))])
     assert outcome.error == StillTraining.__name__
-    assert "jobs that Batch could not be asked for" in outcome.cause
+    assert "jobs that Batch did not list" in outcome.cause
     assert [one for one in yard.alive() if one.stopped_at is None] == []
     assert yard.records() == {}  # its children may create the others yet
 

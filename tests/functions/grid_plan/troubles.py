@@ -91,6 +91,6 @@ THERE: dict[str, Callable[[Account], None]] = {
     "a missing image of the children": no_child,
     "a deployment without a platform repository": no_platform,
     "an image that only home has": only_home,
-    "an image of a registry that keeps us out": closed_registry,
+    "an image of a registry that denies access": closed_registry,
 }
 """By the refusal's `what`."""

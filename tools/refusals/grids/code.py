@@ -49,10 +49,10 @@ ROWS = (
     Row(
         "code in no place of the deployment",
         line(code="s3://elsewhere/code.tar.gz", program="train.py"),
-        f"line 1: code: s3://elsewhere/code.tar.gz is in no place that code may come from; allowed: {CODE_PLACES}",
+        f"line 1: code: s3://elsewhere/code.tar.gz is not in a place that code may come from; allowed: {CODE_PLACES}",
     ),
     Row(
-        "code of a bucket that keeps us out",
+        "code of a bucket that denies access",
         line(code="s3://partner/code.tar.gz", program="train.py"),
         "line 1: code: s3://partner/code.tar.gz cannot be read: S3 answers 403, so the bucket is another account's, or its policy or "
         "key keeps the deployment out; allowed: what the deployment may read",

@@ -64,11 +64,11 @@ ROWS = (
     Row(
         "a manifest in a foreign bucketf",
         GOOD,
-        f"manifest: s3://elsewhere/m.csv is in no place for manifests; allowed: {MANIFESTS}",
+        f"manifest: s3://elsewhere/m.csv is not in a place for manifests; allowed: {MANIFESTS}",
         given={"manifest": "s3://elsewhere/m.csv"},
     ),
     Row(
-        "a manifest in a bucket that keeps us out",
+        "a manifest in a bucket that denies access",
         GOOD,
         "manifest: s3://partner/m.csv cannot be checked (S3 answers 403); allowed: an object that the deployment may read",
         given={"manifest": "s3://partner/m.csv"},
@@ -98,7 +98,7 @@ ROWS = (
         "a name that a grid has",
         GOOD,
         f"name: sweep-7 is the name of a grid of another execution ({ARN}, started "
-        "2026-08-01T10:00:00.000Z); allowed: a name that no grid had",
+        "2026-08-01T10:00:00.000Z); allowed: a name that no grid has had",
     ),
     Row(
         "a deployment that admits nothing",

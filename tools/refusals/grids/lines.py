@@ -80,10 +80,10 @@ ROWS = (
     Row(
         "a bucket that is not ours",
         GOOD.replace("data-eu", "elsewhere"),
-        f"line 1: data: s3://elsewhere/train/ is in no place that trainings may read; allowed: {PLACES}",
+        f"line 1: data: s3://elsewhere/train/ is not in a place that trainings may read; allowed: {PLACES}",
     ),
     Row(
-        "a bucket that keeps us out",
+        "a bucket that denies access",
         "us-east-1,s3://partner/x/\n",
         "line 1: data: s3://partner/x/ cannot be read: S3 answers 403, so the bucket is another "
         "account's, or its policy or key keeps the deployment out; allowed: what the deployment may "
@@ -97,7 +97,7 @@ ROWS = (
     Row(
         "decisions as data",
         f"eu-central-1,s3://{BUCKET}/grids/old/\n",
-        f"line 1: data: s3://yard-home-111122223333-eu-central-1/grids/old/ is in no place that trainings may read; allowed: {PLACES}",
+        f"line 1: data: s3://yard-home-111122223333-eu-central-1/grids/old/ is not in a place that trainings may read; allowed: {PLACES}",
     ),
     Row(
         "no address",
@@ -122,13 +122,13 @@ ROWS = (
     Row(
         "a repository that there is not",
         line(image="imags:v1"),
-        "line 1: image: imags:v1 is in no repository of yard, and AWS's containers of eu-central-1 lack it; allowed: images, grid, "
+        "line 1: image: imags:v1 is not in a repository of yard, and AWS's containers of eu-central-1 lack it; allowed: images, grid, "
         "or name and tag of one of AWS's",
     ),
     Row(
         "a container of AWS in a region without them",
         line(region="ap-south-1", data="s3://data-ap/train/", image="pytorch-training:2.8"),
-        "line 1: image: pytorch-training:2.8 is in no repository of yard, and no containers of AWS are known in ap-south-1; "
+        "line 1: image: pytorch-training:2.8 is not in a repository of yard, and no containers of AWS are known in ap-south-1; "
         "allowed: images, grid",
     ),
     Row("an image without a tag", line(image="images"), "line 1: image: images has neither a tag nor a digest"),
@@ -145,7 +145,7 @@ ROWS = (
         "of this deployment; allowed: images, grid",
     ),
     Row(
-        "an image of a registry that keeps us out",
+        "an image of a registry that denies access",
         line(image=STRANGE),
         "line 1: image: 999988887777.dkr.ecr.eu-central-1.amazonaws.com/lab/x:1 cannot be checked "
         "(ECR answers AccessDeniedException); allowed: the deployment's own images, and AWS's Deep "
@@ -154,7 +154,7 @@ ROWS = (
     Row(
         "a container of AWS that another region lacks",
         line(region="us-east-1", data="s3://data-us/train/", image=CONTAINER),
-        "line 1: image: 763104351884.dkr.ecr.eu-central-1.amazonaws.com/pytorch-training:2.8 is in no repository of yard, and AWS's "
+        "line 1: image: 763104351884.dkr.ecr.eu-central-1.amazonaws.com/pytorch-training:2.8 is not in a repository of yard, and AWS's "
         "containers of us-east-1 lack it; allowed: images, grid, or name and tag of one of AWS's",
     ),
     Row(

@@ -232,7 +232,7 @@ ROWS = (
         'line 1: volume_gb: "1" is not a whole number (numbers have no quotes)',
         "line 1: instance_type: ml.x is not an instance type of SageMaker training; allowed: types as in ml.g5.xlarge",
         "line 1: data: there is nothing at s3://data-eu/none/; allowed: objects and folders that exist",
-        "line 1: image: imags:v1 is in no repository of yard, and AWS's containers of eu-central-1 lack it; allowed: images, grid, "
+        "line 1: image: imags:v1 is not in a repository of yard, and AWS's containers of eu-central-1 lack it; allowed: images, grid, "
         "or name and tag of one of AWS's",
         f"line 2: is not JSON (Expecting ':' delimiter at place 11); allowed: {JSON_FORM}",
         "line 3: max_hours: 100 is too large",

@@ -29,27 +29,27 @@ COMMAND = Section(
             "two commands and a variable",
             "echo $NODE_RANK && ls",
             "has shell syntax, and no shell runs the command: $NODE_RANK &&"
-            '; allowed: ["bash", "-c", "echo $NODE_RANK && ls"], or quotes around what the program is to receive as it stands',
+            '; allowed: ["bash", "-c", "echo $NODE_RANK && ls"], or quotes around what the program must receive unchanged',
         ),
         (
             "a pipe, a redirection, a pattern and a background process",
             "cat *.txt | sort > all &",
             "has shell syntax, and no shell runs the command: *.txt | > and 1 more"
-            '; allowed: ["bash", "-c", "cat *.txt | sort > all &"], or quotes around what the program is to receive as it stands',
+            '; allowed: ["bash", "-c", "cat *.txt | sort > all &"], or quotes around what the program must receive unchanged',
         ),
         (
             "a variable in double quotes",
             "python -c \"print('$HOME')\"",
             "has shell syntax, and no shell runs the command: $HOME"
             '; allowed: ["bash", "-c", "python -c \\"print(\'$HOME\')\\""]'
-            ", or quotes around what the program is to receive as it stands",
+            ", or quotes around what the program must receive unchanged",
         ),
         (
             "a variable that is set ahead of the program",
             "OMP_NUM_THREADS=4 python train.py",
             "has shell syntax, and no shell runs the command: OMP_NUM_THREADS=4"
             '; allowed: ["bash", "-c", "OMP_NUM_THREADS=4 python train.py"]'
-            ", or quotes around what the program is to receive as it stands",
+            ", or quotes around what the program must receive unchanged",
         ),
         Row(
             "a script that the archive lacks",
