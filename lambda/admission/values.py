@@ -86,7 +86,7 @@ def read_words(value: object) -> object:
         split = shlex.split(value)
     except ValueError as problem:
         raise ValueError(
-            f"cannot be split into words ({problem}); allowed: a list of texts, or words quoted as for a shell"
+            f"cannot be split into words ({problem}); allowed: a list of strings, or words quoted as for a shell"
         ) from None
     if found := shell_syntax(value):
         rest = f" and {len(found) - SHELL_SHOWN} more" if len(found) > SHELL_SHOWN else ""

@@ -76,7 +76,7 @@ def test_a_manifest_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("[]", "wanted a JSON object"),
+        ("[]", "is not a JSON object"),
         ('{"manifest": "s3://a/b"}', "has `manifest`; --manifest is uploaded in its place"),
     ],
 )

@@ -60,7 +60,7 @@ ROWS = (
     ),
     Row("no object", [], f"request: a list is not an object; allowed: an object of the fields {FIELDS}", whole=True),
     Row(
-        "a field that there is not",
+        "an unknown field",
         {"tags": "v1"},
         f"tags: there is no such field (did you mean tag?); allowed: {FIELDS}",
     ),
@@ -124,7 +124,7 @@ ROWS = (
         "context: s3://yard-home/uploads/../jobs/x.zip has a part '..'; allowed: the plain key",
     ),
     Row(
-        "a foreign bucket",
+        "a bucket that is not the deployment's",
         {"context": "s3://elsewhere/a.zip"},
         f"context: s3://elsewhere/a.zip is not in a place for contexts; {PLACES}",
     ),

@@ -7,7 +7,7 @@ from tools.refusals.grids.yard import BUCKET, DEFAULTS
 
 ROWS = (
     Row(
-        "a field that there is not",
+        "an unknown field",
         line(hyperparameter={"lr": 1}),
         f"line 1: hyperparameter: there is no such field (did you mean hyperparameters?); allowed: {FIELDS}",
     ),
@@ -64,7 +64,7 @@ ROWS = (
     Row(
         "data in another region",
         "us-east-1,s3://data-eu/train/\n",
-        "line 1: data: lies in eu-central-1, and SageMaker reads in us-east-1 only buckets of that "
+        "line 1: data: lies in eu-central-1, and SageMaker in us-east-1 reads only buckets of that "
         "region; allowed: a copy in us-east-1, or the region auto or eu-central-1",
     ),
     Row(
@@ -85,8 +85,8 @@ ROWS = (
     Row(
         "a bucket that denies access",
         "us-east-1,s3://partner/x/\n",
-        "line 1: data: s3://partner/x/ cannot be read: S3 answers 403, so the bucket is another "
-        "account's, or its policy or key keeps the deployment out; allowed: what the deployment may "
+        "line 1: data: s3://partner/x/ cannot be read: S3 answers 403, so the bucket belongs to another "
+        "account, or its policy or key denies the deployment access; allowed: what the deployment may "
         "read",
     ),
     Row(
@@ -120,7 +120,7 @@ ROWS = (
         "line 1: image: images:v1 does not exist in us-east-1; allowed: an image that was built or copied there (docs/guides/images.md)",
     ),
     Row(
-        "a repository that there is not",
+        "an unknown repository",
         line(image="imags:v1"),
         "line 1: image: imags:v1 is not in a repository of yard, and AWS's containers of eu-central-1 lack it; allowed: images, grid, "
         "or name and tag of one of AWS's",
@@ -165,11 +165,11 @@ ROWS = (
             image="999988887777.dkr.ecr.eu-central-1.amazonaws.com/lab/x:1",
         ),
         "line 1: image: 999988887777.dkr.ecr.eu-central-1.amazonaws.com/lab/x:1 lies in "
-        "eu-central-1, and SageMaker pulls in us-east-1 from a registry of that region alone; allowed: "
+        "eu-central-1, and SageMaker in us-east-1 pulls only from registries of that region; allowed: "
         "the same image in us-east-1, or copy it into the deployment first (docs/guides/images.md)",
     ),
     Row(
-        "a type that there is not",
+        "an unknown type",
         line(instance_type="ml.g5.xlage"),
         "line 1: instance_type: ml.g5.xlage is not an instance type of SageMaker training (did you mean "
         "ml.g5.xlarge?); allowed: types as in ml.g5.xlarge",

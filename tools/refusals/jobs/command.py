@@ -7,8 +7,8 @@ from tools.refusals.jobs.table import Row, Section
 
 COMMAND = Section(
     "command",
-    "a list of 1 to 1,000 texts, or one text of such words",
-    entry="texts of up to 128,000 bytes",
+    "a list of 1 to 1,000 strings, or one string of such words",
+    entry="strings of up to 128,000 bytes",
     taken=["python", "train.py", "--epochs", "20"],
     rows=(
         Row("missing", {}, "command: is missing", without=("command",)),
@@ -23,7 +23,7 @@ COMMAND = Section(
         (
             "a quote that is not closed",
             "python 'train.py",
-            "cannot be split into words (No closing quotation); allowed: a list of texts, or words quoted as for a shell",
+            "cannot be split into words (No closing quotation); allowed: a list of strings, or words quoted as for a shell",
         ),
         (
             "two commands and a variable",

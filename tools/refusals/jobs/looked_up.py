@@ -139,8 +139,8 @@ LOOKED_UP = (
             (
                 "a data bucket of another account",
                 "s3://partner/a.zip",
-                "s3://partner/a.zip cannot be read: S3 answers 403, so the bucket is another account's, or its"
-                " policy or key keeps the deployment out"
+                "s3://partner/a.zip cannot be read: S3 answers 403, so the bucket belongs to another account, or its"
+                " policy or key denies the deployment access"
                 "; allowed: what the deployment may read",
             ),
             *archives.CODE_ROWS,
@@ -245,7 +245,7 @@ LOOKED_UP = (
                 whole=True,
             ),
             Row(
-                "true for EFA, with none that has it",
+                "true for EFA, where no type has it",
                 {**WITHOUT_TYPES, "accelerators": "A10G:1", "efa": True},
                 "efa: g5.xlarge has no EFA; allowed: auto, false, or types that have it, as in p5.48xlarge",
                 whole=True,
@@ -331,8 +331,8 @@ LOOKED_UP = (
             (
                 "a bucket of another account",
                 ["s3://partner/x"],
-                ".0: s3://partner/x cannot be read: S3 answers AccessDenied, so the bucket is another account's,"
-                " or its policy or key keeps the deployment out"
+                ".0: s3://partner/x cannot be read: S3 answers AccessDenied, so the bucket belongs to another account,"
+                " or its policy or key denies the deployment access"
                 "; allowed: what the deployment may read",
             ),
             (
