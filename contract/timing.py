@@ -68,7 +68,7 @@ class Timing:
     launch_again_s: float = 60.0
     """How long Launch waits between two walks over the ladder."""
     empty_place_s: float = 120.0
-    """How long the launcher asks a place that had no capacity for one job for no other one."""
+    """How long the launcher skips a place for other jobs once it had no capacity for one."""
     spot_prices_s: float = 3600.0
     """How old spot prices may be that order the places of a job that waits for capacity. They move over hours and days, not minutes."""
     launch_pace_s: float = 2.0

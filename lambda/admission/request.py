@@ -250,7 +250,7 @@ class JobRequest(BaseModel):
         values.StallField | None,
         MayBe(
             'an object of minutes and then, as in {"minutes": 30, "then": "restart"}',
-            f"minutes, from {LEAST_MINUTES:g} to {MOST_MINUTES}, and then, one of {', '.join(Reaction)}",
+            f"minutes (from {LEAST_MINUTES:g} to {MOST_MINUTES}) and then (one of {', '.join(Reaction)})",
         ),
     ] = Field(
         default=None,
@@ -262,7 +262,7 @@ class JobRequest(BaseModel):
     )
     notify: Annotated[
         list[Annotated[Event, BeforeValidator(one_of(Event, "known event"))]],
-        MayBe(f"a list of different words out of {EVENTS}", f"words out of {EVENTS}"),
+        MayBe(f"a list of different events, each one of {EVENTS}", f"one of {EVENTS}"),
     ] = Field(
         default_factory=list,
         max_length=len(Event),

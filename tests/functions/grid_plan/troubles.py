@@ -87,7 +87,7 @@ THERE: dict[str, Callable[[Account], None]] = {
     "code with more words than fit behind its unpacking": code(WHOLE),
     "code without what the words of the line run": code(WHOLE),
     "a name that a grid has": take,
-    "a deployment that admits nothing": close,
+    "a deployment whose admission is closed": close,
     "a missing image of the children": no_child,
     "a deployment without a platform repository": no_platform,
     "an image that only home has": only_home,

@@ -135,8 +135,8 @@ ROWS = (
     Row(
         "an image of a public registry",
         line(image="public.ecr.aws/docker/library/python:3.12"),
-        "line 1: image: public.ecr.aws/docker/library/python:3.12 is in no private ECR registry, and "
-        "SageMaker pulls from no other; allowed: copy it into the deployment first (docs/guides/images.md)",
+        "line 1: image: public.ecr.aws/docker/library/python:3.12 is not in a private ECR registry, "
+        "and SageMaker pulls only from those; allowed: copy it into the deployment first (docs/guides/images.md)",
     ),
     Row(
         "an image of another deployment",

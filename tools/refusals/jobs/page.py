@@ -32,7 +32,7 @@ with the fields shown put in:
 ```
 """
 TAIL = """
-## Taken as it stands
+## Passed on unchanged
 
 Shell characters, quotes, newlines, `{% %}` and text from right to left mean nothing to Trainyard. In `command`, in the values of
 `environment`, in the keys of `code` and `data` (but for control characters there) they reach the training process, or S3, byte by byte,
