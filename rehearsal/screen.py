@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 STATES = ("Admit", "Launch", "Train", "Sync", "Terminate", "Decide", "Done", "Failed")
 REPLACED = (
-    "What this rehearsal replaces: EC2, its capacity and placement groups (interfaces are checked as EC2 does, and no node has "
-    "EFA; nodes are processes on loopback, in one network: `master_port` is one that no other rehearsal has, and security groups, "
-    "which launches must name as EC2 wants them, keep no node out), the AMI and its "
+    "What this rehearsal replaces: EC2, its capacity and placement groups (interfaces are checked as EC2 checks them, and no node "
+    "has EFA; nodes are processes on loopback, in one network: each rehearsal has a `master_port` of its own, and security "
+    "groups, which launches must name as on EC2, keep no node out), the AMI and its "
     "drivers (a virtual environment with PyTorch), disks (a folder for each node, which is gone when it ends), "
     "systemd (stand-ins run the same units), Docker (the Dockerfile of the platform's own image is read, not "
     "run), IAM (a simulator decides for nodes; calls of functions are recorded, and tests put them to it), "
     "`cdk bootstrap` (its template is deployed without it), "
     "the pace and latency of AWS's network, DynamoDB's partitions and their throughput, "
     "the Price List (a few types' prices stand in), spot prices (made up), capacity and interruptions of "
-    "spot (only when a fault says so), the times by which "
-    "metrics are late. Rates of schedules, periods of alarms and time-outs of queues run at the rehearsal's speed, time-outs of "
+    "spot (only when a fault says so), the delay "
+    "of metrics. Rates of schedules, periods of alarms and time-outs of queues run at the rehearsal's speed, time-outs of "
     "functions do not. pip's download cache is shared between nodes, and so are processors: each node computes with one thread "
     "(OMP_NUM_THREADS)."
 )
