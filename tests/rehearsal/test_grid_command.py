@@ -55,7 +55,7 @@ def test_home_has_its_network_and_the_regions_of_the_data_are_for_the_grid_alone
         (["--fault", "quota-reached:seconds=soon"], "seconds is 'soon'"),
         (["--fault", "task-retired:line=first"], "line is 'first'"),
         (["--nodes", "2"], "--job and its options do not go with --manifest"),
-        (["--job", "job.json"], "a rehearsal is of one job, or of one grid"),
+        (["--job", "job.json"], "a rehearsal runs one job or one grid"),
         (["--imag", "x"], "unrecognized arguments"),
     ],
 )
