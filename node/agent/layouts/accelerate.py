@@ -1,0 +1,64 @@
+"""Recognises what Accelerate's `save_state` writes by the random_states of the main process.
+
+accelerate 1.15.0, accelerator.py, `save_state`, and checkpointing.py, `save_accelerator_state`: into its folder, in place and in this
+order, the main process writes model.safetensors, optimizer.bin, scheduler.bin, sampler.bin, scaler.pt, random_states_<rank>.pkl, and then
+custom_checkpoint_<n>.pkl for each registered object; every other process its random_states, and with FSDP or DeepSpeed its shards before
+(utils/fsdp_utils.py). No barrier is after it, and nothing marks the end: a checkpoint is whole that has what the one before had, or rests.
+With automatic naming the folder is `checkpoints/checkpoint_<n>`, and the oldest are removed (shutil.rmtree) before the next one is
+written, with total_limit=1 the only one. A training goes on from the highest number in the folder's name.
+"""
+
+from __future__ import annotations
+
+import re
+
+from agent.layouts.candidates import Candidate, Found, is_inside, leaf
+from agent.layouts.transformers import MARKER as OF_TRAINER
+from agent.layouts.transformers import find_inner
+from agent.layouts.tree import Tree, join, split_number
+
+SIGN = re.compile(r"random_states_(\d{1,9})\.pkl")
+BEFORE = re.compile(
+    r"(model|pytorch_model|optimizer|scheduler|sampler|dl_state_dict|scaler)(_\d+|-\d+-of-\d+)?\.(safetensors|bin|pt)"
+)
+"""Files that the main process writes before its random_states."""
+
+
+def find(tree: Tree) -> Found:
+    """Finds the folders with random_states, and those that are numbered like them."""
+    folders = [folder for folder in tree.folders() if _find_sign(tree, folder) and OF_TRAINER not in tree.names(folder)]
+    rows = {split_number(folder)[0] for folder in folders if split_number(folder)[1] >= 0}
+    alike = [
+        one
+        for one in tree.folders()
+        if split_number(one)[1] >= 0 and split_number(one)[0] in rows and one not in folders
+    ]
+    return Found([_judge(tree, folder) for folder in (*folders, *alike) if not _is_part(folder, folders)])
+
+
+def _find_sign(tree: Tree, folder: str) -> str:
+    """Returns the name of the random_states of a node's main process, which has the lowest rank; empty where there are none."""
+    ranks = {int(found[1]): found[0] for name in tree.names(folder) if (found := SIGN.fullmatch(name))}
+    return ranks[min(ranks)] if ranks else ""
+
+
+def _is_part(folder: str, folders: list[str]) -> bool:
+    """Whether a folder, such as `pytorch_model_fsdp_0`, lies in a checkpoint."""
+    return any(folder != one and is_inside(folder, one) for one in folders)
+
+
+def _judge(tree: Tree, folder: str) -> Candidate:
+    sign, number = _find_sign(tree, folder), split_number(leaf(folder))[1]
+    files = tree.under(folder) if folder else frozenset(tree.names(""))
+    needs = frozenset[str]()
+    if not sign:
+        problem = f"{folder} has no random_states yet"
+    else:
+        problem, needs = find_inner(tree, folder)
+        own = (join(folder, name) for name in tree.names(folder) if BEFORE.fullmatch(name))
+        problem = (
+            problem or tree.find_newer(own, join(folder, sign)) or tree.find_torn(files) or tree.find_removal(folder)
+        )
+    return Candidate(
+        name=folder, files=files, at=tree.changed_s(files), number=number, step=number, needs=needs, problem=problem, settled=False
+    )  # fmt: skip

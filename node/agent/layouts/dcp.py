@@ -1,0 +1,95 @@
+"""Recognises checkpoints of torch.distributed.checkpoint, FSDP's sharded ones among them, by their `.metadata`.
+
+torch 2.13.0, torch/distributed/checkpoint/filesystem.py: each process writes `__<rank>_<n>.distcp` and flushes it
+(`_write_files_from_queue`); once all have (`_DistWrapper.all_reduce` of `write_data` in state_dict_saver.py) the coordinator writes
+`.metadata.tmp` and renames it (`_FileSystemWriter.finish`). A folder that is saved to again is overwritten shard by shard, beside the old
+`.metadata`. It lists each shard with offsets and lengths, so it says how long each file has to be. Nothing is rotated. What a trainer puts
+beside the shards comes before or after.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Sequence
+
+from agent.layouts.candidates import Candidate, Found, is_inside
+from agent.layouts.pickles import MOST_PICKLE, ShardList, read_shards
+from agent.layouts.tree import Tree, join, split_number
+
+MARKER = ".metadata"
+SHARD = re.compile(r"__\d{1,9}_\d{1,9}\.distcp")
+
+
+def find(tree: Tree) -> Found:
+    """Finds the folders with a marker or with shards, and those that are numbered like them. Several that lie in one numbered folder, such
+    as a model and its optimizer, are one checkpoint."""
+    parts = [folder for folder in tree.folders() if is_one(tree, folder)]
+    units = sorted({_find_unit(folder) for folder in parts})
+    rows = {split_number(unit)[0] for unit in units if split_number(unit)[1] >= 0}
+    more = [
+        one for one in tree.folders() if one not in units and split_number(one)[1] >= 0 and split_number(one)[0] in rows
+    ]
+    return Found([
+        *(_judge(tree, unit, [one for one in parts if is_inside(one, unit)] if unit else [""]) for unit in units),
+        *(_judge(tree, unit, [unit]) for unit in more if not any(is_inside(one, unit) for one in units)),
+    ])  # fmt: skip
+
+
+def _find_unit(folder: str) -> str:
+    """Returns the innermost numbered folder that a folder is, or lies in; the folder itself where there is none."""
+    here = folder
+    while here and split_number(here)[1] < 0:
+        here = posixpath.dirname(here)
+    return here or folder
+
+
+def is_one(tree: Tree, folder: str) -> bool:
+    """Whether a folder has the marker of a checkpoint, or a shard of one."""
+    return any(SHARD.fullmatch(name) for name in tree.names(folder)) or read_marker(tree, folder) is not None
+
+
+def read_marker(tree: Tree, folder: str) -> ShardList | None:
+    """Returns what a folder's metadata lists; None where there is none that is whole."""
+    path = join(folder, MARKER)
+    if not 0 < tree.size(path) <= MOST_PICKLE or tree.read(path, 0, 1) != b"\x80":
+        return None
+    return read_shards(tree.read(path, 0, MOST_PICKLE + 1))
+
+
+def find_problem(tree: Tree, folder: str) -> tuple[str, frozenset[str]]:
+    """Returns why what lies in a folder is not a whole checkpoint, empty where it is, and the paths that it needs on some rank."""
+    listed = read_marker(tree, folder)
+    if listed is None:
+        return f"{folder or 'the folder'} has no {MARKER} yet", frozenset()
+    needs = frozenset(join(folder, name) for name in listed.least)
+    here = sorted(path for path in needs if tree.has(path))
+    short = next(
+        (path for path in here if tree.size(path) < listed.least[path[len(folder) + 1 if folder else 0 :]]), ""
+    )
+    problem = (
+        (f"{short} is shorter than {MARKER} says" if short else "")
+        or tree.find_newer(
+            (join(folder, one) for one in tree.names(folder) if SHARD.fullmatch(one)), join(folder, MARKER)
+        )
+        or tree.find_torn(here)
+    )
+    return problem, needs
+
+
+def _judge(tree: Tree, unit: str, parts: Sequence[str]) -> Candidate:
+    """Returns the checkpoint in a folder, whose `parts` have a marker each."""
+    number = split_number(unit)[1]
+    judged = [find_problem(tree, part) for part in parts]
+    needs = frozenset(path for _, listed in judged for path in listed)
+    files = (
+        tree.under(unit)
+        if unit
+        else frozenset(name for name in tree.names("") if name == MARKER or SHARD.fullmatch(name))
+    )
+    problem = (
+        next((problem for problem, _ in judged if problem), "") or tree.find_removal(unit) or tree.find_torn(files)
+    )
+    return Candidate(
+        name=unit, files=files, at=tree.changed_s(files), number=number, step=number, needs=needs, problem=problem, settled=False
+    )  # fmt: skip

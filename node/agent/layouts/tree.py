@@ -1,0 +1,189 @@
+"""Shows a listing to layouts: what lies in which folder, what a marker says, and which files are whole by their format.
+
+Everything here may be written by a hostile job: reads and checks have a budget for each listing, and nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+
+from agent.layouts.formats import is_whole
+from agent.layouts.listing import RESTS_S, Listing
+
+MOST_CHECKS, MOST_READ = 20_000, 512 * 1024 * 1024
+"""Files that are judged and bytes that are read for one listing, at most."""
+MOST_TEXT = 4096
+"""Bytes of a marker that holds a name or a number."""
+MOST_HOPS = 8
+MOVED_S = 0.05
+"""A rename dates the file and its folder a tick of the kernel's clock apart."""
+NUMBER = re.compile(r"(\d{1,255})$")
+
+
+class Tree:
+    """One listing."""
+
+    def __init__(self, listing: Listing) -> None:
+        self._listing = listing
+        self._checks, self._bytes = MOST_CHECKS, MOST_READ
+        self._names = defaultdict[str, list[str]](list)
+        self._inner = defaultdict[str, list[str]](list)
+        for path in sorted(listing.files):
+            self._names[posixpath.dirname(path)].append(posixpath.basename(path))
+        for path in sorted(_with_parents(listing)):
+            self._inner[posixpath.dirname(path)].append(path)
+
+    def names(self, folder: str) -> list[str]:
+        """Returns the names of the files and links that lie in a folder itself."""
+        return self._names.get(folder, [])
+
+    def folders(self) -> list[str]:
+        """Returns every folder that there is, CHECKPOINT_DIR itself (empty) first."""
+        return ["", *sorted(path for inner in self._inner.values() for path in inner)]
+
+    def inner(self, folder: str) -> list[str]:
+        """Returns the paths of the folders that lie in a folder itself."""
+        return self._inner.get(folder, [])
+
+    def under(self, folder: str) -> frozenset[str]:
+        """Returns the paths of all files below a folder."""
+        found, todo = set[str](), [folder]
+        while todo:
+            here = todo.pop()
+            found.update(join(here, name) for name in self.names(here))
+            todo += self.inner(here)
+        return frozenset(found)
+
+    def has(self, path: str) -> bool:
+        return path in self._listing.files
+
+    def resolve(self, path: str) -> str:
+        """Returns the path of the file or folder to which a link here leads, or the path itself; empty where that is not in the listing."""
+        for _ in range(MOST_HOPS):
+            state = self._listing.files.get(path)
+            if state is None:
+                return path if path in self._inner or path in self._names or path in self._listing.folders else ""
+            if not state.target:
+                return path
+            path = posixpath.normpath(posixpath.join(posixpath.dirname(path), state.target))
+        return ""
+
+    def is_link(self, path: str) -> bool:
+        state = self._listing.files.get(path)
+        return state is not None and bool(state.target)
+
+    def size(self, path: str) -> int:
+        """Returns how many bytes a file has; -1 where it is not in the listing."""
+        state = self._listing.files.get(self.resolve(path))
+        return -1 if state is None else state.size
+
+    def read(self, path: str, offset: int, most: int) -> bytes:
+        """Returns bytes of a file as `Listing.read` does; b"" once the budget is used up, so that nothing more is found to be whole."""
+        if self._bytes < 0 or not self.has(path):
+            return b""
+        found = self._listing.read(self.resolve(path), offset, most)[:most]
+        self._bytes -= len(found)
+        return found
+
+    def text(self, path: str, most: int = MOST_TEXT) -> str | None:
+        """Returns the text of a small file without space around it; None where it is none, or too long."""
+        if not 0 <= self.size(path) <= most:
+            return None
+        found = self.read(path, 0, most + 1)
+        try:
+            return found.decode().strip() if len(found) <= most else None
+        except UnicodeDecodeError:
+            return None
+
+    def is_whole(self, path: str) -> bool | None:
+        """Decides whether a file is whole by its format; None where that does not tell. One that was not is judged anew each time: whoever
+        writes to a mapped file need not change its size or its time."""
+        at = self.resolve(path)
+        state = self._listing.files.get(at)
+        if state is None:
+            return False
+        key = (at, *state.content)
+        if key in self._listing.judged:
+            return self._listing.judged[key]
+        self._checks -= 1
+        if self._checks < 0:
+            return False
+        found = is_whole(lambda offset, most: self.read(at, offset, most), state.size, posixpath.basename(at))
+        if found is not False:
+            self._listing.judged[key] = found
+        return found
+
+    def find_torn(self, paths: Iterable[str]) -> str:
+        """Returns why one of these files is not whole by its format; empty where none says so."""
+        torn = next((path for path in sorted(paths) if self.is_whole(path) is False), "")
+        return f"{torn} is not all there" if torn else ""
+
+    def written_ns(self, path: str) -> int:
+        """Returns when the bytes of a file were written, UTC epoch nanoseconds, which a restore and a rename leave as it was; -1 where it
+        is not in the listing."""
+        state = self._listing.files.get(self.resolve(path))
+        return -1 if state is None else state.mtime_ns
+
+    def find_newer(self, paths: Iterable[str], marker: str) -> str:
+        """Returns why a marker is older than one of the files that it stands for; empty where it is not."""
+        limit = self.written_ns(marker)
+        newer = next((path for path in sorted(paths) if self.written_ns(path) > limit), "")
+        return f"{newer} was written after {posixpath.basename(marker)}" if newer else ""
+
+    def changed_s(self, paths: Iterable[str]) -> float:
+        """Returns when the last of these files changed or came to its place; 0 where there is none."""
+        files = self._listing.files
+        return max((self._listing.changed_s(files[path]) for path in paths if path in files), default=0.0)
+
+    def rests(self, paths: Iterable[str]) -> bool:
+        """Whether none of these files has changed for RESTS_S."""
+        return self._listing.now - self.changed_s(paths) >= RESTS_S
+
+    def find_removal(self, folder: str) -> str:
+        """Returns in which folder below this one an entry was removed just now, after the last one was added: then it is being deleted."""
+        todo = [folder]
+        while todo:
+            here = todo.pop()
+            state = self._listing.folders.get(here)
+            todo += self.inner(here)
+            if state is None or self._listing.now - state.mtime_ns / 1e9 > RESTS_S:
+                continue
+            added = self.changed_s(join(here, name) for name in self.names(here))
+            inner = (
+                self._listing.folders[one].mtime_ns / 1e9 for one in self.inner(here) if one in self._listing.folders
+            )
+            if state.mtime_ns / 1e9 > max(added, *inner, 0.0) + MOVED_S:
+                return f"{here or 'the folder'} is being deleted"
+        return ""
+
+
+def join(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
+
+
+def split_number(path: str) -> tuple[str, int]:
+    """Returns a path without the number at its end, and the number; -1 where it ends in none."""
+    found = NUMBER.search(path)
+    return (path[: found.start()], int(found[1])) if found else (path, -1)
+
+
+def relative_names(paths: Iterable[str], folder: str, number: int) -> frozenset[str]:
+    """Returns paths relative to a checkpoint's folder, each number that is the checkpoint's own replaced: what two checkpoints have in
+    common."""
+    prefix = f"{folder}/" if folder else ""
+    own = re.compile(rf"(?<!\d)0*{number}(?!\d)") if number >= 0 else None
+    names = (path[len(prefix) :] for path in paths if path.startswith(prefix))
+    return frozenset(own.sub("#", name) if own else name for name in names)
+
+
+def _with_parents(listing: Listing) -> set[str]:
+    found = set[str]()
+    for path in (*listing.folders, *map(posixpath.dirname, listing.files)):
+        here = path
+        while here and here not in found:
+            found.add(here)
+            here = posixpath.dirname(here)
+    return found
