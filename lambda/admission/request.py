@@ -227,8 +227,8 @@ class JobRequest(BaseModel):
     ] = Field(
         default=CheckpointLayout.AUTO,
         description=(
-            "Which framework's layout the checkpoints have that PROGRESS_FILE does not name: a name, auto (the one that the files show), or "
-            "none (no layout, whatever the files look like)."
+            "Whose layout checkpoints have that PROGRESS_FILE does not name: a framework's, auto (the one that the files show), or none "
+            "(of no framework, whatever the files look like)."
         ),
     )
     checkpoint_restore: Annotated[

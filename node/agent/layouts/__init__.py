@@ -17,7 +17,7 @@ from agent.layouts import (
     tensorflow,
     transformers,
 )
-from agent.layouts.candidates import Layout, recognise_found
+from agent.layouts.candidates import GIVEN_UP_S, Layout, recognise_found
 from agent.layouts.listing import Listing, Read, Recognised, Shards, Whole
 from agent.layouts.tree import Tree, relative_names
 from contract.jobs import CheckpointLayout
@@ -75,7 +75,7 @@ def find_shards(listing: Listing, layout: str, name: str) -> Shards:
         return Shards(files, problem)
     missing = sorted(before - relative_names(files, name, _numbers(name)[-1]))
     if missing:
-        return Shards(files, "" if tree.rests(files) else f"{name} has no {missing[0]} yet")
+        return Shards(files, "" if tree.rests(files, GIVEN_UP_S) else f"{name} has no {missing[0]} yet")
     return Shards(files, "" if before or tree.rests(files) else f"{name or 'it'} may not have all its files yet")
 
 

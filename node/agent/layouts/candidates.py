@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from agent.layouts.listing import MOST_STEP, Recognised, Whole
 from agent.layouts.tree import Tree, relative_names, split_number
 
+GIVEN_UP_S = 120.0
+"""A checkpoint that lacks a file which the one before had counts as whole after this time: its trainer has fewer processes now."""
 MOST = 256
 """Checkpoints that are judged for one listing, newest first."""
 
@@ -71,14 +73,10 @@ def settle(tree: Tree, candidates: Iterable[Candidate]) -> list[Candidate]:
 
 def _find_missing(tree: Tree, one: Candidate, before: frozenset[str] | None) -> str:
     names = relative_names(one.files, one.name, one.number)
-    if (before is not None and before <= names) or tree.rests(one.files):
-        return ""
     missing = sorted((before or frozenset()) - names)
-    return (
-        f"{one.name or 'it'} has no {missing[0]} yet"
-        if missing
-        else f"{one.name or 'it'} may not have all its files yet"
-    )
+    if missing:
+        return "" if tree.rests(one.files, GIVEN_UP_S) else f"{one.name or 'it'} has no {missing[0]} yet"
+    return "" if before is not None or tree.rests(one.files) else f"{one.name or 'it'} may not have all its files yet"
 
 
 def recognise_found(tree: Tree, layout: str, found: Found) -> Recognised:

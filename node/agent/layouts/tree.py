@@ -138,9 +138,9 @@ class Tree:
         files = self._listing.files
         return max((self._listing.changed_s(files[path]) for path in paths if path in files), default=0.0)
 
-    def rests(self, paths: Iterable[str]) -> bool:
-        """Whether none of these files has changed for RESTS_S."""
-        return self._listing.now - self.changed_s(paths) >= RESTS_S
+    def rests(self, paths: Iterable[str], rest_s: float = RESTS_S) -> bool:
+        """Whether none of these files has changed for so long."""
+        return self._listing.now - self.changed_s(paths) >= rest_s
 
     def find_removal(self, folder: str) -> str:
         """Returns in which folder below this one an entry was removed just now, after the last one was added: then it is being deleted."""
