@@ -19,7 +19,7 @@ from agent.layouts import (
 )
 from agent.layouts.candidates import GIVEN_UP_S, Layout, recognise_found
 from agent.layouts.listing import Listing, Read, Recognised, Shards, Whole
-from agent.layouts.tree import Tree, relative_names
+from agent.layouts.tree import Names, Tree, find_missing, relative_names
 from contract.jobs import CheckpointLayout
 
 __all__ = ["Listing", "Read", "Recognised", "Shards", "Whole", "find_shards", "recognise"]
@@ -73,9 +73,9 @@ def find_shards(listing: Listing, layout: str, name: str) -> Shards:
     problem = tree.find_torn(files) or tree.find_removal(name)
     if problem or (_is_after_barrier(layout, files) and not before):
         return Shards(files, problem)
-    missing = sorted(before - relative_names(files, name, _numbers(name)[-1]))
+    missing = find_missing(relative_names(files, name, _numbers(name)[-1]), before) if before else ""
     if missing:
-        return Shards(files, "" if tree.rests(files, GIVEN_UP_S) else f"{name} has no {missing[0]} yet")
+        return Shards(files, "" if tree.rests(files, GIVEN_UP_S) else f"{name} has no {missing} yet")
     return Shards(files, "" if before or tree.rests(files) else f"{name or 'it'} may not have all its files yet")
 
 
@@ -84,13 +84,13 @@ def _is_after_barrier(layout: str, files: Collection[str]) -> bool:
     return layout == CheckpointLayout.MEGATRON or all(path.endswith(".distcp") for path in files)
 
 
-def _find_before(tree: Tree, name: str) -> frozenset[str]:
-    """Returns the names that this rank's files have in the checkpoint before; none where it has none."""
+def _find_before(tree: Tree, name: str) -> Names | None:
+    """Returns the names that this rank's files have in the checkpoint before; None where it has none."""
     own, masked = _numbers(name), NUMBERS.sub("#", name)
     alike = (one for one in tree.folders() if one and one != name and NUMBERS.sub("#", one) == masked)
     earlier = [one for one in alike if _numbers(one) < own and tree.under(one)]
     one = max(earlier, key=_numbers, default=None)
-    return frozenset() if one is None else relative_names(tree.under(one), one, _numbers(one)[-1])
+    return None if one is None else relative_names(tree.under(one), one, _numbers(one)[-1])
 
 
 def _numbers(name: str) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 
-from agent.layouts.candidates import Candidate, Found, is_inside, leaf
+from agent.layouts.candidates import Candidate, Found, build_candidate, is_inside, leaf
 from agent.layouts.transformers import MARKER as OF_TRAINER
 from agent.layouts.transformers import find_inner
 from agent.layouts.tree import Tree, join, split_number
@@ -59,6 +59,5 @@ def _judge(tree: Tree, folder: str) -> Candidate:
         problem = (
             problem or tree.find_newer(own, join(folder, sign)) or tree.find_torn(files) or tree.find_removal(folder)
         )
-    return Candidate(
-        name=folder, files=files, at=tree.changed_s(files), number=number, step=number, needs=needs, problem=problem, settled=False
+    return build_candidate(tree, folder, files, number=number, step=number, needs=needs, problem=problem, settled=False
     )  # fmt: skip

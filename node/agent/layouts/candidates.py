@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agent.layouts.listing import MOST_STEP, Recognised, Whole
-from agent.layouts.tree import Tree, relative_names, split_number
+from agent.layouts.tree import Names, Tree, find_missing, join, relative_names
 
 GIVEN_UP_S = 120.0
 """A checkpoint that lacks a file which the one before had counts as whole after this time: its trainer has fewer processes now."""
+DIGITS = re.compile(r"\d+")
 MOST = 256
 """Checkpoints that are judged for one listing, newest first."""
 
@@ -23,6 +25,9 @@ class Candidate:
     name: str
     files: frozenset[str]
     at: float
+    """When the last of its files came to its place."""
+    written_ns: int
+    """When the last of their bytes was written, which a restore leaves as it was."""
     number: int = -1
     """Its own, by which its framework sorts it; -1 where it has none."""
     step: int = -1
@@ -38,7 +43,7 @@ class Candidate:
     @property
     def row(self) -> str:
         """What it has in common with the checkpoints that are counted together with it."""
-        return split_number(self.name)[0]
+        return join(posixpath.dirname(self.name), DIGITS.sub("#", leaf(self.name)))
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,18 @@ class Found:
     """Why nothing in the folder can be gone on from now, although older checkpoints may be whole."""
 
 
+def build_candidate(
+    tree: Tree, name: str, files: frozenset[str], *, dated: Iterable[str] | None = None, number: int = -1, step: int = -1,
+    needs: frozenset[str] = frozenset(), problem: str = "", settled: bool = True, spare: bool = False,
+) -> Candidate:  # fmt: skip
+    """Returns a candidate as old as its files, or those of them that are `dated`."""
+    young = list(files if dated is None else dated)
+    return Candidate(
+        name=name, files=files, at=tree.changed_s(young), written_ns=max(map(tree.written_ns, young), default=-1), number=number, step=step,
+        needs=needs, problem=problem, settled=settled, spare=spare,
+    )  # fmt: skip
+
+
 Layout = Callable[[Tree], Found]
 
 
@@ -62,27 +79,27 @@ def settle(tree: Tree, candidates: Iterable[Candidate]) -> list[Candidate]:
         rows[one.row].append(one)
     settled = list[Candidate]()
     for row in rows.values():
-        before: frozenset[str] | None = None
-        for one in sorted(row, key=lambda each: (each.number, each.at)):
-            problem = one.problem or ("" if one.settled else _find_missing(tree, one, before))
+        before: Names | None = None
+        for one in sorted(row, key=lambda each: (each.number, each.written_ns)):
+            names = relative_names(one.files, one.name, one.number)
+            problem = one.problem or ("" if one.settled else _find_missing(tree, one, names, before))
             if not problem:
-                before = relative_names(one.files, one.name, one.number)
+                before = names
             settled.append(replace(one, problem=problem))
     return settled
 
 
-def _find_missing(tree: Tree, one: Candidate, before: frozenset[str] | None) -> str:
-    names = relative_names(one.files, one.name, one.number)
-    missing = sorted((before or frozenset()) - names)
+def _find_missing(tree: Tree, one: Candidate, names: Names, before: Names | None) -> str:
+    missing = find_missing(names, before) if before is not None else ""
     if missing:
-        return "" if tree.rests(one.files, GIVEN_UP_S) else f"{one.name or 'it'} has no {missing[0]} yet"
+        return "" if tree.rests(one.files, GIVEN_UP_S) else f"{one.name or 'it'} has no {missing} yet"
     return "" if before is not None or tree.rests(one.files) else f"{one.name or 'it'} may not have all its files yet"
 
 
 def recognise_found(tree: Tree, layout: str, found: Found) -> Recognised:
     """Returns what a layout's findings mean for this rank. A name that is used again and again is what a training goes on from: while that
     one is not whole, none is."""
-    judged = settle(tree, sorted(found.candidates, key=lambda one: (one.number, one.at), reverse=True)[:MOST])
+    judged = settle(tree, sorted(found.candidates, key=lambda one: (one.number, one.written_ns), reverse=True)[:MOST])
     whole = [one for one in judged if not one.problem]
     newest = choose_newest(whole, found.chosen)
     later = [one for one in judged if one.problem and (newest is None or _is_later(one, newest))]
@@ -95,7 +112,7 @@ def recognise_found(tree: Tree, layout: str, found: Found) -> Recognised:
         layout=layout,
         newest=None if newest is None or blocked else _describe(layout, newest),
         unfinished=unfinished - kept,
-        why=blocked or (max(later, key=lambda one: (one.at, one.number)).problem if later else ""),
+        why=blocked or (max(later, key=lambda one: (one.written_ns, one.number)).problem if later else ""),
     )
 
 
@@ -107,8 +124,8 @@ def choose_newest(whole: Sequence[Candidate], chosen: str | None) -> Candidate |
     rows: Mapping[str, list[Candidate]] = defaultdict(list)
     for one in whole:
         rows[one.row].append(one)
-    highest = (max(row, key=lambda one: (one.number, one.at, one.name)) for row in rows.values())
-    return max(highest, key=lambda one: (one.at, one.number, one.name), default=None)
+    highest = (max(row, key=lambda one: (one.number, one.written_ns, one.name)) for row in rows.values())
+    return max(highest, key=lambda one: (one.written_ns, one.number, one.name), default=None)
 
 
 def is_inside(folder: str, above: str) -> bool:
@@ -121,7 +138,7 @@ def leaf(path: str) -> str:
 
 
 def _is_later(one: Candidate, newest: Candidate) -> bool:
-    return one.number > newest.number if one.row == newest.row else one.at > newest.at
+    return one.number > newest.number if one.row == newest.row else one.written_ns > newest.written_ns
 
 
 def _describe(layout: str, one: Candidate) -> Whole:

@@ -13,7 +13,7 @@ import posixpath
 import re
 from collections.abc import Sequence
 
-from agent.layouts.candidates import Candidate, Found, is_inside
+from agent.layouts.candidates import Candidate, Found, build_candidate, is_inside
 from agent.layouts.pickles import MOST_PICKLE, ShardList, read_shards
 from agent.layouts.tree import Tree, join, split_number
 
@@ -90,6 +90,5 @@ def _judge(tree: Tree, unit: str, parts: Sequence[str]) -> Candidate:
     problem = (
         next((problem for problem, _ in judged if problem), "") or tree.find_removal(unit) or tree.find_torn(files)
     )
-    return Candidate(
-        name=unit, files=files, at=tree.changed_s(files), number=number, step=number, needs=needs, problem=problem, settled=False
+    return build_candidate(tree, unit, files, number=number, step=number, needs=needs, problem=problem, settled=False
     )  # fmt: skip

@@ -12,7 +12,7 @@ import posixpath
 import re
 from collections.abc import Sequence
 
-from agent.layouts.candidates import Candidate, Found, leaf
+from agent.layouts.candidates import Candidate, Found, build_candidate, leaf
 from agent.layouts.tree import Tree, join, split_number
 
 MARKER = "latest"
@@ -67,8 +67,7 @@ def _judge(tree: Tree, tag: str, named: str) -> Candidate:
         problem = _find_problem(tree, tag)
     else:
         problem = _find_older_problem(tree, tag, marker)
-    return Candidate(
-        name=tag, files=files, at=tree.changed_s(files), number=number, step=number,
+    return build_candidate(tree, tag, files, number=number, step=number,
         problem=problem or tree.find_removal(tag), settled=False,
     )  # fmt: skip
 

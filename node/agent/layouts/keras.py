@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from agent.layouts.candidates import Candidate, Found
+from agent.layouts.candidates import Candidate, Found, build_candidate
 from agent.layouts.tree import Tree, join
 
 ENDINGS = (".keras", ".weights.h5")
@@ -42,15 +42,13 @@ def _find(tree: Tree, endings: tuple[str, ...]) -> Found:
 
 def _judge_backup(tree: Tree, folder: str) -> Candidate:
     weights, metadata = join(folder, BACKUP), join(folder, METADATA)
-    own = [path for path in (weights, metadata) if tree.has(path)]
-    files = frozenset(path for path in (*own, f"{weights}.bkp", f"{metadata}.bkp") if tree.has(path))
+    files = frozenset(path for path in (weights, metadata) if tree.has(path))
     problem = tree.find_torn([weights, metadata]) or tree.find_newer([weights], metadata)
-    return Candidate(name=folder, files=files, at=tree.changed_s(own), problem=problem)
+    return build_candidate(tree, folder, files, problem=problem)
 
 
 def _judge_file(tree: Tree, path: str) -> Candidate:
     numbers = NUMBER.findall(path.removesuffix(".weights.h5").removesuffix(".h5").removesuffix(".keras"))
     number = int(numbers[0]) if numbers else -1
-    return Candidate(
-        name=path, files=frozenset({path}), at=tree.changed_s([path]), number=number, step=-1, problem=tree.find_torn([path])
+    return build_candidate(tree, path, frozenset({path}), dated=[path], number=number, step=-1, problem=tree.find_torn([path])
     )  # fmt: skip

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 
 from agent.layouts import dcp, deepspeed
-from agent.layouts.candidates import Candidate, Found, is_inside, leaf
+from agent.layouts.candidates import Candidate, Found, build_candidate, is_inside, leaf
 from agent.layouts.pickles import find_number
 from agent.layouts.tree import Tree, join
 
@@ -22,7 +22,7 @@ ENDING, META = ".ckpt", "meta.pt"
 SIGN = b"pytorch-lightning_version"
 HEAD = 4096
 """Bytes of an archive in which its pickle begins: it is the first entry, stored as it is."""
-NUMBER = re.compile(r"step=(\d{1,18})|epoch=(\d{1,18})|hpc_ckpt_(\d{1,18})")
+NUMBERS = re.compile(r"step=(\d{1,18})"), re.compile(r"hpc_ckpt_(\d{1,18})"), re.compile(r"epoch=(\d{1,18})")
 LAST = re.compile(r"last(-v\d+)?\.ckpt")
 
 
@@ -76,15 +76,13 @@ def _find_broken(links: dict[str, list[str]], found: dict[str, Candidate]) -> st
 
 def _read_number(name: str) -> int:
     """Returns the step or epoch in a name; -1 for a name that is used again, as last.ckpt is."""
-    found = NUMBER.search(leaf(name))
-    return int(next(filter(None, found.groups()))) if found else -1
+    return next((int(found[1]) for number in NUMBERS if (found := number.search(leaf(name)))), -1)
 
 
 def _judge_file(tree: Tree, path: str, links: list[str]) -> Candidate:
     files = frozenset((path, *links))
     step = find_number(_cut_entry(tree.read(path, 0, HEAD)), "global_step")
-    return Candidate(
-        name=path, files=files, at=tree.changed_s([path]), number=_read_number(path), step=step if step >= 0 else _read_number(path),
+    return build_candidate(tree, path, files, dated=[path], number=_read_number(path), step=step if step >= 0 else _read_number(path),
         problem=tree.find_torn([path]),
     )  # fmt: skip
 
@@ -106,7 +104,6 @@ def _judge_folder(tree: Tree, folder: str, links: list[str]) -> Candidate:
             problem = f"{folder} has no new {META} yet"
         problem = problem or tree.find_torn(files)
     number = _read_number(folder)
-    return Candidate(
-        name=folder, files=files | frozenset(links), at=tree.changed_s(files), number=number, step=number, needs=needs,
+    return build_candidate(tree, folder, files | frozenset(links), number=number, step=number, needs=needs,
         problem=problem or tree.find_removal(folder), settled=False,
     )  # fmt: skip

@@ -13,7 +13,7 @@ import posixpath
 import re
 
 from agent.layouts import dcp
-from agent.layouts.candidates import Candidate, Found, leaf
+from agent.layouts.candidates import Candidate, Found, build_candidate, leaf
 from agent.layouts.tree import Tree, join, split_number
 
 MARKER = "latest_checkpointed_iteration.txt"
@@ -67,7 +67,6 @@ def _judge(tree: Tree, folder: str) -> Candidate:
         problem = inner or tree.find_newer(own, marker) or tree.find_torn(own) or tree.find_removal(folder)
         problem = problem or (f"{folder} has no {CONFIG} yet" if needs and not tree.has(join(folder, CONFIG)) else "")
     mine = frozenset({marker}) if leaf(folder) == named else frozenset()
-    return Candidate(
-        name=folder, files=files | mine, at=tree.changed_s(files | mine), number=max(number, 0), step=number, needs=needs,
+    return build_candidate(tree, folder, files | mine, number=max(number, 0), step=number, needs=needs,
         problem=problem, spare=True,
     )  # fmt: skip

@@ -9,7 +9,7 @@ atomic, as in object storages, commit_success.txt is written last (`CommitFileTe
 
 from __future__ import annotations
 
-from agent.layouts.candidates import Candidate, Found, is_inside, leaf
+from agent.layouts.candidates import Candidate, Found, build_candidate, is_inside, leaf
 from agent.layouts.tree import Tree, split_number
 
 TEMPORARY = ".orbax-checkpoint-tmp"
@@ -40,6 +40,4 @@ def _is_one(tree: Tree, folder: str) -> bool:
 def _judge(tree: Tree, folder: str) -> Candidate:
     files, number = tree.under(folder), split_number(leaf(folder))[1]
     problem = f"{folder} is not renamed yet" if TEMPORARY in folder else tree.find_torn(files)
-    return Candidate(
-        name=folder, files=files, at=tree.changed_s(files), number=max(number, 0), step=number, problem=problem
-    )
+    return build_candidate(tree, folder, files, number=max(number, 0), step=number, problem=problem)

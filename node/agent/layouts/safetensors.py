@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from agent.layouts.candidates import Candidate, Found
+from agent.layouts.candidates import Candidate, Found, build_candidate
 from agent.layouts.tree import Tree, join, split_number
 
 ENDING, INDEX = ".safetensors", ".safetensors.index.json"
@@ -45,9 +45,7 @@ def _judge(tree: Tree, folder: str) -> Candidate:
     problem = (
         problem or (f"{missing} is not here" if missing else "") or tree.find_torn(files) or tree.find_removal(folder)
     )
-    return Candidate(
-        name=folder, files=files, at=tree.changed_s(files), number=number, step=number, problem=problem, settled=False
-    )
+    return build_candidate(tree, folder, files, number=number, step=number, problem=problem, settled=False)
 
 
 def _read_index(tree: Tree, folder: str, index: str) -> frozenset[str]:

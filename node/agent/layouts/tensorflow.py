@@ -10,7 +10,7 @@ from __future__ import annotations
 import posixpath
 import re
 
-from agent.layouts.candidates import Candidate, Found, leaf
+from agent.layouts.candidates import Candidate, Found, build_candidate, leaf
 from agent.layouts.tree import Tree, join, split_number
 
 MARKER = "checkpoint"
@@ -56,10 +56,10 @@ def _judge(tree: Tree, prefix: str, named: dict[str, str]) -> Candidate:
     else:
         problem = tree.find_newer(own, marker)
     files = own | {marker} if named[folder] == name else own
-    return Candidate(
-        name=prefix,
+    return build_candidate(
+        tree,
+        prefix,
         files=files,
-        at=tree.changed_s(files),
         number=max(number, 0),
         step=number,
         problem=problem,

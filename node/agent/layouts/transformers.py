@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 
 from agent.layouts import dcp, deepspeed
-from agent.layouts.candidates import Candidate, Found, is_inside, leaf
+from agent.layouts.candidates import Candidate, Found, build_candidate, is_inside, leaf
 from agent.layouts.tree import Tree, join
 
 MARKER = "trainer_state.json"
@@ -84,14 +84,11 @@ def _judge(tree: Tree, folder: str) -> Candidate:
         inner, needs = find_inner(tree, folder)
         own = (join(folder, name) for name in tree.names(folder) if BEFORE.fullmatch(name))
         problem = inner or tree.find_newer(own, marker) or tree.find_torn(files) or tree.find_removal(folder)
-    return Candidate(
-        name=folder, files=files, at=tree.changed_s(files), number=number, step=step if step >= 0 else number,
+    return build_candidate(tree, folder, files, number=number, step=step if step >= 0 else number,
         needs=needs, problem=problem, settled=not others and not needs and not tree.find_newer(files, marker), spare=step >= 0,
     )  # fmt: skip
 
 
 def _unfit(tree: Tree, folder: str) -> Candidate:
     files = tree.under(folder)
-    return Candidate(
-        name=folder, files=files, at=tree.changed_s(files), number=10**300, problem=f"{folder} is still written"
-    )
+    return build_candidate(tree, folder, files, number=10**300, problem=f"{folder} is still written")

@@ -9,6 +9,7 @@ import posixpath
 import re
 from collections import defaultdict
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from agent.layouts.formats import is_whole
 from agent.layouts.listing import RESTS_S, Listing
@@ -170,13 +171,27 @@ def split_number(path: str) -> tuple[str, int]:
     return (path[: found.start()], int(found[1])) if found else (path, -1)
 
 
-def relative_names(paths: Iterable[str], folder: str, number: int) -> frozenset[str]:
-    """Returns paths relative to a checkpoint's folder, each number that is the checkpoint's own replaced: what two checkpoints have in
-    common."""
+def find_missing(names: Names, before: Names) -> str:
+    """Returns the first name that the checkpoint before had and this one lacks; empty where it has all. A checkpoint's own number in a
+    name counts as that of the other, unless the names are the same anyway, as those with a rank are."""
+    if before.plain <= names.plain or before.masked <= names.masked:
+        return ""
+    return min(before.plain - names.plain)
+
+
+class Names(NamedTuple):
+    """What the files of a checkpoint are called, relative to its folder, as they are and with `#` for the checkpoint's own number."""
+
+    plain: frozenset[str]
+    masked: frozenset[str]
+
+
+def relative_names(paths: Iterable[str], folder: str, number: int) -> Names:
+    """Returns the names of those paths that lie in the folder of a checkpoint with a number."""
     prefix = f"{folder}/" if folder else ""
-    own = re.compile(rf"(?<!\d)0*{number}(?!\d)") if number >= 0 else None
-    names = (path[len(prefix) :] for path in paths if path.startswith(prefix))
-    return frozenset(own.sub("#", name) if own else name for name in names)
+    own = re.compile(rf"(?<!\d)0*{number}(?!\d)")
+    plain = frozenset(path[len(prefix) :] for path in paths if path.startswith(prefix))
+    return Names(plain, frozenset(own.sub("#", name) for name in plain) if number >= 0 else plain)
 
 
 def _with_parents(listing: Listing) -> set[str]:
