@@ -11,13 +11,15 @@ written, with total_limit=1 the only one. A training goes on from the highest nu
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from agent.layouts.candidates import Candidate, Found, build_candidate, is_inside, leaf
 from agent.layouts.transformers import MARKER as OF_TRAINER
 from agent.layouts.transformers import find_inner
 from agent.layouts.tree import Tree, join, split_number
 
-SIGN = re.compile(r"random_states_(\d{1,9})\.pkl")
+MARKER = "random_states_0.pkl"
+SIGN = re.compile(r"random_states_\d{1,9}\.pkl")
 BEFORE = re.compile(
     r"(model|pytorch_model|optimizer|scheduler|sampler|dl_state_dict|scaler)(_\d+|-\d+-of-\d+)?\.(safetensors|bin|pt)"
 )
@@ -26,7 +28,7 @@ BEFORE = re.compile(
 
 def find(tree: Tree) -> Found:
     """Finds the folders with random_states, and those that are numbered like them."""
-    folders = [folder for folder in tree.folders() if _find_sign(tree, folder) and OF_TRAINER not in tree.names(folder)]
+    folders = [folder for folder in tree.folders() if _is_one(tree.names(folder))]
     rows = {split_number(folder)[0] for folder in folders if split_number(folder)[1] >= 0}
     alike = [
         one
@@ -36,10 +38,8 @@ def find(tree: Tree) -> Found:
     return Found([_judge(tree, folder) for folder in (*folders, *alike) if not _is_part(folder, folders)])
 
 
-def _find_sign(tree: Tree, folder: str) -> str:
-    """Returns the name of the random_states of a node's main process, which has the lowest rank; empty where there are none."""
-    ranks = {int(found[1]): found[0] for name in tree.names(folder) if (found := SIGN.fullmatch(name))}
-    return ranks[min(ranks)] if ranks else ""
+def _is_one(names: Collection[str]) -> bool:
+    return OF_TRAINER not in names and any(SIGN.fullmatch(name) for name in names)
 
 
 def _is_part(folder: str, folders: list[str]) -> bool:
@@ -48,16 +48,14 @@ def _is_part(folder: str, folders: list[str]) -> bool:
 
 
 def _judge(tree: Tree, folder: str) -> Candidate:
-    sign, number = _find_sign(tree, folder), split_number(leaf(folder))[1]
+    marker, number = join(folder, MARKER), split_number(leaf(folder))[1]
     files = tree.under(folder) if folder else frozenset(tree.names(""))
     needs = frozenset[str]()
-    if not sign:
-        problem = f"{folder} has no random_states yet"
+    if not tree.has(marker):
+        problem = f"{folder or 'the folder'} has no {MARKER} yet"
     else:
         problem, needs = find_inner(tree, folder)
         own = (join(folder, name) for name in tree.names(folder) if BEFORE.fullmatch(name))
-        problem = (
-            problem or tree.find_newer(own, join(folder, sign)) or tree.find_torn(files) or tree.find_removal(folder)
-        )
+        problem = problem or tree.find_newer(own, marker) or tree.find_torn(files) or tree.find_removal(folder)
     return build_candidate(tree, folder, files, number=number, step=number, needs=needs, problem=problem, settled=False
     )  # fmt: skip

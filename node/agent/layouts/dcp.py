@@ -14,7 +14,6 @@ import re
 from collections.abc import Sequence
 
 from agent.layouts.candidates import Candidate, Found, build_candidate, is_inside
-from agent.layouts.pickles import MOST_PICKLE, ShardList, read_shards
 from agent.layouts.tree import Tree, join, split_number
 
 MARKER = ".metadata"
@@ -46,20 +45,12 @@ def _find_unit(folder: str) -> str:
 
 def is_one(tree: Tree, folder: str) -> bool:
     """Whether a folder has the marker of a checkpoint, or a shard of one."""
-    return any(SHARD.fullmatch(name) for name in tree.names(folder)) or read_marker(tree, folder) is not None
-
-
-def read_marker(tree: Tree, folder: str) -> ShardList | None:
-    """Returns what a folder's metadata lists; None where there is none that is whole."""
-    path = join(folder, MARKER)
-    if not 0 < tree.size(path) <= MOST_PICKLE or tree.read(path, 0, 1) != b"\x80":
-        return None
-    return read_shards(tree.read(path, 0, MOST_PICKLE + 1))
+    return any(SHARD.fullmatch(name) for name in tree.names(folder)) or tree.shards(join(folder, MARKER)) is not None
 
 
 def find_problem(tree: Tree, folder: str) -> tuple[str, frozenset[str]]:
     """Returns why what lies in a folder is not a whole checkpoint, empty where it is, and the paths that it needs on some rank."""
-    listed = read_marker(tree, folder)
+    listed = tree.shards(join(folder, MARKER))
     if listed is None:
         return f"{folder or 'the folder'} has no {MARKER} yet", frozenset()
     needs = frozenset(join(folder, name) for name in listed.least)

@@ -19,15 +19,15 @@ At = Callable[[int, int], bytes]
 ZIP, HDF5, NUMPY = b"PK\x03\x04", b"\x89HDF\r\n\x1a\n", b"\x93NUMPY"
 TAIL = 4096
 """Bytes of the end in which a zip's last record is looked for: torch.save, NumPy and Keras write no comment behind it."""
-MOST_HEADER = 100_000_000
-"""Bytes of a safetensors header at most, by its own specification."""
+MOST_HEADER, LARGE_HEADER = 100_000_000, 32 * 1024 * 1024
+"""Bytes of a safetensors header at most, by its own specification; and up to which it is read."""
 MOST_JSON = 256 * 1024
 """Bytes of a JSON document up to which all of it is read."""
 PICKLES = frozenset({".pt", ".pth", ".ckpt", ".bin", ".pkl"})
 """Endings that torch.save's files have: a zip today, a bare pickle before 1.6 and by `_use_new_zipfile_serialization=False`."""
-OFFSETS = re.compile(rb'"data_offsets"\s*:\s*\[\s*(\d{1,18})\s*,\s*(\d{1,18})\s*\]')
+OFFSETS = re.compile(rb'"data_offsets"\s*:\s*\[\s*\d{1,18}\s*,\s*(\d{1,18})\s*\]')
 NUMPY_TYPE = re.compile(rb"'descr': '[<>|=][biufcSV](\d{1,6})'")
-NUMPY_SHAPE = re.compile(rb"'shape': \(((?:\s*\d{1,18}\s*,?){0,64})\)")
+NUMPY_SHAPE = re.compile(rb"'shape': \(([\d\s,]{0,1024})\)")
 
 
 def is_whole(read: At, size: int, name: str = "") -> bool | None:
@@ -47,10 +47,11 @@ def is_whole(read: At, size: int, name: str = "") -> bool | None:
         return _is_numpy(read, size)
     if head.startswith(ZIP):
         return _is_zip(read, size)
-    if head and ZIP.startswith(head[:4]) and size < len(ZIP):
+    begun = head.rstrip(b"\0")
+    if begun and ZIP.startswith(begun):
         return False
     if suffix in PICKLES:
-        return None if head.startswith(b"\x80") or head.strip(b"\0") else False
+        return None if begun else False
     return False if suffix in {".keras", ".npz", ".npy", ".h5", ".hdf5"} else None
 
 
@@ -84,7 +85,9 @@ def _find_zip64(read: At, tail: bytes, start: int, at: int) -> tuple[int, int, i
 
 def _is_shard(read: At, size: int, head: bytes) -> bool | None:
     """A file of torch.distributed.checkpoint is a row of archives, each of one tensor: it can be cut between two of them, and then only
-    the sizes in its metadata tell."""
+    the sizes in its metadata tell. A process that has nothing to save writes an empty one."""
+    if not size:
+        return None
     if not head.strip(b"\0"):
         return False
     if not head.startswith(ZIP):
@@ -93,18 +96,20 @@ def _is_shard(read: At, size: int, head: bytes) -> bool | None:
     return None if tail.startswith(b"PK\x05\x06") else False
 
 
-def _is_safetensors(read: At, size: int) -> bool:
-    """Whether the file ends where the last of its tensors does."""
+def _is_safetensors(read: At, size: int) -> bool | None:
+    """Whether the file ends where the last of its tensors does. One whose length is allocated first looks whole from its header on."""
     prefix = read(0, 8)
     if len(prefix) < 8:
         return False
     length = struct.unpack("<Q", prefix)[0]
     if not 2 <= length <= min(MOST_HEADER, size - 8):
         return False
+    if length > LARGE_HEADER:
+        return None
     header = read(8, length)
     if len(header) < length or not header.startswith(b"{") or not header.rstrip().endswith(b"}"):
         return False
-    last = max((int(end) for _, end in OFFSETS.findall(header)), default=0)
+    last = max((int(found[1]) for found in OFFSETS.finditer(header)), default=0)
     return bool(8 + length + last == size)
 
 

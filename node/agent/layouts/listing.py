@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from agent.layouts.pickles import ShardList
 from agent.snapshot import FileState, FolderState
 
 RESTS_S = 10.0
@@ -12,8 +13,24 @@ RESTS_S = 10.0
 MOST_STEP = 10**18
 """Steps from here on are no steps of a training, and count as unknown."""
 Read = Callable[[str, int, int], bytes]
-Judged = MutableMapping[tuple[str, int, int, int], bool | None]
-"""Whether files are whole by their format, by path and content: what one call found out serves the next."""
+Key = tuple[str, int, int, int]
+"""A file's path and `FileState.content`."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What was read of files that have not changed since, for the next listing. Not for use by two threads at once."""
+
+    formats: dict[Key, bool | None] = field(default_factory=dict)
+    """Whether a file is whole by its format."""
+    shards: dict[Key, ShardList | None] = field(default_factory=dict)
+    """What a metadata of torch.distributed.checkpoint lists."""
+
+    def keep(self, files: Mapping[str, FileState]) -> None:
+        """Forgets all that is not of these files."""
+        for known in (self.formats, self.shards):
+            for key in [key for key in known if key[0] not in files or files[key[0]].content != key[1:]]:
+                del known[key]
 
 
 @dataclass(frozen=True)
@@ -30,7 +47,8 @@ class Listing:
     """When a file changed or came to its place, UTC epoch seconds by this machine's clock."""
     now: float
     """The time of the listing by the same clock; infinite once the training process has ended by itself with 0."""
-    judged: Judged = field(default_factory=dict)
+    memory: Memory = field(default_factory=Memory)
+    """The same for every listing of a folder."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ MOST_PICKLE = 64 * 1024 * 1024
 """Bytes of torch.distributed.checkpoint's metadata that are read: what a million shards of tensors take is not."""
 MOST_CODES = 1_000_000
 """Opcodes that are read, about a second's worth; from a longer metadata only the names of files are taken."""
+MOST_SHARDS = 100_000
 METADATA = b"torch.distributed.checkpoint.metadata"
 NAME = re.compile(rb"[\w.=+-]{1,200}\.(?:distcp|safetensors)")
 TEXTS = frozenset({"SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE"})
@@ -31,15 +32,19 @@ def read_shards(document: bytes) -> ShardList | None:
     """Returns the files that a metadata lists; None where the bytes are none, or not all of it."""
     if len(document) < 2 or document[0] != 0x80 or not document.endswith(b".") or METADATA not in document[:4096]:
         return None
-    names = {name.decode("ascii", "replace") for name in NAME.findall(document)}
+    names = set[str]()
+    for found in NAME.finditer(document):
+        names.add(found[0].decode("ascii", "replace"))
+        if len(names) > MOST_SHARDS:
+            return None
     sizes = dict.fromkeys(sorted(names), 0)
     try:
         for name, end in _places(document):
             if name in sizes:
                 sizes[name] = max(sizes[name], end)
     except _TooLong:
-        return ShardList(dict.fromkeys(sorted(names), 0))
-    except (ValueError, OverflowError, UnicodeDecodeError):
+        return ShardList(dict.fromkeys(sizes, 0))
+    except (ValueError, OverflowError):
         return None
     return ShardList(sizes)
 
@@ -52,7 +57,7 @@ def find_number(head: bytes, key: str) -> int:
             if before == key and isinstance(value, int):
                 return value
             before = value
-    except (ValueError, OverflowError, UnicodeDecodeError, _TooLong):
+    except (ValueError, OverflowError, _TooLong):
         pass
     return -1
 

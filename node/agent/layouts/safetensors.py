@@ -14,7 +14,7 @@ from agent.layouts.candidates import Candidate, Found, build_candidate
 from agent.layouts.tree import Tree, join, split_number
 
 ENDING, INDEX = ".safetensors", ".safetensors.index.json"
-MOST_INDEX = 64 * 1024 * 1024
+MOST_INDEX, MOST_FILES = 16 * 1024 * 1024, 10_000
 LISTED = re.compile(rb':\s*"([^"\\/]{1,200}\.safetensors)"')
 
 

@@ -13,9 +13,11 @@ from typing import NamedTuple
 
 from agent.layouts.formats import is_whole
 from agent.layouts.listing import RESTS_S, Listing
+from agent.layouts.pickles import MOST_PICKLE, ShardList, read_shards
 
-MOST_CHECKS, MOST_READ = 20_000, 512 * 1024 * 1024
-"""Files that are judged and bytes that are read for one listing, at most."""
+MOST_CHECKS, MOST_READ, MOST_PICKLES = 20_000, 512 * 1024 * 1024, 16 * 1024 * 1024
+"""Files that are judged, bytes that are read, and bytes of metadata that are taken apart, for one listing at most. What is left over is not
+whole before the next one."""
 MOST_TEXT = 4096
 """Bytes of a marker that holds a name or a number."""
 MOST_HOPS = 8
@@ -29,7 +31,8 @@ class Tree:
 
     def __init__(self, listing: Listing) -> None:
         self._listing = listing
-        self._checks, self._bytes = MOST_CHECKS, MOST_READ
+        listing.memory.keep(listing.files)
+        self._checks, self._bytes, self._pickles = MOST_CHECKS, MOST_READ, MOST_PICKLES
         self._names = defaultdict[str, list[str]](list)
         self._inner = defaultdict[str, list[str]](list)
         for path in sorted(listing.files):
@@ -106,16 +109,28 @@ class Tree:
         state = self._listing.files.get(at)
         if state is None:
             return False
-        key = (at, *state.content)
-        if key in self._listing.judged:
-            return self._listing.judged[key]
+        key, known = (at, *state.content), self._listing.memory.formats
+        if key in known:
+            return known[key]
         self._checks -= 1
         if self._checks < 0:
             return False
         found = is_whole(lambda offset, most: self.read(at, offset, most), state.size, posixpath.basename(at))
         if found is not False:
-            self._listing.judged[key] = found
+            known[key] = found
         return found
+
+    def shards(self, path: str) -> ShardList | None:
+        """Returns what a metadata of torch.distributed.checkpoint lists; None where there is none that is all there."""
+        at = self.resolve(path)
+        state = self._listing.files.get(at)
+        if state is None or not 0 < state.size <= MOST_PICKLE or self.read(at, 0, 1) != b"\x80":
+            return None
+        key, known = (at, *state.content), self._listing.memory.shards
+        if key not in known and self._pickles > 0:
+            self._pickles -= state.size
+            known[key] = read_shards(self.read(at, 0, MOST_PICKLE + 1))
+        return known.get(key)
 
     def find_torn(self, paths: Iterable[str]) -> str:
         """Returns why one of these files is not whole by its format; empty where none says so."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from operator import attrgetter
 from random import Random
 
@@ -36,6 +37,11 @@ class Disk:
     reads: int = 0
     bytes_read: int = 0
     _inode: int = 0
+
+    def put(self, path: str, data: bytes = b"weights") -> None:
+        """Writes a file in one go, with the folders above it."""
+        for _ in chain(self.make(posixpath.dirname(path)), self.write(path, data, cuts=0)):
+            pass
 
     def write(self, path: str, data: bytes, *, cuts: int = 3) -> Iterator[None]:
         """Writes a file in place, as open(path, "wb") does: truncated first, then piece by piece."""
