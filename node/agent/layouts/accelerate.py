@@ -13,10 +13,10 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from agent.layouts.candidates import Candidate, Found, build_candidate, is_inside, leaf
+from agent.layouts.candidates import Candidate, Found, build_candidate, leaf
 from agent.layouts.transformers import MARKER as OF_TRAINER
 from agent.layouts.transformers import find_inner
-from agent.layouts.tree import Tree, join, split_number
+from agent.layouts.tree import Tree, join, lies_in, split_number
 
 MARKER = "random_states_0.pkl"
 SIGN = re.compile(r"random_states_\d{1,9}\.pkl")
@@ -29,22 +29,18 @@ BEFORE = re.compile(
 def find(tree: Tree) -> Found:
     """Finds the folders with random_states, and those that are numbered like them."""
     folders = [folder for folder in tree.folders() if _is_one(tree.names(folder))]
+    inside = set(folders)
     rows = {split_number(folder)[0] for folder in folders if split_number(folder)[1] >= 0}
     alike = [
         one
         for one in tree.folders()
         if split_number(one)[1] >= 0 and split_number(one)[0] in rows and one not in folders
     ]
-    return Found([_judge(tree, folder) for folder in (*folders, *alike) if not _is_part(folder, folders)])
+    return Found([_judge(tree, folder) for folder in (*folders, *alike) if not lies_in(folder, inside)])
 
 
 def _is_one(names: Collection[str]) -> bool:
     return OF_TRAINER not in names and any(SIGN.fullmatch(name) for name in names)
-
-
-def _is_part(folder: str, folders: list[str]) -> bool:
-    """Whether a folder, such as `pytorch_model_fsdp_0`, lies in a checkpoint."""
-    return any(folder != one and is_inside(folder, one) for one in folders)
 
 
 def _judge(tree: Tree, folder: str) -> Candidate:

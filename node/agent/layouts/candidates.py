@@ -128,11 +128,6 @@ def choose_newest(whole: Sequence[Candidate], chosen: str | None) -> Candidate |
     return max(highest, key=lambda one: (one.written_ns, one.number, one.name), default=None)
 
 
-def is_inside(folder: str, above: str) -> bool:
-    """Whether a folder is another one, or lies below it."""
-    return folder == above or not above or folder.startswith(f"{above}/")
-
-
 def leaf(path: str) -> str:
     return posixpath.basename(path)
 

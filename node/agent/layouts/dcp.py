@@ -9,14 +9,16 @@ beside the shards comes before or after.
 
 from __future__ import annotations
 
-import posixpath
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 
-from agent.layouts.candidates import Candidate, Found, build_candidate, is_inside
-from agent.layouts.tree import Tree, join, split_number
+from agent.layouts.candidates import Candidate, Found, build_candidate, leaf
+from agent.layouts.tree import Tree, ancestors, join, split_number
 
 MARKER = ".metadata"
+PART = re.compile(r"(pytorch_model_fsdp|model|optimizer)_\d+")
+"""Folders of Accelerate for the first, second, ... of several models: the number is no step."""
 SHARD = re.compile(r"__\d{1,9}_\d{1,9}\.distcp")
 
 
@@ -24,23 +26,25 @@ def find(tree: Tree) -> Found:
     """Finds the folders with a marker or with shards, and those that are numbered like them. Several that lie in one numbered folder, such
     as a model and its optimizer, are one checkpoint."""
     parts = [folder for folder in tree.folders() if is_one(tree, folder)]
-    units = sorted({_find_unit(folder) for folder in parts})
-    rows = {split_number(unit)[0] for unit in units if split_number(unit)[1] >= 0}
-    more = [
-        one for one in tree.folders() if one not in units and split_number(one)[1] >= 0 and split_number(one)[0] in rows
-    ]
+    units = defaultdict[str, list[str]](list)
+    for part in parts:
+        units[_find_unit(part)].append(part)
+    above = {one for unit in units for one in ancestors(unit)}
+    rows = {split_number(unit)[0] for unit in units if _is_numbered(unit)}
+    alike = (one for one in tree.folders() if _is_numbered(one) and split_number(one)[0] in rows)
     return Found([
-        *(_judge(tree, unit, [one for one in parts if is_inside(one, unit)] if unit else [""]) for unit in units),
-        *(_judge(tree, unit, [unit]) for unit in more if not any(is_inside(one, unit) for one in units)),
+        *(_judge(tree, unit, inner) for unit, inner in sorted(units.items())),
+        *(_judge(tree, unit, [unit]) for unit in alike if unit not in units and unit not in above),
     ])  # fmt: skip
 
 
 def _find_unit(folder: str) -> str:
     """Returns the innermost numbered folder that a folder is, or lies in; the folder itself where there is none."""
-    here = folder
-    while here and split_number(here)[1] < 0:
-        here = posixpath.dirname(here)
-    return here or folder
+    return next((one for one in (folder, *ancestors(folder)) if _is_numbered(one)), folder)
+
+
+def _is_numbered(folder: str) -> bool:
+    return split_number(folder)[1] >= 0 and not PART.fullmatch(leaf(folder))
 
 
 def is_one(tree: Tree, folder: str) -> bool:

@@ -14,9 +14,9 @@ from __future__ import annotations
 import re
 
 from agent.layouts import dcp, deepspeed
-from agent.layouts.candidates import Candidate, Found, build_candidate, is_inside, leaf
+from agent.layouts.candidates import Candidate, Found, build_candidate, leaf
 from agent.layouts.pickles import find_number
-from agent.layouts.tree import Tree, join
+from agent.layouts.tree import Tree, join, lies_in
 
 ENDING, META = ".ckpt", "meta.pt"
 SIGN = b"pytorch-lightning_version"
@@ -49,8 +49,10 @@ def _find(tree: Tree, *, named: bool) -> Found:
     for path in paths:
         if tree.is_link(path):
             links.setdefault(tree.resolve(path), []).append(path)
-    found = [_judge_file(tree, path, links.get(path, [])) for path in files if not _is_in(path, folders)]
-    found += [_judge_folder(tree, folder, links.get(folder, [])) for folder in folders if not _is_in(folder, folders)]
+    found = [_judge_file(tree, path, links.get(path, [])) for path in files if not lies_in(path, folders)]
+    found += [
+        _judge_folder(tree, folder, links.get(folder, [])) for folder in sorted(folders) if not lies_in(folder, folders)
+    ]
     return Found(found, blocked=_find_broken(links, {one.name: one for one in found}))
 
 
@@ -59,10 +61,6 @@ def _is_folder_sure(tree: Tree, folder: str) -> bool:
     return (dcp.is_one(tree, folder) and META in tree.names(folder)) or deepspeed.is_one(
         tree, join(folder, "checkpoint")
     )
-
-
-def _is_in(path: str, folders: list[str]) -> bool:
-    return any(path != one and is_inside(path, one) for one in folders)
 
 
 def _find_broken(links: dict[str, list[str]], found: dict[str, Candidate]) -> str:

@@ -9,8 +9,8 @@ atomic, as in object storages, commit_success.txt is written last (`CommitFileTe
 
 from __future__ import annotations
 
-from agent.layouts.candidates import Candidate, Found, build_candidate, is_inside, leaf
-from agent.layouts.tree import Tree, split_number
+from agent.layouts.candidates import Candidate, Found, build_candidate, leaf
+from agent.layouts.tree import Tree, lies_in, split_number
 
 TEMPORARY = ".orbax-checkpoint-tmp"
 SIGNS = frozenset({"_CHECKPOINT_METADATA", "_METADATA", "manifest.ocdbt"})
@@ -19,15 +19,8 @@ SURE = frozenset({"_CHECKPOINT_METADATA", "commit_success.txt"})
 
 def find(tree: Tree) -> Found:
     """Finds the outermost folders with what Orbax writes."""
-    folders = list[str]()
-    for folder in tree.folders():
-        if (
-            folder
-            and (TEMPORARY in leaf(folder) or _is_one(tree, folder))
-            and not any(is_inside(folder, one) for one in folders)
-        ):
-            folders.append(folder)
-    return Found([_judge(tree, folder) for folder in folders])
+    folders = {folder for folder in tree.folders() if folder and (TEMPORARY in leaf(folder) or _is_one(tree, folder))}
+    return Found([_judge(tree, folder) for folder in sorted(folders) if not lies_in(folder, folders)])
 
 
 def _is_one(tree: Tree, folder: str) -> bool:

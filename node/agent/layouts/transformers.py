@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 
 from agent.layouts import dcp, deepspeed
-from agent.layouts.candidates import Candidate, Found, build_candidate, is_inside, leaf
+from agent.layouts.candidates import Candidate, Found, build_candidate, leaf
 from agent.layouts.tree import Tree, join
 
 MARKER = "trainer_state.json"
@@ -56,7 +56,7 @@ def find_inner(tree: Tree, folder: str) -> tuple[str, frozenset[str]]:
     """Returns why the shards of DeepSpeed or of FSDP in a checkpoint are not whole, empty where they are or there are none, and the paths
     that they need on some rank."""
     needs = frozenset[str]()
-    below = [one for one in tree.folders() if one != folder and is_inside(one, folder)]
+    below = tree.below(folder)
     for one in below:
         if dcp.is_one(tree, one):
             problem, listed = dcp.find_problem(tree, one)

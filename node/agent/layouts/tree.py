@@ -8,7 +8,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator
 from typing import NamedTuple
 
 from agent.layouts.formats import is_whole
@@ -37,7 +37,8 @@ class Tree:
         self._inner = defaultdict[str, list[str]](list)
         for path in sorted(listing.files):
             self._names[posixpath.dirname(path)].append(posixpath.basename(path))
-        for path in sorted(_with_parents(listing)):
+        self._folders = ["", *sorted(_with_parents(listing))]
+        for path in self._folders[1:]:
             self._inner[posixpath.dirname(path)].append(path)
 
     def names(self, folder: str) -> list[str]:
@@ -45,8 +46,8 @@ class Tree:
         return self._names.get(folder, [])
 
     def folders(self) -> list[str]:
-        """Returns every folder that there is, CHECKPOINT_DIR itself (empty) first."""
-        return ["", *sorted(path for inner in self._inner.values() for path in inner)]
+        """Returns every folder that there is in order, CHECKPOINT_DIR itself (empty) first."""
+        return self._folders
 
     def inner(self, folder: str) -> list[str]:
         """Returns the paths of the folders that lie in a folder itself."""
@@ -54,12 +55,14 @@ class Tree:
 
     def under(self, folder: str) -> frozenset[str]:
         """Returns the paths of all files below a folder."""
-        found, todo = set[str](), [folder]
-        while todo:
-            here = todo.pop()
-            found.update(join(here, name) for name in self.names(here))
-            todo += self.inner(here)
-        return frozenset(found)
+        return frozenset(join(here, name) for here in (folder, *self.below(folder)) for name in self.names(here))
+
+    def below(self, folder: str) -> list[str]:
+        """Returns the paths of all folders below a folder."""
+        found = list(self.inner(folder))
+        for one in found:
+            found += self.inner(one)
+        return found
 
     def has(self, path: str) -> bool:
         return path in self._listing.files
@@ -160,11 +163,8 @@ class Tree:
 
     def find_removal(self, folder: str) -> str:
         """Returns in which folder below this one an entry was removed just now, after the last one was added: then it is being deleted."""
-        todo = [folder]
-        while todo:
-            here = todo.pop()
+        for here in (folder, *self.below(folder)):
             state = self._listing.folders.get(here)
-            todo += self.inner(here)
             if state is None or self._listing.now - state.mtime_ns / 1e9 > RESTS_S:
                 continue
             added = self.changed_s(join(here, name) for name in self.names(here))
@@ -178,6 +178,19 @@ class Tree:
 
 def join(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name
+
+
+def ancestors(path: str) -> Iterator[str]:
+    """Yields the folders in which a path lies, the innermost first, without CHECKPOINT_DIR itself."""
+    here = posixpath.dirname(path)
+    while here:
+        yield here
+        here = posixpath.dirname(here)
+
+
+def lies_in(path: str, folders: Container[str]) -> bool:
+    """Whether a path lies in one of these folders."""
+    return any(one in folders for one in ancestors(path))
 
 
 def split_number(path: str) -> tuple[str, int]:
@@ -212,8 +225,6 @@ def relative_names(paths: Iterable[str], folder: str, number: int) -> Names:
 def _with_parents(listing: Listing) -> set[str]:
     found = set[str]()
     for path in (*listing.folders, *map(posixpath.dirname, listing.files)):
-        here = path
-        while here and here not in found:
-            found.add(here)
-            here = posixpath.dirname(here)
+        if path and path not in found:
+            found.update((path, *ancestors(path)))
     return found
