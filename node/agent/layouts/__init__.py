@@ -18,11 +18,11 @@ from agent.layouts import (
     transformers,
 )
 from agent.layouts.candidates import GIVEN_UP_S, Layout, recognise_found
-from agent.layouts.listing import Listing, Read, Recognised, Shards, Whole
-from agent.layouts.tree import Names, Tree, find_missing, relative_names
+from agent.layouts.listing import FolderListing, Read, Recognised, Shards, Whole
+from agent.layouts.view import Names, View, find_missing, relative_names
 from contract.jobs import CheckpointLayout
 
-__all__ = ["Listing", "Read", "Recognised", "Shards", "Whole", "find_shards", "recognise"]
+__all__ = ["FolderListing", "Read", "Recognised", "Shards", "Whole", "find_shards", "recognise"]
 
 OUTER_FIRST: Mapping[str, Layout] = {
     CheckpointLayout.TRANSFORMERS.value: transformers.find,
@@ -46,37 +46,39 @@ NAMED: Mapping[str, Layout] = {
 NUMBERS = re.compile(r"\d{1,255}")
 
 
-def recognise(listing: Listing, layout: str = CheckpointLayout.AUTO) -> Recognised:
+def recognise(listing: FolderListing, layout: str = CheckpointLayout.AUTO) -> Recognised:
     """Recognises the newest whole checkpoint in what a rank has; `layout` is what the request says."""
-    tree = Tree(listing)
+    view = View(listing)
+    if layout == CheckpointLayout.NONE:
+        return Recognised()
     if layout != CheckpointLayout.AUTO:
-        return recognise_found(tree, layout, NAMED[layout](tree)) if layout in NAMED else Recognised()
+        return recognise_found(view, layout, NAMED[layout](view)) if layout in NAMED else Recognised()
     for name, find in OUTER_FIRST.items():
-        found = find(tree)
+        found = find(view)
         if found.candidates:
-            return recognise_found(tree, name, found)
+            return recognise_found(view, name, found)
     return Recognised()
 
 
-def find_shards(listing: Listing, layout: str, name: str) -> Shards:
+def find_shards(listing: FolderListing, layout: str, name: str) -> Shards:
     """Finds what this rank has of the checkpoint `name` of a layout, of which another rank has the marker.
 
     It is whole where no format says otherwise and, unless the marker is written after a barrier of all processes, either has the names
     of the checkpoint before it or has rested.
     """
-    tree = Tree(listing)
-    files = tree.under(name) if name else frozenset(listing.files)
-    files |= frozenset({name} if tree.has(name) else ())
-    before = _find_before(tree, name)
+    view = View(listing)
+    files = view.under(name) if name else frozenset(listing.files)
+    files |= frozenset({name} if view.has(name) else ())
+    before = _find_before(view, name)
     if not files:
         return Shards(files, f"it has no file of {name} yet" if before else "")
-    problem = tree.find_torn(files) or tree.find_removal(name)
+    problem = view.find_torn(files) or view.find_removal(name)
     if problem or (_is_after_barrier(layout, files) and not before):
         return Shards(files, problem)
     missing = find_missing(relative_names(files, name, _numbers(name)[-1]), before) if before else ""
     if missing:
-        return Shards(files, "" if tree.rests(files, GIVEN_UP_S) else f"{name} has no {missing} yet")
-    return Shards(files, "" if before or tree.rests(files) else f"{name or 'it'} may not have all its files yet")
+        return Shards(files, "" if view.rests(files, GIVEN_UP_S) else f"{name} has no {missing} yet")
+    return Shards(files, "" if before or view.rests(files) else f"{name or 'it'} may not have all its files yet")
 
 
 def _is_after_barrier(layout: str, files: Collection[str]) -> bool:
@@ -84,13 +86,13 @@ def _is_after_barrier(layout: str, files: Collection[str]) -> bool:
     return layout == CheckpointLayout.MEGATRON or all(path.endswith(".distcp") for path in files)
 
 
-def _find_before(tree: Tree, name: str) -> Names | None:
+def _find_before(view: View, name: str) -> Names | None:
     """Returns the names that this rank's files have in the checkpoint before; None where it has none."""
     own, masked = _numbers(name), NUMBERS.sub("#", name)
-    alike = (one for one in tree.folders() if one and one != name and NUMBERS.sub("#", one) == masked)
-    earlier = [one for one in alike if _numbers(one) < own and tree.under(one)]
+    alike = (one for one in view.folders() if one and one != name and NUMBERS.sub("#", one) == masked)
+    earlier = [one for one in alike if _numbers(one) < own and view.under(one)]
     one = max(earlier, key=_numbers, default=None)
-    return None if one is None else relative_names(tree.under(one), one, _numbers(one)[-1])
+    return None if one is None else relative_names(view.under(one), one, _numbers(one)[-1])
 
 
 def _numbers(name: str) -> tuple[int, ...]:

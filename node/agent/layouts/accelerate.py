@@ -16,7 +16,7 @@ from collections.abc import Collection
 from agent.layouts.candidates import Candidate, Found, build_candidate, leaf
 from agent.layouts.transformers import MARKER as OF_TRAINER
 from agent.layouts.transformers import find_inner
-from agent.layouts.tree import Tree, join, lies_in, split_number
+from agent.layouts.view import View, join, lies_in, split_number
 
 MARKER = "random_states_0.pkl"
 SIGN = re.compile(r"random_states_\d{1,9}\.pkl")
@@ -26,32 +26,32 @@ BEFORE = re.compile(
 """Files that the main process writes before its random_states."""
 
 
-def find(tree: Tree) -> Found:
+def find(view: View) -> Found:
     """Finds the folders with random_states, and those that are numbered like them."""
-    folders = [folder for folder in tree.folders() if _is_one(tree.names(folder))]
+    folders = [folder for folder in view.folders() if _is_one(view.names(folder))]
     inside = set(folders)
     rows = {split_number(folder)[0] for folder in folders if split_number(folder)[1] >= 0}
     alike = [
         one
-        for one in tree.folders()
+        for one in view.folders()
         if split_number(one)[1] >= 0 and split_number(one)[0] in rows and one not in folders
     ]
-    return Found([_judge(tree, folder) for folder in (*folders, *alike) if not lies_in(folder, inside)])
+    return Found([_judge(view, folder) for folder in (*folders, *alike) if not lies_in(folder, inside)])
 
 
 def _is_one(names: Collection[str]) -> bool:
     return OF_TRAINER not in names and any(SIGN.fullmatch(name) for name in names)
 
 
-def _judge(tree: Tree, folder: str) -> Candidate:
+def _judge(view: View, folder: str) -> Candidate:
     marker, number = join(folder, MARKER), split_number(leaf(folder))[1]
-    files = tree.under(folder) if folder else frozenset(tree.names(""))
+    files = view.under(folder) if folder else frozenset(view.names(""))
     needs = frozenset[str]()
-    if not tree.has(marker):
+    if not view.has(marker):
         problem = f"{folder or 'the folder'} has no {MARKER} yet"
     else:
-        problem, needs = find_inner(tree, folder)
-        own = (join(folder, name) for name in tree.names(folder) if BEFORE.fullmatch(name))
-        problem = problem or tree.find_newer(own, marker) or tree.find_torn(files) or tree.find_removal(folder)
-    return build_candidate(tree, folder, files, number=number, step=number, needs=needs, problem=problem, settled=False
+        problem, needs = find_inner(view, folder)
+        own = (join(folder, name) for name in view.names(folder) if BEFORE.fullmatch(name))
+        problem = problem or view.find_newer(own, marker) or view.find_torn(files) or view.find_removal(folder)
+    return build_candidate(view, folder, files, number=number, step=number, needs=needs, problem=problem, settled=False
     )  # fmt: skip

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agent.layouts.listing import MOST_STEP, Recognised, Whole
-from agent.layouts.tree import Names, Tree, find_missing, join, relative_names
+from agent.layouts.view import Names, View, find_missing, join, relative_names
 
 GIVEN_UP_S = 120.0
 """A checkpoint that lacks a file which the one before had counts as whole after this time: its trainer has fewer processes now."""
@@ -38,7 +38,7 @@ class Candidate:
     """Whether its marker is written after everything that any process of this node writes; otherwise its files must be those that the one
     before had, or rest."""
     spare: bool = False
-    """Whether it may be kept although it is not whole: somebody removed a file of an old one."""
+    """Whether it may be kept although it is not whole: a person may remove files of an old one."""
 
     @property
     def row(self) -> str:
@@ -58,21 +58,21 @@ class Found:
 
 
 def build_candidate(
-    tree: Tree, name: str, files: frozenset[str], *, dated: Iterable[str] | None = None, number: int = -1, step: int = -1,
+    view: View, name: str, files: frozenset[str], *, dated: Iterable[str] | None = None, number: int = -1, step: int = -1,
     needs: frozenset[str] = frozenset(), problem: str = "", settled: bool = True, spare: bool = False,
 ) -> Candidate:  # fmt: skip
     """Returns a candidate as old as its files, or those of them that are `dated`."""
     young = list(files if dated is None else dated)
     return Candidate(
-        name=name, files=files, at=tree.changed_s(young), written_ns=max(map(tree.written_ns, young), default=-1), number=number, step=step,
+        name=name, files=files, at=view.changed_s(young), written_ns=max(map(view.written_ns, young), default=-1), number=number, step=step,
         needs=needs, problem=problem, settled=settled, spare=spare,
     )  # fmt: skip
 
 
-Layout = Callable[[Tree], Found]
+Layout = Callable[[View], Found]
 
 
-def settle(tree: Tree, candidates: Iterable[Candidate]) -> list[Candidate]:
+def settle(view: View, candidates: Iterable[Candidate]) -> list[Candidate]:
     """Returns the candidates with the problem of those that are whole by their marker, and may still get files of other processes."""
     rows = defaultdict[str, list[Candidate]](list)
     for one in candidates:
@@ -82,24 +82,24 @@ def settle(tree: Tree, candidates: Iterable[Candidate]) -> list[Candidate]:
         before: Names | None = None
         for one in sorted(row, key=lambda each: (each.number, each.written_ns)):
             names = relative_names(one.files, one.name, one.number)
-            problem = one.problem or ("" if one.settled else _find_missing(tree, one, names, before))
+            problem = one.problem or ("" if one.settled else _find_missing(view, one, names, before))
             if not problem:
                 before = names
             settled.append(replace(one, problem=problem))
     return settled
 
 
-def _find_missing(tree: Tree, one: Candidate, names: Names, before: Names | None) -> str:
+def _find_missing(view: View, one: Candidate, names: Names, before: Names | None) -> str:
     missing = find_missing(names, before) if before is not None else ""
     if missing:
-        return "" if tree.rests(one.files, GIVEN_UP_S) else f"{one.name or 'it'} has no {missing} yet"
-    return "" if before is not None or tree.rests(one.files) else f"{one.name or 'it'} may not have all its files yet"
+        return "" if view.rests(one.files, GIVEN_UP_S) else f"{one.name or 'it'} has no {missing} yet"
+    return "" if before is not None or view.rests(one.files) else f"{one.name or 'it'} may not have all its files yet"
 
 
-def recognise_found(tree: Tree, layout: str, found: Found) -> Recognised:
+def recognise_found(view: View, layout: str, found: Found) -> Recognised:
     """Returns what a layout's findings mean for this rank. A name that is used again and again is what a training goes on from: while that
     one is not whole, none is."""
-    judged = settle(tree, sorted(found.candidates, key=lambda one: (one.number, one.written_ns), reverse=True)[:MOST])
+    judged = settle(view, sorted(found.candidates, key=lambda one: (one.number, one.written_ns), reverse=True)[:MOST])
     whole = [one for one in judged if not one.problem]
     newest = choose_newest(whole, found.chosen)
     later = [one for one in judged if one.problem and (newest is None or _is_later(one, newest))]

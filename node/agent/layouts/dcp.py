@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from agent.layouts.candidates import Candidate, Found, build_candidate, leaf
-from agent.layouts.tree import Tree, ancestors, join, split_number
+from agent.layouts.view import View, ancestors, join, split_number
 
 MARKER = ".metadata"
 PART = re.compile(r"(pytorch_model_fsdp|model|optimizer)_\d+")
@@ -22,19 +22,19 @@ PART = re.compile(r"(pytorch_model_fsdp|model|optimizer)_\d+")
 SHARD = re.compile(r"__\d{1,9}_\d{1,9}\.distcp")
 
 
-def find(tree: Tree) -> Found:
+def find(view: View) -> Found:
     """Finds the folders with a marker or with shards, and those that are numbered like them. Several that lie in one numbered folder, such
     as a model and its optimizer, are one checkpoint."""
-    parts = [folder for folder in tree.folders() if is_one(tree, folder)]
+    parts = [folder for folder in view.folders() if is_one(view, folder)]
     units = defaultdict[str, list[str]](list)
     for part in parts:
         units[_find_unit(part)].append(part)
     above = {one for unit in units for one in ancestors(unit)}
     rows = {split_number(unit)[0] for unit in units if _is_numbered(unit)}
-    alike = (one for one in tree.folders() if _is_numbered(one) and split_number(one)[0] in rows)
+    alike = (one for one in view.folders() if _is_numbered(one) and split_number(one)[0] in rows)
     return Found([
-        *(_judge(tree, unit, inner) for unit, inner in sorted(units.items())),
-        *(_judge(tree, unit, [unit]) for unit in alike if unit not in units and unit not in above),
+        *(_judge(view, unit, inner) for unit, inner in sorted(units.items())),
+        *(_judge(view, unit, [unit]) for unit in alike if unit not in units and unit not in above),
     ])  # fmt: skip
 
 
@@ -47,43 +47,43 @@ def _is_numbered(folder: str) -> bool:
     return split_number(folder)[1] >= 0 and not PART.fullmatch(leaf(folder))
 
 
-def is_one(tree: Tree, folder: str) -> bool:
+def is_one(view: View, folder: str) -> bool:
     """Whether a folder has the marker of a checkpoint, or a shard of one."""
-    return any(SHARD.fullmatch(name) for name in tree.names(folder)) or tree.shards(join(folder, MARKER)) is not None
+    return any(SHARD.fullmatch(name) for name in view.names(folder)) or view.shards(join(folder, MARKER)) is not None
 
 
-def find_problem(tree: Tree, folder: str) -> tuple[str, frozenset[str]]:
+def find_problem(view: View, folder: str) -> tuple[str, frozenset[str]]:
     """Returns why what lies in a folder is not a whole checkpoint, empty where it is, and the paths that it needs on some rank."""
-    listed = tree.shards(join(folder, MARKER))
+    listed = view.shards(join(folder, MARKER))
     if listed is None:
         return f"{folder or 'the folder'} has no {MARKER} yet", frozenset()
     needs = frozenset(join(folder, name) for name in listed.least)
-    here = sorted(path for path in needs if tree.has(path))
+    here = sorted(path for path in needs if view.has(path))
     short = next(
-        (path for path in here if tree.size(path) < listed.least[path[len(folder) + 1 if folder else 0 :]]), ""
+        (path for path in here if view.size(path) < listed.least[path[len(folder) + 1 if folder else 0 :]]), ""
     )
     problem = (
         (f"{short} is shorter than {MARKER} says" if short else "")
-        or tree.find_newer(
-            (join(folder, one) for one in tree.names(folder) if SHARD.fullmatch(one)), join(folder, MARKER)
+        or view.find_newer(
+            (join(folder, one) for one in view.names(folder) if SHARD.fullmatch(one)), join(folder, MARKER)
         )
-        or tree.find_torn(here)
+        or view.find_torn(here)
     )
     return problem, needs
 
 
-def _judge(tree: Tree, unit: str, parts: Sequence[str]) -> Candidate:
+def _judge(view: View, unit: str, parts: Sequence[str]) -> Candidate:
     """Returns the checkpoint in a folder, whose `parts` have a marker each."""
     number = split_number(unit)[1]
-    judged = [find_problem(tree, part) for part in parts]
+    judged = [find_problem(view, part) for part in parts]
     needs = frozenset(path for _, listed in judged for path in listed)
     files = (
-        tree.under(unit)
+        view.under(unit)
         if unit
-        else frozenset(name for name in tree.names("") if name == MARKER or SHARD.fullmatch(name))
+        else frozenset(name for name in view.names("") if name == MARKER or SHARD.fullmatch(name))
     )
     problem = (
-        next((problem for problem, _ in judged if problem), "") or tree.find_removal(unit) or tree.find_torn(files)
+        next((problem for problem, _ in judged if problem), "") or view.find_removal(unit) or view.find_torn(files)
     )
-    return build_candidate(tree, unit, files, number=number, step=number, needs=needs, problem=problem, settled=False
+    return build_candidate(view, unit, files, number=number, step=number, needs=needs, problem=problem, settled=False
     )  # fmt: skip

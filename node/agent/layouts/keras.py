@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from agent.layouts.candidates import Candidate, Found, build_candidate
-from agent.layouts.tree import Tree, join
+from agent.layouts.view import View, join
 
 ENDINGS = (".keras", ".weights.h5")
 NAMED = (*ENDINGS, ".h5")
@@ -19,36 +19,36 @@ BACKUP, METADATA = "latest.weights.h5", "training_metadata.json"
 NUMBER = re.compile(r"\d{1,18}")
 
 
-def find(tree: Tree) -> Found:
+def find(view: View) -> Found:
     """Finds the files and folders that are called as Keras calls them."""
-    return _find(tree, ENDINGS)
+    return _find(view, ENDINGS)
 
 
-def find_named(tree: Tree) -> Found:
+def find_named(view: View) -> Found:
     """Finds those of a request that says that its checkpoints are Keras': each `.h5` is one."""
-    return _find(tree, NAMED)
+    return _find(view, NAMED)
 
 
-def _find(tree: Tree, endings: tuple[str, ...]) -> Found:
-    backups = [folder for folder in tree.folders() if BACKUP in tree.names(folder)]
+def _find(view: View, endings: tuple[str, ...]) -> Found:
+    backups = [folder for folder in view.folders() if BACKUP in view.names(folder)]
     files = [
         join(folder, name)
-        for folder in tree.folders()
-        for name in tree.names(folder)
+        for folder in view.folders()
+        for name in view.names(folder)
         if name.endswith(endings) and not (name == BACKUP and folder in backups)
     ]
-    return Found([*(_judge_backup(tree, folder) for folder in backups), *(_judge_file(tree, path) for path in files)])
+    return Found([*(_judge_backup(view, folder) for folder in backups), *(_judge_file(view, path) for path in files)])
 
 
-def _judge_backup(tree: Tree, folder: str) -> Candidate:
+def _judge_backup(view: View, folder: str) -> Candidate:
     weights, metadata = join(folder, BACKUP), join(folder, METADATA)
-    files = frozenset(path for path in (weights, metadata) if tree.has(path))
-    problem = tree.find_torn([weights, metadata]) or tree.find_newer([weights], metadata)
-    return build_candidate(tree, folder, files, problem=problem)
+    files = frozenset(path for path in (weights, metadata) if view.has(path))
+    problem = view.find_torn([weights, metadata]) or view.find_newer([weights], metadata)
+    return build_candidate(view, folder, files, problem=problem)
 
 
-def _judge_file(tree: Tree, path: str) -> Candidate:
+def _judge_file(view: View, path: str) -> Candidate:
     numbers = NUMBER.findall(path.removesuffix(".weights.h5").removesuffix(".h5").removesuffix(".keras"))
     number = int(numbers[0]) if numbers else -1
-    return build_candidate(tree, path, frozenset({path}), dated=[path], number=number, step=-1, problem=tree.find_torn([path])
+    return build_candidate(view, path, frozenset({path}), dated=[path], number=number, step=-1, problem=view.find_torn([path])
     )  # fmt: skip

@@ -16,7 +16,7 @@ import re
 from agent.layouts import dcp, deepspeed
 from agent.layouts.candidates import Candidate, Found, build_candidate, leaf
 from agent.layouts.pickles import find_number
-from agent.layouts.tree import Tree, join, lies_in
+from agent.layouts.view import View, join, lies_in
 
 ENDING, META = ".ckpt", "meta.pt"
 SIGN = b"pytorch-lightning_version"
@@ -26,40 +26,40 @@ NUMBERS = re.compile(r"step=(\d{1,18})"), re.compile(r"hpc_ckpt_(\d{1,18})"), re
 LAST = re.compile(r"last(-v\d+)?\.ckpt")
 
 
-def find(tree: Tree) -> Found:
+def find(view: View) -> Found:
     """Finds the files and folders of Lightning."""
-    return _find(tree, named=False)
+    return _find(view, named=False)
 
 
-def find_named(tree: Tree) -> Found:
+def find_named(view: View) -> Found:
     """Finds those of a request that says that its checkpoints are Lightning's: each `*.ckpt` is one."""
-    return _find(tree, named=True)
+    return _find(view, named=True)
 
 
-def _find(tree: Tree, *, named: bool) -> Found:
-    paths = [join(folder, name) for folder in tree.folders() for name in tree.names(folder) if name.endswith(ENDING)]
-    files = [path for path in paths if not tree.is_link(path)]
+def _find(view: View, *, named: bool) -> Found:
+    paths = [join(folder, name) for folder in view.folders() for name in view.names(folder) if name.endswith(ENDING)]
+    files = [path for path in paths if not view.is_link(path)]
     folders = [
-        folder for folder in tree.folders() if folder.endswith(ENDING) and (named or _is_folder_sure(tree, folder))
+        folder for folder in view.folders() if folder.endswith(ENDING) and (named or _is_folder_sure(view, folder))
     ]
-    sure = named or any(SIGN in tree.read(path, 0, HEAD) for path in files)
+    sure = named or any(SIGN in view.read(path, 0, HEAD) for path in files)
     if not sure and not folders:
         return Found()
     links: dict[str, list[str]] = {}
     for path in paths:
-        if tree.is_link(path):
-            links.setdefault(tree.resolve(path), []).append(path)
-    found = [_judge_file(tree, path, links.get(path, [])) for path in files if not lies_in(path, folders)]
+        if view.is_link(path):
+            links.setdefault(view.resolve(path), []).append(path)
+    found = [_judge_file(view, path, links.get(path, [])) for path in files if not lies_in(path, folders)]
     found += [
-        _judge_folder(tree, folder, links.get(folder, [])) for folder in sorted(folders) if not lies_in(folder, folders)
+        _judge_folder(view, folder, links.get(folder, [])) for folder in sorted(folders) if not lies_in(folder, folders)
     ]
     return Found(found, blocked=_find_broken(links, {one.name: one for one in found}))
 
 
-def _is_folder_sure(tree: Tree, folder: str) -> bool:
+def _is_folder_sure(view: View, folder: str) -> bool:
     """Whether a folder has shards and is of Lightning: only that has meta.pt beside them, or the tag `checkpoint`."""
-    return (dcp.is_one(tree, folder) and META in tree.names(folder)) or deepspeed.is_one(
-        tree, join(folder, "checkpoint")
+    return (dcp.is_one(view, folder) and META in view.names(folder)) or deepspeed.is_one(
+        view, join(folder, "checkpoint")
     )
 
 
@@ -77,11 +77,11 @@ def _read_number(name: str) -> int:
     return next((int(found[1]) for number in NUMBERS if (found := number.search(leaf(name)))), -1)
 
 
-def _judge_file(tree: Tree, path: str, links: list[str]) -> Candidate:
+def _judge_file(view: View, path: str, links: list[str]) -> Candidate:
     files = frozenset((path, *links))
-    step = find_number(_cut_entry(tree.read(path, 0, HEAD)), "global_step")
-    return build_candidate(tree, path, files, dated=[path], number=_read_number(path), step=step if step >= 0 else _read_number(path),
-        problem=tree.find_torn([path]),
+    step = find_number(_cut_entry(view.read(path, 0, HEAD)), "global_step")
+    return build_candidate(view, path, files, dated=[path], number=_read_number(path), step=step if step >= 0 else _read_number(path),
+        problem=view.find_torn([path]),
     )  # fmt: skip
 
 
@@ -90,18 +90,18 @@ def _cut_entry(head: bytes) -> bytes:
     return head[30 + int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little") :]
 
 
-def _judge_folder(tree: Tree, folder: str, links: list[str]) -> Candidate:
-    files, needs = tree.under(folder), frozenset[str]()
+def _judge_folder(view: View, folder: str, links: list[str]) -> Candidate:
+    files, needs = view.under(folder), frozenset[str]()
     tag, meta = join(folder, "checkpoint"), join(folder, META)
-    if deepspeed.is_one(tree, tag):
-        problem = deepspeed.find_problem(tree, folder, [tag])
+    if deepspeed.is_one(view, tag):
+        problem = deepspeed.find_problem(view, folder, [tag])
     else:
-        problem, needs = dcp.find_problem(tree, folder)
+        problem, needs = dcp.find_problem(view, folder)
         marker = join(folder, dcp.MARKER)
-        if not problem and tree.written_ns(meta) < tree.written_ns(marker):
+        if not problem and view.written_ns(meta) < view.written_ns(marker):
             problem = f"{folder} has no new {META} yet"
-        problem = problem or tree.find_torn(files)
+        problem = problem or view.find_torn(files)
     number = _read_number(folder)
-    return build_candidate(tree, folder, files | frozenset(links), number=number, step=number, needs=needs,
-        problem=problem or tree.find_removal(folder), settled=False,
+    return build_candidate(view, folder, files | frozenset(links), number=number, step=number, needs=needs,
+        problem=problem or view.find_removal(folder), settled=False,
     )  # fmt: skip

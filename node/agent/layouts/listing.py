@@ -18,7 +18,7 @@ Key = tuple[str, int, int, int]
 
 
 @dataclass(frozen=True)
-class Memory:
+class Judgements:
     """What was read of files that have not changed since, for the next listing. Not for use by two threads at once."""
 
     formats: dict[Key, bool | None] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class Listing:
+class FolderListing:
     """What a rank has of its own in CHECKPOINT_DIR, by path relative to it."""
 
     files: Mapping[str, FileState]
@@ -47,7 +47,7 @@ class Listing:
     """When a file changed or came to its place, UTC epoch seconds by this machine's clock."""
     now: float
     """The time of the listing by the same clock; infinite once the training process has ended by itself with 0."""
-    memory: Memory = field(default_factory=Memory)
+    judgements: Judgements = field(default_factory=Judgements)
     """The same for every listing of a folder."""
 
 

@@ -14,7 +14,7 @@ import re
 
 from agent.layouts import dcp
 from agent.layouts.candidates import Candidate, Found, build_candidate, leaf
-from agent.layouts.tree import Tree, join, split_number
+from agent.layouts.view import View, join, split_number
 
 MARKER = "latest_checkpointed_iteration.txt"
 FOLDER = re.compile(r"iter_\d{7,18}|release")
@@ -23,50 +23,50 @@ COMMON, CONFIG = "common.pt", "metadata.json"
 AFTER = "tokenizer/"
 
 
-def find(tree: Tree) -> Found:
+def find(view: View) -> Found:
     """Finds the folders that are called as Megatron calls them and have what it writes, and which of them its file names."""
-    folders = [folder for folder in tree.folders() if FOLDER.fullmatch(leaf(folder)) and _is_one(tree, folder)]
+    folders = [folder for folder in view.folders() if FOLDER.fullmatch(leaf(folder)) and _is_one(view, folder)]
     homes = sorted({posixpath.dirname(folder) for folder in folders})
-    marked = [home for home in homes if tree.has(join(home, MARKER))]
-    home = max(marked, key=lambda one: (tree.changed_s([join(one, MARKER)]), one), default=None)
-    found = [_judge(tree, folder) for folder in folders]
+    marked = [home for home in homes if view.has(join(home, MARKER))]
+    home = max(marked, key=lambda one: (view.changed_s([join(one, MARKER)]), one), default=None)
+    found = [_judge(view, folder) for folder in folders]
     if home is None:
         return Found(found)
-    name = _read_name(tree, join(home, MARKER))
+    name = _read_name(view, join(home, MARKER))
     if not name:
         return Found(found, blocked=f"{join(home, MARKER)} holds no number yet")
     chosen = join(home, name)
     return Found(found, chosen=chosen, blocked="" if chosen in folders else f"{chosen} is not here")
 
 
-def _is_one(tree: Tree, folder: str) -> bool:
+def _is_one(view: View, folder: str) -> bool:
     return (
-        any(SIGN.fullmatch(leaf(one)) for one in tree.inner(folder))
-        or dcp.is_one(tree, folder)
-        or COMMON in tree.names(folder)
+        any(SIGN.fullmatch(leaf(one)) for one in view.inner(folder))
+        or dcp.is_one(view, folder)
+        or COMMON in view.names(folder)
     )
 
 
-def _read_name(tree: Tree, path: str) -> str:
+def _read_name(view: View, path: str) -> str:
     """Returns the name of the folder that the file means; empty where it is no number."""
-    text = tree.text(path, 64) or ""
+    text = view.text(path, 64) or ""
     if text == "release":
         return text
     return f"iter_{int(text):07d}" if text.isascii() and text.isdigit() and len(text) <= 18 else ""
 
 
-def _judge(tree: Tree, folder: str) -> Candidate:
+def _judge(view: View, folder: str) -> Candidate:
     marker, number = join(posixpath.dirname(folder), MARKER), split_number(leaf(folder))[1]
-    named, files, needs = _read_name(tree, marker), tree.under(folder), frozenset[str]()
+    named, files, needs = _read_name(view, marker), view.under(folder), frozenset[str]()
     tokenizer = join(folder, AFTER)
     if not named:
         problem = f"{marker} is not there yet"
     else:
         own = frozenset(path for path in files if not path.startswith(tokenizer))
-        inner, needs = dcp.find_problem(tree, folder) if dcp.is_one(tree, folder) else ("", needs)
-        problem = inner or tree.find_newer(own, marker) or tree.find_torn(own) or tree.find_removal(folder)
-        problem = problem or (f"{folder} has no {CONFIG} yet" if needs and not tree.has(join(folder, CONFIG)) else "")
+        inner, needs = dcp.find_problem(view, folder) if dcp.is_one(view, folder) else ("", needs)
+        problem = inner or view.find_newer(own, marker) or view.find_torn(own) or view.find_removal(folder)
+        problem = problem or (f"{folder} has no {CONFIG} yet" if needs and not view.has(join(folder, CONFIG)) else "")
     mine = frozenset({marker}) if leaf(folder) == named else frozenset()
-    return build_candidate(tree, folder, files | mine, number=max(number, 0), step=number, needs=needs,
+    return build_candidate(view, folder, files | mine, number=max(number, 0), step=number, needs=needs,
         problem=problem, spare=True,
     )  # fmt: skip

@@ -10,27 +10,27 @@ atomic, as in object storages, commit_success.txt is written last (`CommitFileTe
 from __future__ import annotations
 
 from agent.layouts.candidates import Candidate, Found, build_candidate, leaf
-from agent.layouts.tree import Tree, lies_in, split_number
+from agent.layouts.view import View, lies_in, split_number
 
 TEMPORARY = ".orbax-checkpoint-tmp"
 SIGNS = frozenset({"_CHECKPOINT_METADATA", "_METADATA", "manifest.ocdbt"})
 SURE = frozenset({"_CHECKPOINT_METADATA", "commit_success.txt"})
 
 
-def find(tree: Tree) -> Found:
+def find(view: View) -> Found:
     """Finds the outermost folders with what Orbax writes."""
-    folders = {folder for folder in tree.folders() if folder and (TEMPORARY in leaf(folder) or _is_one(tree, folder))}
-    return Found([_judge(tree, folder) for folder in sorted(folders) if not lies_in(folder, folders)])
+    folders = {folder for folder in view.folders() if folder and (TEMPORARY in leaf(folder) or _is_one(view, folder))}
+    return Found([_judge(view, folder) for folder in sorted(folders) if not lies_in(folder, folders)])
 
 
-def _is_one(tree: Tree, folder: str) -> bool:
+def _is_one(view: View, folder: str) -> bool:
     """Whether a folder has the metadata of a step, or of an item where it is saved without one."""
-    names = set(tree.names(folder))
-    items = (set(tree.names(one)) for one in tree.inner(folder))
+    names = set(view.names(folder))
+    items = (set(view.names(one)) for one in view.inner(folder))
     return bool(names & SURE) or len(names & SIGNS) > 1 or any(len(inner & SIGNS) > 1 for inner in items)
 
 
-def _judge(tree: Tree, folder: str) -> Candidate:
-    files, number = tree.under(folder), split_number(leaf(folder))[1]
-    problem = f"{folder} is not renamed yet" if TEMPORARY in folder else tree.find_torn(files)
-    return build_candidate(tree, folder, files, number=max(number, 0), step=number, problem=problem)
+def _judge(view: View, folder: str) -> Candidate:
+    files, number = view.under(folder), split_number(leaf(folder))[1]
+    problem = f"{folder} is not renamed yet" if TEMPORARY in folder else view.find_torn(files)
+    return build_candidate(view, folder, files, number=max(number, 0), step=number, problem=problem)

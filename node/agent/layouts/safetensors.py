@@ -11,54 +11,54 @@ from __future__ import annotations
 import re
 
 from agent.layouts.candidates import Candidate, Found, build_candidate
-from agent.layouts.tree import Tree, join, split_number
+from agent.layouts.view import View, join, split_number
 
 ENDING, INDEX = ".safetensors", ".safetensors.index.json"
 MOST_INDEX, MOST_FILES = 16 * 1024 * 1024, 10_000
 LISTED = re.compile(rb':\s*"([^"\\/]{1,200}\.safetensors)"')
 
 
-def find_named(tree: Tree) -> Found:
+def find_named(view: View) -> Found:
     """Finds the folders with files in safetensors."""
-    folders = [folder for folder in tree.folders() if any(name.endswith(ENDING) for name in tree.names(folder))]
+    folders = [folder for folder in view.folders() if any(name.endswith(ENDING) for name in view.names(folder))]
     rows = {split_number(folder)[0] for folder in folders if split_number(folder)[1] >= 0}
     alike = [
         one
-        for one in tree.folders()
+        for one in view.folders()
         if split_number(one)[1] >= 0 and split_number(one)[0] in rows and one not in folders
     ]
-    return Found([_judge(tree, folder) for folder in (*folders, *alike)])
+    return Found([_judge(view, folder) for folder in (*folders, *alike)])
 
 
-def _judge(tree: Tree, folder: str) -> Candidate:
-    files = tree.under(folder) if folder else frozenset(tree.names(""))
+def _judge(view: View, folder: str) -> Candidate:
+    files = view.under(folder) if folder else frozenset(view.names(""))
     number = split_number(folder)[1]
-    indices = [join(folder, name) for name in tree.names(folder) if name.endswith(INDEX)]
-    shards = [join(folder, name) for name in tree.names(folder) if re.search(r"-\d{5}-of-\d{5}\.safetensors$", name)]
+    indices = [join(folder, name) for name in view.names(folder) if name.endswith(INDEX)]
+    shards = [join(folder, name) for name in view.names(folder) if re.search(r"-\d{5}-of-\d{5}\.safetensors$", name)]
     problem = f"{folder} has no index yet" if shards and not indices else ""
     needs = frozenset[str]()
     for index in indices:
-        listed = _read_index(tree, folder, index)
+        listed = _read_index(view, folder, index)
         needs |= listed
-        problem = problem or ("" if listed else f"{index} is not all there") or tree.find_newer(listed, index)
-    missing = next((path for path in sorted(needs) if not tree.has(path)), "")
+        problem = problem or ("" if listed else f"{index} is not all there") or view.find_newer(listed, index)
+    missing = next((path for path in sorted(needs) if not view.has(path)), "")
     problem = (
-        problem or (f"{missing} is not here" if missing else "") or tree.find_torn(files) or tree.find_removal(folder)
+        problem or (f"{missing} is not here" if missing else "") or view.find_torn(files) or view.find_removal(folder)
     )
-    return build_candidate(tree, folder, files, number=number, step=number, problem=problem, settled=False)
+    return build_candidate(view, folder, files, number=number, step=number, problem=problem, settled=False)
 
 
-def _read_index(tree: Tree, folder: str, index: str) -> frozenset[str]:
+def _read_index(view: View, folder: str, index: str) -> frozenset[str]:
     """Returns the paths of the files that an index lists; none where it is not all there."""
-    size = tree.size(index)
+    size = view.size(index)
     if (
         not 0 < size <= MOST_INDEX
-        or tree.read(index, 0, 1) != b"{"
-        or not tree.read(index, max(0, size - 16), 16).rstrip().endswith(b"}")
+        or view.read(index, 0, 1) != b"{"
+        or not view.read(index, max(0, size - 16), 16).rstrip().endswith(b"}")
     ):
         return frozenset()
-    if tree.is_whole(index) is False:
+    if view.is_whole(index) is False:
         return frozenset()
     return frozenset(
-        join(folder, name.decode("utf-8", "replace")) for name in LISTED.findall(tree.read(index, 0, size))
+        join(folder, name.decode("utf-8", "replace")) for name in LISTED.findall(view.read(index, 0, size))
     )

@@ -11,7 +11,7 @@ import posixpath
 import re
 
 from agent.layouts.candidates import Candidate, Found, build_candidate, leaf
-from agent.layouts.tree import Tree, join, split_number
+from agent.layouts.view import View, join, split_number
 
 MARKER = "checkpoint"
 MOST_MARKER = 1024 * 1024
@@ -19,16 +19,16 @@ NEWEST = re.compile(r'^\s*model_checkpoint_path:\s*"([^"\\\n]{1,1000})"', re.MUL
 PART = re.compile(r"(.+)\.(?:index|data-(\d{5})-of-(\d{5}))")
 
 
-def find(tree: Tree) -> Found:
+def find(view: View) -> Found:
     """Finds the folders in which a file `checkpoint` names a prefix, and the prefixes there."""
-    named = {folder: name for folder in tree.folders() if (name := _read_name(tree, folder))}
+    named = {folder: name for folder in view.folders() if (name := _read_name(view, folder))}
     if not named:
         return Found()
-    home = max(named, key=lambda one: (tree.changed_s([join(one, MARKER)]), one))
+    home = max(named, key=lambda one: (view.changed_s([join(one, MARKER)]), one))
     prefixes = sorted(
-        {join(folder, found[1]) for folder in named for one in tree.names(folder) if (found := PART.fullmatch(one))}
+        {join(folder, found[1]) for folder in named for one in view.names(folder) if (found := PART.fullmatch(one))}
     )
-    found = [_judge(tree, prefix, named) for prefix in prefixes]
+    found = [_judge(view, prefix, named) for prefix in prefixes]
     chosen = join(home, named[home])
     return Found(
         found,
@@ -37,15 +37,15 @@ def find(tree: Tree) -> Found:
     )
 
 
-def _read_name(tree: Tree, folder: str) -> str:
+def _read_name(view: View, folder: str) -> str:
     """Returns the prefix that the file names, which lies beside it whatever path the file gives; empty where it names none."""
-    found = NEWEST.search(tree.text(join(folder, MARKER), MOST_MARKER) or "")
+    found = NEWEST.search(view.text(join(folder, MARKER), MOST_MARKER) or "")
     return posixpath.basename(found[1]) if found else ""
 
 
-def _judge(tree: Tree, prefix: str, named: dict[str, str]) -> Candidate:
+def _judge(view: View, prefix: str, named: dict[str, str]) -> Candidate:
     folder, name = posixpath.dirname(prefix), leaf(prefix)
-    parts = {one: found for one in tree.names(folder) if (found := PART.fullmatch(one)) and found[1] == name}
+    parts = {one: found for one in view.names(folder) if (found := PART.fullmatch(one)) and found[1] == name}
     counts = {int(found[3]) for found in parts.values() if found[3]}
     own = frozenset(join(folder, one) for one in parts)
     marker, number = join(folder, MARKER), split_number(name)[1]
@@ -54,10 +54,10 @@ def _judge(tree: Tree, prefix: str, named: dict[str, str]) -> Candidate:
     elif len(counts) != 1 or len(parts) != 1 + counts.pop():
         problem = f"{prefix} has not all of its data"
     else:
-        problem = tree.find_newer(own, marker)
+        problem = view.find_newer(own, marker)
     files = own | {marker} if named[folder] == name else own
     return build_candidate(
-        tree,
+        view,
         prefix,
         files=files,
         number=max(number, 0),

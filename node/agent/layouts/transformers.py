@@ -15,7 +15,7 @@ import re
 
 from agent.layouts import dcp, deepspeed
 from agent.layouts.candidates import Candidate, Found, build_candidate, leaf
-from agent.layouts.tree import Tree, join
+from agent.layouts.view import View, join
 
 MARKER = "trainer_state.json"
 FOLDER = re.compile(r"checkpoint-(\d{1,200})")
@@ -30,65 +30,65 @@ STEP = re.compile(rb'"global_step"\s*:\s*(\d{1,18})\b')
 ENDS = 64 * 1024
 
 
-def find(tree: Tree) -> Found:
+def find(view: View) -> Found:
     """Finds the folders that are called as the Trainer calls them, where one has what only the Trainer writes."""
-    folders = [folder for folder in tree.folders() if FOLDER.fullmatch(leaf(folder))]
-    temporary = [folder for folder in tree.folders() if TEMPORARY.fullmatch(leaf(folder))]
-    if not any(_is_sure(tree, folder) for folder in (*folders, *temporary)):
+    folders = [folder for folder in view.folders() if FOLDER.fullmatch(leaf(folder))]
+    temporary = [folder for folder in view.folders() if TEMPORARY.fullmatch(leaf(folder))]
+    if not any(_is_sure(view, folder) for folder in (*folders, *temporary)):
         return Found()
-    return Found([*(_judge(tree, folder) for folder in folders), *(_unfit(tree, folder) for folder in temporary)])
+    return Found([*(_judge(view, folder) for folder in folders), *(_unfit(view, folder) for folder in temporary)])
 
 
-def read_step(tree: Tree, path: str) -> int:
+def read_step(view: View, path: str) -> int:
     """Returns the step in a trainer_state.json that is all there; -1 where it is not."""
-    size = tree.size(path)
+    size = view.size(path)
     if (
         size <= 0
-        or tree.read(path, 0, 1) != b"{"
-        or not tree.read(path, max(0, size - 16), 16).rstrip().endswith(b"\n}")
+        or view.read(path, 0, 1) != b"{"
+        or not view.read(path, max(0, size - 16), 16).rstrip().endswith(b"\n}")
     ):
         return -1
-    found = STEP.search(tree.read(path, 0, ENDS)) or STEP.search(tree.read(path, max(0, size - ENDS), ENDS))
+    found = STEP.search(view.read(path, 0, ENDS)) or STEP.search(view.read(path, max(0, size - ENDS), ENDS))
     return int(found[1]) if found else -1
 
 
-def find_inner(tree: Tree, folder: str) -> tuple[str, frozenset[str]]:
+def find_inner(view: View, folder: str) -> tuple[str, frozenset[str]]:
     """Returns why the shards of DeepSpeed or of FSDP in a checkpoint are not whole, empty where they are or there are none, and the paths
     that they need on some rank."""
     needs = frozenset[str]()
-    below = tree.below(folder)
+    below = view.below(folder)
     for one in below:
-        if dcp.is_one(tree, one):
-            problem, listed = dcp.find_problem(tree, one)
+        if dcp.is_one(view, one):
+            problem, listed = dcp.find_problem(view, one)
             needs |= listed
             if problem:
                 return problem, needs
-    tags = [one for one in below if deepspeed.is_one(tree, one)]
-    return (deepspeed.find_problem(tree, folder, tags) if tags else ""), needs
+    tags = [one for one in below if deepspeed.is_one(view, one)]
+    return (deepspeed.find_problem(view, folder, tags) if tags else ""), needs
 
 
-def _is_sure(tree: Tree, folder: str) -> bool:
-    return any(SIGNS.fullmatch(name) for name in tree.names(folder)) or read_step(tree, join(folder, MARKER)) >= 0
+def _is_sure(view: View, folder: str) -> bool:
+    return any(SIGNS.fullmatch(name) for name in view.names(folder)) or read_step(view, join(folder, MARKER)) >= 0
 
 
-def _judge(tree: Tree, folder: str) -> Candidate:
+def _judge(view: View, folder: str) -> Candidate:
     found = FOLDER.fullmatch(leaf(folder))
     number = int(found[1]) if found else -1
-    files, marker = tree.under(folder), join(folder, MARKER)
-    step = read_step(tree, marker)
-    others = any(OF_OTHERS.fullmatch(name) for name in tree.names(folder))
+    files, marker = view.under(folder), join(folder, MARKER)
+    step = read_step(view, marker)
+    others = any(OF_OTHERS.fullmatch(name) for name in view.names(folder))
     needs = frozenset[str]()
     if step < 0:
-        problem = f"{folder} has no {MARKER} yet" if not tree.has(marker) else f"{marker} is not all there"
+        problem = f"{folder} has no {MARKER} yet" if not view.has(marker) else f"{marker} is not all there"
     else:
-        inner, needs = find_inner(tree, folder)
-        own = (join(folder, name) for name in tree.names(folder) if BEFORE.fullmatch(name))
-        problem = inner or tree.find_newer(own, marker) or tree.find_torn(files) or tree.find_removal(folder)
-    return build_candidate(tree, folder, files, number=number, step=step if step >= 0 else number,
-        needs=needs, problem=problem, settled=not others and not needs and not tree.find_newer(files, marker), spare=step >= 0,
+        inner, needs = find_inner(view, folder)
+        own = (join(folder, name) for name in view.names(folder) if BEFORE.fullmatch(name))
+        problem = inner or view.find_newer(own, marker) or view.find_torn(files) or view.find_removal(folder)
+    return build_candidate(view, folder, files, number=number, step=step if step >= 0 else number,
+        needs=needs, problem=problem, settled=not others and not needs and not view.find_newer(files, marker), spare=step >= 0,
     )  # fmt: skip
 
 
-def _unfit(tree: Tree, folder: str) -> Candidate:
-    files = tree.under(folder)
-    return build_candidate(tree, folder, files, number=10**300, problem=f"{folder} is still written")
+def _unfit(view: View, folder: str) -> Candidate:
+    files = view.under(folder)
+    return build_candidate(view, folder, files, number=10**300, problem=f"{folder} is still written")

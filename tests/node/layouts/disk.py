@@ -9,7 +9,7 @@ from itertools import chain
 from operator import attrgetter
 from random import Random
 
-from agent.layouts import Listing
+from agent.layouts import FolderListing
 from agent.snapshot import UNFINISHED, FileState, FolderState
 
 BEGAN = 1_790_000_000.0
@@ -123,7 +123,7 @@ class Disk:
         self.bytes_read += len(found)
         return found
 
-    def listing(self, later_s: float = 0.0) -> Listing:
+    def listing(self, later_s: float = 0.0) -> FolderListing:
         """Returns what the agent sees so many seconds from now."""
         hidden = [path for path in self.files if any(part.endswith(UNFINISHED) for part in path.split("/"))]
         files = {path: _state(path, entry) for path, entry in self.files.items() if path not in hidden}
@@ -132,7 +132,7 @@ class Disk:
             for path, mtime in self.folders.items()
             if path and not any(part.endswith(UNFINISHED) for part in path.split("/"))
         }
-        return Listing(files, folders, self.read, attrgetter("changed_s"), self.now + later_s)
+        return FolderListing(files, folders, self.read, attrgetter("changed_s"), self.now + later_s)
 
     def content(self, paths: Iterable[str]) -> dict[str, bytes]:
         return {path: bytes(self.files[path].data) for path in paths if not self.files[path].target}

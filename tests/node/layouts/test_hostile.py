@@ -12,8 +12,8 @@ from random import Random
 
 import pytest
 
-from agent.layouts import Listing, Recognised, recognise
-from agent.layouts.listing import Memory
+from agent.layouts import FolderListing, Recognised, recognise
+from agent.layouts.listing import Judgements
 from agent.layouts.pickles import MOST_PICKLE, find_number, read_shards
 from agent.snapshot import FileState
 from contract.jobs import CheckpointLayout
@@ -173,15 +173,15 @@ def test_what_was_read_is_not_read_again_and_forgotten_with_its_file() -> None:
     disk = Disk()
     disk.put("step-3/__0_0.distcp", TORCH)
     disk.put("step-3/.metadata", contents.dcp_metadata({"__0_0.distcp": [len(TORCH)]}))
-    memory = Memory()
-    recognise(replace(disk.listing(300), memory=memory))
+    judgements = Judgements()
+    recognise(replace(disk.listing(300), judgements=judgements))
     read = disk.bytes_read
-    recognise(replace(disk.listing(300), memory=memory))
+    recognise(replace(disk.listing(300), judgements=judgements))
     assert disk.bytes_read - read < 16
-    assert memory.shards
-    recognise(Listing({}, {}, disk.read, lambda state: state.changed_s, disk.now, memory))
-    assert not memory.shards
-    assert not memory.formats
+    assert judgements.shards
+    recognise(FolderListing({}, {}, disk.read, lambda state: state.changed_s, disk.now, judgements))
+    assert not judgements.shards
+    assert not judgements.formats
 
 
 def test_a_file_that_goes_away_while_it_is_read_is_not_whole() -> None:
@@ -198,10 +198,10 @@ def test_a_file_that_goes_away_while_it_is_read_is_not_whole() -> None:
 def test_a_file_that_could_not_be_read_once_is_read_again() -> None:
     disk = Disk()
     disk.put("model.keras", contents.keras_saved(Random(1)))
-    memory = Memory()
-    blind = replace(disk.listing(300), read=read_nothing, memory=memory)
+    judgements = Judgements()
+    blind = replace(disk.listing(300), read=read_nothing, judgements=judgements)
     assert recognise(blind).newest is None
-    assert recognise(replace(disk.listing(300), memory=memory)).newest is not None
+    assert recognise(replace(disk.listing(300), judgements=judgements)).newest is not None
 
 
 def test_a_listing_whose_sizes_lie_is_judged_by_its_bytes() -> None:
@@ -211,6 +211,8 @@ def test_a_listing_whose_sizes_lie_is_judged_by_its_bytes() -> None:
     state: FileState = listing.files["model.keras"]
     for size in (0, 1, state.size - 1, state.size + 1, 2**62):
         assert (
-            recognise(replace(listing, files={"model.keras": state._replace(size=size)}, memory=Memory())).newest
+            recognise(
+                replace(listing, files={"model.keras": state._replace(size=size)}, judgements=Judgements())
+            ).newest
             is None
         )

@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable, Iterator
 from typing import NamedTuple
 
 from agent.layouts.formats import is_whole
-from agent.layouts.listing import RESTS_S, Listing
+from agent.layouts.listing import RESTS_S, FolderListing
 from agent.layouts.pickles import MOST_PICKLE, ShardList, read_shards
 
 MOST_CHECKS, MOST_READ, MOST_PICKLES = 20_000, 512 * 1024 * 1024, 16 * 1024 * 1024
@@ -26,12 +26,12 @@ MOVED_S = 0.05
 NUMBER = re.compile(r"(\d{1,255})$")
 
 
-class Tree:
+class View:
     """One listing."""
 
-    def __init__(self, listing: Listing) -> None:
+    def __init__(self, listing: FolderListing) -> None:
         self._listing = listing
-        listing.memory.keep(listing.files)
+        listing.judgements.keep(listing.files)
         self._checks, self._bytes, self._pickles = MOST_CHECKS, MOST_READ, MOST_PICKLES
         self._names = defaultdict[str, list[str]](list)
         self._inner = defaultdict[str, list[str]](list)
@@ -88,7 +88,7 @@ class Tree:
         return -1 if state is None else state.size
 
     def read(self, path: str, offset: int, most: int) -> bytes:
-        """Returns bytes of a file as `Listing.read` does; b"" once the budget is used up, so that nothing more is found to be whole."""
+        """Returns bytes of a file as `FolderListing.read` does; b"" once the budget is used up, so that nothing more counts as whole."""
         if self._bytes < 0 or not self.has(path):
             return b""
         found = self._listing.read(self.resolve(path), offset, most)[:most]
@@ -112,7 +112,7 @@ class Tree:
         state = self._listing.files.get(at)
         if state is None:
             return False
-        key, known = (at, *state.content), self._listing.memory.formats
+        key, known = (at, *state.content), self._listing.judgements.formats
         if key in known:
             return known[key]
         self._checks -= 1
@@ -129,7 +129,7 @@ class Tree:
         state = self._listing.files.get(at)
         if state is None or not 0 < state.size <= MOST_PICKLE or self.read(at, 0, 1) != b"\x80":
             return None
-        key, known = (at, *state.content), self._listing.memory.shards
+        key, known = (at, *state.content), self._listing.judgements.shards
         if key not in known and self._pickles > 0:
             self._pickles -= state.size
             known[key] = read_shards(self.read(at, 0, MOST_PICKLE + 1))
@@ -222,7 +222,7 @@ def relative_names(paths: Iterable[str], folder: str, number: int) -> Names:
     return Names(plain, frozenset(own.sub("#", name) for name in plain) if number >= 0 else plain)
 
 
-def _with_parents(listing: Listing) -> set[str]:
+def _with_parents(listing: FolderListing) -> set[str]:
     found = set[str]()
     for path in (*listing.folders, *map(posixpath.dirname, listing.files)):
         if path and path not in found:
