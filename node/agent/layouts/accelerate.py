@@ -11,12 +11,12 @@ written, with total_limit=1 the only one. A training goes on from the highest nu
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Container
 
 from agent.layouts.candidates import Candidate, Found, build_candidate, leaf
 from agent.layouts.transformers import MARKER as OF_TRAINER
 from agent.layouts.transformers import find_inner
-from agent.layouts.view import View, join, lies_in, split_number
+from agent.layouts.view import View, ancestors, join, lies_in, split_number
 
 MARKER = "random_states_0.pkl"
 SIGN = re.compile(r"random_states_\d{1,9}\.pkl")
@@ -36,21 +36,25 @@ def find(view: View) -> Found:
         for one in view.folders()
         if split_number(one)[1] >= 0 and split_number(one)[0] in rows and one not in folders
     ]
-    return Found([_judge(view, folder) for folder in (*folders, *alike) if not lies_in(folder, inside)])
+    above = {one for folder in folders for one in (folder, *ancestors(folder))}
+    return Found([_judge(view, folder, above) for folder in (*folders, *alike) if not lies_in(folder, inside)])
 
 
 def _is_one(names: Collection[str]) -> bool:
     return OF_TRAINER not in names and any(SIGN.fullmatch(name) for name in names)
 
 
-def _judge(view: View, folder: str) -> Candidate:
+def _judge(view: View, folder: str, above: Container[str]) -> Candidate:
+    """Returns the checkpoint in a folder; other checkpoints, or the folders with them, which `above` has, are no part of it."""
     marker, number = join(folder, MARKER), split_number(leaf(folder))[1]
-    files = view.under(folder) if folder else frozenset(view.names(""))
+    inner = [one for one in view.inner(folder) if one not in above]
+    below = [part for one in inner for part in (one, *view.below(one))]
+    files = frozenset(join(one, name) for one in (folder, *below) for name in view.names(one))
     needs = frozenset[str]()
     if not view.has(marker):
         problem = f"{folder or 'the folder'} has no {MARKER} yet"
     else:
-        problem, needs = find_inner(view, folder)
+        problem, needs = find_inner(view, folder, below)
         own = (join(folder, name) for name in view.names(folder) if BEFORE.fullmatch(name))
         problem = problem or view.find_newer(own, marker) or view.find_torn(files) or view.find_removal(folder)
     return build_candidate(view, folder, files, number=number, step=number, needs=needs, problem=problem, settled=False

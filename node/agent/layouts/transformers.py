@@ -12,6 +12,7 @@ read in any script.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from agent.layouts import dcp, deepspeed
 from agent.layouts.candidates import Candidate, Found, build_candidate, leaf
@@ -52,11 +53,10 @@ def read_step(view: View, path: str) -> int:
     return int(found[1]) if found else -1
 
 
-def find_inner(view: View, folder: str) -> tuple[str, frozenset[str]]:
-    """Returns why the shards of DeepSpeed or of FSDP in a checkpoint are not whole, empty where they are or there are none, and the paths
-    that they need on some rank."""
+def find_inner(view: View, folder: str, below: Sequence[str]) -> tuple[str, frozenset[str]]:
+    """Returns why the shards of DeepSpeed or of FSDP in the folders below a checkpoint are not whole, empty where they are or there are
+    none, and the paths that they need on some rank."""
     needs = frozenset[str]()
-    below = view.below(folder)
     for one in below:
         if dcp.is_one(view, one):
             problem, listed = dcp.find_problem(view, one)
@@ -81,7 +81,7 @@ def _judge(view: View, folder: str) -> Candidate:
     if step < 0:
         problem = f"{folder} has no {MARKER} yet" if not view.has(marker) else f"{marker} is not all there"
     else:
-        inner, needs = find_inner(view, folder)
+        inner, needs = find_inner(view, folder, view.below(folder))
         own = (join(folder, name) for name in view.names(folder) if BEFORE.fullmatch(name))
         problem = inner or view.find_newer(own, marker) or view.find_torn(files) or view.find_removal(folder)
     return build_candidate(view, folder, files, number=number, step=step if step >= 0 else number,

@@ -219,3 +219,24 @@ def test_the_newest_checkpoint_is_not_whole_while_it_is_being_deleted() -> None:
     disk.now += 50
     list(disk.remove("checkpoint-10/rng_state.pth"))
     assert (look(disk, 1).newest, look(disk, 1).why) == (None, "checkpoint-10 is being deleted")
+
+
+def test_a_state_of_accelerate_in_the_folder_itself_has_its_shards_and_not_other_checkpoints() -> None:
+    disk = Disk()
+    shards = {
+        "pytorch_model_fsdp_0/__0_0.distcp": TORCH,
+        "pytorch_model_fsdp_0/.metadata": contents.dcp_metadata({"__0_0.distcp": [1]}),
+    }
+    for path, data in {
+        **shards,
+        "random_states_0.pkl": TORCH,
+        "checkpoints/checkpoint_4/random_states_0.pkl": TORCH,
+    }.items():
+        disk.now += 100
+        disk.put(path, data)
+    list(disk.remove("checkpoints/checkpoint_4/random_states_0.pkl"))
+    disk.put("checkpoints/checkpoint_4/random_states_1.pkl", TORCH)
+    found = look(disk)
+    assert found.newest is not None
+    assert found.newest.files == {*shards, "random_states_0.pkl"}
+    assert found.unfinished == {"checkpoints/checkpoint_4/random_states_1.pkl"}
