@@ -270,7 +270,7 @@ class Checkpoints:
             newer=newer_than(saved.changes, saved.word.at) if saved.word else "",
             files=bool(saved.own if ended_well else saved.choose(plan, shards)),
             shards=shards if saved.word is None else None,
-            unplanned=bool(saved.recognised.layout and not plan.layout and saved.recognised.unfinished),
+            unplanned=bool(saved.recognised.layout and not plan.layout),
             doubt=doubt,
             any_closed=self.state.closed_step >= 0,
             saving=self._folder.is_saving,

@@ -139,7 +139,7 @@ class Ending:
     shards: Shards | None
     """Its files of the checkpoint of the plan, where a layout has a place for it."""
     unplanned: bool
-    """Whether it has shards, and no rank says of which checkpoint."""
+    """Whether it has files of a framework, and no rank says which checkpoint of them is whole."""
     doubt: str
     """Why its files may not be whole."""
     any_closed: bool

@@ -9,16 +9,14 @@ from dataclasses import dataclass
 
 from agent.commits import Folder
 from agent.growth import Growth
-from agent.layouts import Listing, Recognised, Shards, Whole, find_shards, recognise
-from agent.layouts.listing import Judged
+from agent.layouts import FolderListing, Recognised, Shards, Whole, find_shards, recognise
+from agent.layouts.listing import Judgements
 from agent.progress import Named, ProgressFile
 from agent.sets.resting import Resting
 from agent.snapshot import FileState
 from agent.symlinks import Source
 from contract.commits import SetPlan
 
-MOST_JUDGED = 10_000
-"""Files whose format is remembered, at most."""
 BESIDE_S = 2.0
 """A file that belongs to no checkpoint of the layout is taken along once it has rested for so long."""
 
@@ -67,6 +65,8 @@ class Saved:
     def choose(self, plan: SetPlan, shards: Shards | None) -> list[FileState]:
         """The files that belong in a set with this plan: those of its checkpoint, and what rests beside it. Half a checkpoint never."""
         whole, unfinished = self.whole, self.recognised.unfinished
+        if not plan.layout and self.recognised.layout and whole is None:
+            return []  # a framework writes here, and its first checkpoint is not whole
         if not plan.layout:
             return [one for one in self.own if one.path not in unfinished]
         chosen = shards.files if shards else frozenset[str]()
@@ -107,7 +107,7 @@ class Recogniser:
         self._found: Named | None = None
         self._seen: Whole | None = None
         self._noted = ""
-        self._judged: Judged = {}
+        self._judgements = Judgements()
         self.resting = Resting(self._read)
         self.layout = ""
         """The layout that was recognised last; empty for none."""
@@ -174,13 +174,11 @@ class Recogniser:
             self._noted = recognised.why
             self._note(f"checkpoints: nothing is whole yet: {recognised.why}")
 
-    def _listing(self, own: Sequence[FileState], now: float) -> Listing:
+    def _listing(self, own: Sequence[FileState], now: float) -> FolderListing:
         files = {one.path: one for one in own}
-        if len(self._judged) > MOST_JUDGED:
-            self._judged.clear()
-        return Listing(
+        return FolderListing(
             files, self._folder.folders, lambda path, start, size: self._bytes(files, path, start, size), self._changed_s, now,
-            self._judged,
+            self._judgements,
         )  # fmt: skip
 
     def _read(self, path: str, start: int, size: int) -> bytes:
