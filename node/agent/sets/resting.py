@@ -44,11 +44,12 @@ class Resting:
         self, own: Sequence[FileState], changes: Mapping[str, float], now: float, *, every_s: float, late: bool
     ) -> str:
         """Why the files that are new since the last set may not be whole yet; empty where they are. Times are the machine's. `late`: a
-        trainer that saves all the time has no rest to wait for, so files that are certainly whole need none, and others a short one."""
+        trainer that saves all the time has no rest to wait for, so files that are certainly whole need none, and others a short one; so
+        do those of the first set, which take the place of none."""
         changed = self._changed(own)
         rested_s = now - max((changes.get(one.path, 0.0) for one in changed), default=0.0)
         short_s = min(RESTS_S, every_s / 4)
-        enough_s = short_s if late else min(LONG_REST_S, every_s / 4)
+        enough_s = short_s if late or not self._taken else min(LONG_REST_S, every_s / 4)
         for one in changed:
             if (evidence := self._evidence(one)) is False:
                 return f"{one.path} is cut off: its format says that more is to come"
@@ -97,4 +98,4 @@ class Resting:
     def _was_renamed(self, one: FileState) -> bool:
         """A write dates bytes and inode alike, a rename the inode alone. A new inode alone may be a file that is written anew."""
         before = self._taken.get(one.path)
-        return one.ctime_ns > one.mtime_ns and before is not None and before.inode != one.inode
+        return one.ctime_ns > one.mtime_ns and (before is None or before.inode != one.inode)
