@@ -132,10 +132,7 @@ class Attempt:
         ) if job.job_role else None  # fmt: skip
         self._kernel: KernelLog | None = None
         self._tail: Sequence[str] = ()
-        self._ended_well, self._ended_at = (
-            False,
-            0.0,
-        )  # by itself, and with 0; when by itself, by this machine's clock, or 0
+        self._ended_well, self._ended_at = False, 0.0  # by itself and with 0; when by itself, or 0
         self._obeyed: Order | None = None  # None for an order that came after the command ended: it explains no exit
 
     def run(self) -> Exit:

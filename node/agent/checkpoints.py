@@ -12,7 +12,7 @@ from operator import attrgetter
 from agent.commits import Folder
 from agent.position import Position
 from agent.progress import ProgressFile
-from agent.sets.answering import Answer, Ending, Now, answer, answer_last, answer_place, newer_than
+from agent.sets.answering import Answer, RankEnding, Now, answer, answer_last, answer_place, newer_than
 from agent.sets.closing import Closer, NeverWhole
 from agent.sets.committing import Committer, is_right
 from agent.sets.opening import OTHERS_FIRST, poll_s, waits_for_next
@@ -265,7 +265,7 @@ class Checkpoints:
         if saved.word is None and not saved.recognised.layout:
             doubt, torn = self._recogniser.resting.find_doubt_at_end(saved.own, saved.changes, died_at)
             doubt = doubt if torn or self.state.has_older else ""
-        ending = Ending(
+        ending = RankEnding(
             named=saved.word,
             newer=newer_than(saved.changes, saved.word.at) if saved.word else "",
             files=bool(saved.own if ended_well else saved.choose(plan, shards)),

@@ -127,7 +127,7 @@ def _of_same_place(plan: SetPlan, shards: Shards, changes: Mapping[str, float], 
 
 
 @dataclass(frozen=True)
-class Ending:
+class RankEnding:
     """What a rank has once its trainer has ended."""
 
     named: Named | None
@@ -147,7 +147,7 @@ class Ending:
     """Whether an unfinished file lies there."""
 
 
-def answer_last(ending: Ending, *, ended_well: bool) -> Answer:
+def answer_last(ending: RankEnding, *, ended_well: bool) -> Answer:
     """What a rank answers in the last set. A command that has ended well, by itself and with 0, has written what it wanted: all that is
     there is of its last checkpoint."""
     one = ending
