@@ -12,7 +12,7 @@ from operator import attrgetter
 from agent.commits import Folder
 from agent.position import Position
 from agent.progress import ProgressFile
-from agent.sets.answering import Answer, RankEnding, Now, answer, answer_last, answer_place, newer_than
+from agent.sets.answering import Answer, Now, RankEnding, answer, answer_last, answer_place, newer_than
 from agent.sets.closing import Closer, NeverWhole
 from agent.sets.committing import Committer, is_right
 from agent.sets.opening import OTHERS_FIRST, poll_s, waits_for_next
