@@ -16,7 +16,7 @@ SHARD = "__0_0.distcp"
 METADATA = contents.dcp_metadata({SHARD: [len(TORCH)]})
 INDEX = contents.index_of(["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"])
 LONG_STATE = contents.trainer_state(3).replace(
-    b'"log_history": [', b'"log_history": [\n' + b'    {\n      "loss": 1\n    },\n' * 12_000
+    b'"log_history": [', b'"log_history": [\n' + b'    {\n      "loss": 1\n    },\n' * 24_000
 )
 
 TRAINED = {
@@ -158,10 +158,11 @@ def test_a_shard_of_another_rank_is_needed_and_not_missed_here() -> None:
     assert found.newest.needs == {f"step-3/{SHARD}", "step-3/__1_0.distcp"}
 
 
-def test_a_file_that_a_torn_and_a_whole_checkpoint_share_is_not_unfinished() -> None:
-    disk = put({**ZERO, "global_step4/mp_rank_00_model_states.pt": TORCH[:-3]})
-    found = look(disk, "deepspeed")
-    assert found.unfinished == {"global_step4/mp_rank_00_model_states.pt"}
+def test_a_file_of_a_whole_checkpoint_is_not_unfinished_because_it_lies_in_another_one() -> None:
+    found = look(put({**DCP, f"step-3/other-4/{SHARD}": TORCH}), "dcp")
+    assert found.newest is not None
+    assert found.newest.name == "step-3"
+    assert not found.newest.files & found.unfinished
 
 
 def test_what_is_left_of_a_budget_is_not_whole_before_the_next_listing(monkeypatch: pytest.MonkeyPatch) -> None:
