@@ -59,6 +59,7 @@ MORE = {
     "max_wait_hours": ("waiting", "../guides/capacity.md"),
     "max_cost_usd": ("cost", "../guides/cost.md"),
     "checkpoint_scope": ("who writes", "../guides/checkpoints.md#what-each-rank-writes"),
+    "checkpoint_layout": ("layouts", "../guides/checkpoints.md#layouts-of-frameworks"),
     "checkpoint_restore": ("when `own` is enough", "../guides/checkpoints.md#what-is-restored"),
     "resume_from": ("how", "../guides/checkpoints.md#begin-from-another-job"),
     "retries": ("how often a job begins again", "../guides/checkpoints.md#how-often-a-job-begins-again"),

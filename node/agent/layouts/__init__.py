@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping
 
 from agent.layouts import (
@@ -19,7 +20,7 @@ from agent.layouts import (
 )
 from agent.layouts.candidates import GIVEN_UP_S, Layout, recognise_found
 from agent.layouts.listing import FolderListing, Read, Recognised, Shards, Whole
-from agent.layouts.view import Names, View, find_missing, relative_names
+from agent.layouts.view import DIGITS, View, count_names, find_missing
 from contract.jobs import CheckpointLayout
 
 __all__ = ["FolderListing", "Read", "Recognised", "Shards", "Whole", "find_shards", "recognise"]
@@ -75,9 +76,11 @@ def find_shards(listing: FolderListing, layout: str, name: str) -> Shards:
     problem = view.find_torn(files) or view.find_removal(name)
     if problem or (_is_after_barrier(layout, files) and not before):
         return Shards(files, problem)
-    missing = find_missing(relative_names(files, name, _numbers(name)[-1]), before) if before else ""
+    missing = find_missing(count_names(files, name), before) if before else ""
     if missing:
-        return Shards(files, "" if view.rests(files, GIVEN_UP_S) else f"{name} has no {missing} yet")
+        return Shards(
+            files, "" if view.rests(files, GIVEN_UP_S) else f"{name} lacks a file {missing} that the one before had"
+        )
     return Shards(files, "" if before or view.rests(files) else f"{name or 'it'} may not have all its files yet")
 
 
@@ -86,13 +89,13 @@ def _is_after_barrier(layout: str, files: Collection[str]) -> bool:
     return layout == CheckpointLayout.MEGATRON or all(path.endswith(".distcp") for path in files)
 
 
-def _find_before(view: View, name: str) -> Names | None:
+def _find_before(view: View, name: str) -> Counter[str] | None:
     """Returns the names that this rank's files have in the checkpoint before; None where it has none."""
-    own, masked = _numbers(name), NUMBERS.sub("#", name)
-    alike = (one for one in view.folders() if one and one != name and NUMBERS.sub("#", one) == masked)
+    own, masked = _numbers(name), DIGITS.sub("#", name)
+    alike = (one for one in view.folders() if one and one != name and DIGITS.sub("#", one) == masked)
     earlier = [one for one in alike if _numbers(one) < own and view.under(one)]
     one = max(earlier, key=_numbers, default=None)
-    return None if one is None else relative_names(view.under(one), one, _numbers(one)[-1])
+    return None if one is None else count_names(view.under(one), one)
 
 
 def _numbers(name: str) -> tuple[int, ...]:

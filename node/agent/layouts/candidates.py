@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import posixpath
-import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agent.layouts.listing import MOST_STEP, Recognised, Whole
-from agent.layouts.view import Names, View, find_missing, join, relative_names
+from agent.layouts.view import DIGITS, View, count_names, find_missing, join
 
 GIVEN_UP_S = 120.0
 """A checkpoint that lacks a file which the one before had counts as whole after this time: its trainer has fewer processes now."""
-DIGITS = re.compile(r"\d+")
 MOST = 256
 """Checkpoints that are judged for one listing, newest first."""
 
@@ -79,9 +77,9 @@ def settle(view: View, candidates: Iterable[Candidate]) -> list[Candidate]:
         rows[one.row].append(one)
     settled = list[Candidate]()
     for row in rows.values():
-        before: Names | None = None
+        before: Counter[str] | None = None
         for one in sorted(row, key=lambda each: (each.number, each.written_ns)):
-            names = relative_names(one.files, one.name, one.number)
+            names = count_names(one.files, one.name)
             problem = one.problem or ("" if one.settled else _find_missing(view, one, names, before))
             if not problem:
                 before = names
@@ -89,10 +87,14 @@ def settle(view: View, candidates: Iterable[Candidate]) -> list[Candidate]:
     return settled
 
 
-def _find_missing(view: View, one: Candidate, names: Names, before: Names | None) -> str:
+def _find_missing(view: View, one: Candidate, names: Counter[str], before: Counter[str] | None) -> str:
     missing = find_missing(names, before) if before is not None else ""
     if missing:
-        return "" if view.rests(one.files, GIVEN_UP_S) else f"{one.name or 'it'} has no {missing} yet"
+        return (
+            ""
+            if view.rests(one.files, GIVEN_UP_S)
+            else f"{one.name or 'it'} lacks a file {missing} that the one before had"
+        )
     return "" if before is not None or view.rests(one.files) else f"{one.name or 'it'} may not have all its files yet"
 
 

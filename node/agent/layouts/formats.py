@@ -60,7 +60,7 @@ def _is_zip(read: At, size: int) -> bool:
     start = max(0, size - TAIL)
     tail = read(start, TAIL)
     at = tail.rfind(b"PK\x05\x06")
-    if at < 0 or len(tail) - at < 22 or start + len(tail) != size:
+    if at < 0 or len(tail) - at < 22:
         return False
     length, offset, comment = struct.unpack_from("<IIH", tail, at + 12)
     end = start + at

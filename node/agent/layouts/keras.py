@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from agent.layouts.candidates import Candidate, Found, build_candidate
+from agent.layouts.candidates import Candidate, Found, build_candidate, leaf
 from agent.layouts.view import View, join
 
 ENDINGS = (".keras", ".weights.h5")
@@ -48,7 +48,7 @@ def _judge_backup(view: View, folder: str) -> Candidate:
 
 
 def _judge_file(view: View, path: str) -> Candidate:
-    numbers = NUMBER.findall(path.removesuffix(".weights.h5").removesuffix(".h5").removesuffix(".keras"))
+    numbers = NUMBER.findall(leaf(path).removesuffix(".weights.h5").removesuffix(".h5").removesuffix(".keras"))
     number = int(numbers[0]) if numbers else -1
     return build_candidate(view, path, frozenset({path}), dated=[path], number=number, step=-1, problem=view.find_torn([path])
     )  # fmt: skip

@@ -57,10 +57,9 @@ def _find(view: View, *, named: bool) -> Found:
 
 
 def _is_folder_sure(view: View, folder: str) -> bool:
-    """Whether a folder has shards and is of Lightning: only that has meta.pt beside them, or the tag `checkpoint`."""
-    return (dcp.is_one(view, folder) and META in view.names(folder)) or deepspeed.is_one(
-        view, join(folder, "checkpoint")
-    )
+    """Whether a folder has shards and is of Lightning: by its name, by meta.pt beside them, or by the tag `checkpoint`."""
+    ours = META in view.names(folder) or _read_number(folder) >= 0 or LAST.fullmatch(leaf(folder)) is not None
+    return (ours and dcp.is_one(view, folder)) or deepspeed.is_one(view, join(folder, "checkpoint"))
 
 
 def _find_broken(links: dict[str, list[str]], found: dict[str, Candidate]) -> str:

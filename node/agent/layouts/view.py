@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator
-from typing import NamedTuple
 
 from agent.layouts.formats import is_whole
 from agent.layouts.listing import RESTS_S, FolderListing
@@ -23,6 +22,7 @@ MOST_TEXT = 4096
 MOST_HOPS = 8
 MOVED_S = 0.05
 """A rename dates the file and its folder a tick of the kernel's clock apart."""
+DIGITS = re.compile(r"\d+")
 NUMBER = re.compile(r"(\d{1,255})$")
 
 
@@ -199,27 +199,16 @@ def split_number(path: str) -> tuple[str, int]:
     return (path[: found.start()], int(found[1])) if found else (path, -1)
 
 
-def find_missing(names: Names, before: Names) -> str:
-    """Returns the first name that the checkpoint before had and this one lacks; empty where it has all. A checkpoint's own number in a
-    name counts as that of the other, unless the names are the same anyway, as those with a rank are."""
-    if before.plain <= names.plain or before.masked <= names.masked:
-        return ""
-    return min(before.plain - names.plain)
-
-
-class Names(NamedTuple):
-    """What the files of a checkpoint are called, relative to its folder, as they are and with `#` for the checkpoint's own number."""
-
-    plain: frozenset[str]
-    masked: frozenset[str]
-
-
-def relative_names(paths: Iterable[str], folder: str, number: int) -> Names:
-    """Returns the names of those paths that lie in the folder of a checkpoint with a number."""
+def count_names(paths: Iterable[str], folder: str) -> Counter[str]:
+    """Returns how many files of each name are among those paths that lie in a folder, `#` for each number: names with a step or a loss
+    are those of another checkpoint too, and of names with a rank there are as many as ranks."""
     prefix = f"{folder}/" if folder else ""
-    own = re.compile(rf"(?<!\d)0*{number}(?!\d)")
-    plain = frozenset(path[len(prefix) :] for path in paths if path.startswith(prefix))
-    return Names(plain, frozenset(own.sub("#", name) for name in plain) if number >= 0 else plain)
+    return Counter(DIGITS.sub("#", path[len(prefix) :]) for path in paths if path.startswith(prefix))
+
+
+def find_missing(names: Counter[str], before: Counter[str]) -> str:
+    """Returns the first name of which the checkpoint before had more files than this one; empty where there is none."""
+    return min(before - names, default="")
 
 
 def _with_parents(listing: FolderListing) -> set[str]:

@@ -40,12 +40,13 @@ class Saver:
 
 
 def together(random: Random, *processes: Steps) -> Steps:
-    """Runs processes side by side."""
+    """Runs processes side by side, some of them many times as fast as others."""
+    speeds = {id(one): 0.01 + random.random() ** 4 for one in processes}
     running, waiting = list(processes), list[Steps]()
     while running or waiting:
         if not running:
             running, waiting = waiting, []
-        one = random.choice(running)
+        one = random.choices(running, [speeds[id(each)] for each in running])[0]
         try:
             step = next(one)
         except StopIteration:

@@ -85,6 +85,12 @@ def test_an_archive_with_records_of_64_bits_is_whole_and_not_without_its_last_by
     assert judge(data[:at] + b"x" + data[at:], "model.pt") is False
 
 
+def test_an_archive_whose_directory_is_not_written_yet_is_not_whole() -> None:
+    data = contents.torch_saved(Random(1))
+    at = data.index(b"PK\x01\x02")
+    assert judge(data[:at] + bytes(len(data) - at - 22) + data[-22:], "model.pt") is False
+
+
 def test_an_archive_in_an_archive_does_not_make_the_outer_one_whole() -> None:
     inner = contents.torch_saved(Random(1))
     archive = io.BytesIO()

@@ -121,6 +121,7 @@ def test_a_metadata_of_very_many_pieces_gives_the_names_alone() -> None:
         found = read_shards(padded)
     assert found is not None
     assert found.least == {"__0_0.distcp": 0, "__1_0.distcp": 0, "__2_0.distcp": 0}
+    assert read_shards(padded[:-1]) is None
 
 
 def test_a_metadata_lists_how_long_each_shard_is() -> None:

@@ -199,7 +199,10 @@ def test_a_checkpoint_without_a_file_that_the_one_before_had_is_waited_for_and_t
         disk.now += 60
     found = read(disk, 0)
     assert found.newest is not None
-    assert (found.newest.name, found.why) == ("checkpoint-10", "checkpoint-20 has no rng_state_1.pth yet")
+    assert (found.newest.name, found.why) == (
+        "checkpoint-10",
+        "checkpoint-20 lacks a file rng_state_#.pth that the one before had",
+    )
     later = read(disk, 120)
     assert later.newest is not None
     assert later.newest.name == "checkpoint-20"
@@ -240,3 +243,15 @@ def test_a_state_of_accelerate_in_the_folder_itself_has_its_shards_and_not_other
     assert found.newest is not None
     assert found.newest.files == {*shards, "random_states_0.pkl"}
     assert found.unfinished == {"checkpoints/checkpoint_4/random_states_1.pkl"}
+
+
+def test_a_value_in_the_name_of_a_file_makes_no_other_file_of_it() -> None:
+    disk = Disk()
+    for step, loss in ((10, 0.5), (20, 0.25)):
+        disk.now += 100
+        for path in ("__0_0.distcp", "__1_0.distcp", f"loss={loss}.json"):
+            disk.put(f"step-{step}/{path}", b"{}" if path.endswith(".json") else TORCH)
+        disk.put(f"step-{step}/.metadata", contents.dcp_metadata({"__0_0.distcp": [1], "__1_0.distcp": [1]}))
+    found = read(disk, 0)
+    assert found.newest is not None
+    assert found.newest.name == "step-20"

@@ -146,7 +146,10 @@ def test_a_torn_shard_is_not_whole_however_long_it_rests() -> None:
 
 def test_a_shard_that_the_checkpoint_before_had_is_waited_for_and_then_given_up() -> None:
     disk = saved("checkpoint-10/rng_state_1.pth", "checkpoint-10/rng_state_2.pth", "checkpoint-20/rng_state_1.pth")
-    assert shards(disk, "checkpoint-20", later_s=60).reason == "checkpoint-20 has no rng_state_2.pth yet"
+    assert (
+        shards(disk, "checkpoint-20", later_s=60).reason
+        == "checkpoint-20 lacks a file rng_state_#.pth that the one before had"
+    )
     assert shards(disk, "checkpoint-20", later_s=130).reason == ""
 
 
@@ -164,7 +167,10 @@ def test_shards_of_a_folder_with_an_ending_have_those_of_the_one_before() -> Non
     disk = saved(
         "epoch=1-step=10.ckpt/__1_0.distcp", "epoch=1-step=10.ckpt/__2_0.distcp", "epoch=2-step=20.ckpt/__1_0.distcp"
     )
-    assert shards(disk, "epoch=2-step=20.ckpt", "lightning").reason == "epoch=2-step=20.ckpt has no __2_0.distcp yet"
+    assert (
+        shards(disk, "epoch=2-step=20.ckpt", "lightning").reason
+        == "epoch=2-step=20.ckpt lacks a file __#_#.distcp that the one before had"
+    )
 
 
 @pytest.mark.parametrize(
