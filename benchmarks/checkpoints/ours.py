@@ -36,7 +36,8 @@ def main() -> None:
 
     what, folder, listing = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     retries = Config(retries={"mode": "standard", "total_max_attempts": 10})
-    store = Store(boto3.client("s3", endpoint_url=os.environ["AWS_ENDPOINT_URL"], config=retries), "bench")
+    client = boto3.client("s3", endpoint_url=os.environ["AWS_ENDPOINT_URL"], config=retries)
+    store = Store(client, "bench", authorities=os.environ["AWS_CA_BUNDLE"])
     engine = Engine(store)
     assert list(store.keys("nothing")) == []
     began, cpu = time.monotonic(), time.process_time()

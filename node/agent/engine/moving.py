@@ -1,0 +1,183 @@
+"""Moves bodies between open files and a bucket: by helpers where there is much to move, else by boto3.
+
+Whatever a helper cannot do (a refusal, a broken connection, a redirect, a full disk, its own end) boto3 does, with its retries, the
+newest credentials and its errors: there is one place that judges what S3 answers.
+"""
+
+from __future__ import annotations
+
+import io
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from botocore.exceptions import ClientError, HTTPClientError, IncompleteReadError
+
+from agent.engine.crc import crc32, encode_crc
+from agent.engine.extents import WINDOW, checksum, fill, write, write_all
+from agent.engine.helpers import HelperFailed, Helpers
+from agent.engine.places import Arrived
+from agent.engine.wanted import Unusable
+from agent.store import Store
+from contract.aws_errors import code_of
+
+CRC32 = "x-amz-checksum-crc32"
+SIGNED_S, REUSED_S = 900, 300.0
+"""How long a signed request is valid, and for how long one is used for further parts of an object."""
+TRIES, PAUSE_S = 6, 0.5
+"""For an answer that breaks off; boto3 repeats what is not answered at all."""
+OUTSIDE = ("InvalidRange", "416")
+
+
+class Extent(NamedTuple):
+    """A part of an open file."""
+
+    file: int
+    start: int
+    size: int
+
+
+class Body(io.RawIOBase):
+    """A part of an open file, as a file for boto3."""
+
+    def __init__(self, extent: Extent) -> None:
+        self._extent, self._at = extent, 0
+
+    def __len__(self) -> int:
+        return self._extent.size
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any, /) -> int:
+        size = min(len(into), self._extent.size - self._at)
+        fill(self._extent.file, memoryview(into)[:size], self._extent.start + self._at)
+        self._at += size
+        return size
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        self._at = (0, self._at, self._extent.size)[whence] + offset
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+
+class Mover:
+    """Any thread may use it. Calls raise what boto3 raises after its retries, except where their docstring says otherwise."""
+
+    def __init__(
+        self, store: Store, helpers: Helpers, *, failed: Callable[[], bool], sleep: Callable[[float], None]
+    ) -> None:
+        """`failed`: whether what is moved is not wanted any more."""
+        self._store, self._helpers, self._failed, self._sleep = store, helpers, failed, sleep
+        self._own, self._urls = threading.local(), dict[str, tuple[str, float]]()
+
+    def check(self, extent: Extent) -> int:
+        """Returns the CRC32 of a part of a file. Raises extents.Shorter."""
+        try:
+            done = self._helpers.ask({"do": "check", "start": extent.start, "size": extent.size}, extent.file)
+            return int(done["crc32"])
+        except HelperFailed:
+            return checksum(*extent, self._window())
+
+    def put(self, call: str, extent: Extent, crc: int | None = None, **where: Any) -> Arrived:
+        """Sends a part of a file by a call of the client (`put_object`, `upload_part`); S3 compares its CRC32. Raises extents.Shorter."""
+        crc = self.check(extent) if crc is None else crc
+        params = {"Bucket": self._store.bucket, **where, "ChecksumCRC32": encode_crc(crc)}
+        try:
+            if self._helpers.lines:
+                order = {"do": "put", **self._signed(call, params), "headers": {CRC32: encode_crc(crc)}}
+                done = self._helpers.ask({**order, "start": extent.start, "size": extent.size}, extent.file)
+                return Arrived(done["etag"], crc)
+        except HelperFailed:
+            crc = checksum(*extent, self._window())  # the file may be another one by now
+            params["ChecksumCRC32"] = encode_crc(crc)
+        answer = getattr(self._store.client, call)(**params, Body=Body(extent))
+        return Arrived((answer or {}).get("ETag", ""), crc)
+
+    def get(self, key: str, offset: int, into: Extent, *, sparse: bool) -> int:
+        """Writes bytes of an object into a part of a file, zeros as holes where it is `sparse`. Returns their CRC32. Raises Unusable where
+        the object is not there, or ends before; OSError where the disk is full."""
+        try:
+            if self._helpers.lines:
+                order = {"do": "get", **self._reused(key), "headers": {}, "offset": offset, "sparse": sparse}
+                done = self._helpers.ask({**order, "start": into.start, "size": into.size}, into.file)
+                return int(done["crc32"])
+        except HelperFailed:
+            self._urls.pop(key, None)
+        for attempt in range(1, TRIES + 1):
+            try:
+                return self._once(key, offset, into, write if sparse else write_all)
+            except (HTTPClientError, IncompleteReadError):
+                if attempt == TRIES or self._failed():
+                    raise
+                self._sleep(PAUSE_S * attempt)
+        raise AssertionError("unreachable")
+
+    def _once(self, key: str, offset: int, into: Extent, put: Callable[[int, memoryview, int], None]) -> int:
+        where = f"s3://{self._store.bucket}/{key}"
+        try:
+            wanted = f"bytes={offset}-{offset + into.size - 1}"
+            answer = self._store.client.get_object(Bucket=self._store.bucket, Key=key, Range=wanted)
+        except ClientError as problem:
+            if code_of(problem) in OUTSIDE:
+                raise Unusable(f"{where} ends before byte {offset}") from None
+            if self._store.lacks(key, problem):
+                raise Unusable(f"{where} is missing") from None
+            raise
+        crc, done = 0, 0
+        with closing(answer["Body"]) as body:
+            if answer["ContentLength"] != into.size:
+                raise Unusable(f"{where} ends before byte {offset + into.size}")
+            while done < into.size:
+                piece = body.read(min(WINDOW, into.size - done))
+                if not piece:
+                    raise IncompleteReadError(actual_bytes=done, expected_bytes=into.size)
+                crc = crc32(piece, crc)
+                put(into.file, memoryview(piece), into.start + done)
+                done += len(piece)
+        return crc
+
+    def _reused(self, key: str) -> dict[str, str]:
+        """A signed request for an object: the range of each part is no part of the signature."""
+        url, until = self._urls.get(key, ("", 0.0))
+        if time.monotonic() >= until:
+            signed = self._signed("get_object", {"Bucket": self._store.bucket, "Key": key})
+            self._urls[key] = signed["url"], time.monotonic() + REUSED_S
+            return signed
+        return _order(url)
+
+    def _signed(self, call: str, params: dict[str, Any]) -> dict[str, str]:
+        return _order(self._store.client.generate_presigned_url(call, Params=params, ExpiresIn=SIGNED_S))
+
+    def _window(self) -> memoryview:
+        """This thread's own memory."""
+        if not hasattr(self._own, "window"):
+            self._own.window = memoryview(bytearray(WINDOW))
+        window: memoryview = self._own.window
+        return window
+
+
+def _order(url: str) -> dict[str, str]:
+    from botocore.utils import get_environ_proxies
+
+    parts = urlsplit(url)
+    proxy: str = get_environ_proxies(url).get(parts.scheme, "")
+    return {"url": url, "origin": f"{parts.scheme}://{parts.netloc}", "proxy": proxy}
+
+
+def sign_regionally(client: Any) -> None:
+    """Makes the client sign requests for others to send as it signs its own: for the bucket's region, and not for S3's address of all
+    regions."""
+
+    def choose(context: dict[str, Any], **_: Any) -> None:
+        context["use_global_endpoint"] = False
+
+    client.meta.events.register("before-parameter-build.s3", choose, unique_id="trainyard-regional")
