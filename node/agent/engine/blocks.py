@@ -6,7 +6,9 @@ import mmap
 import os
 import queue
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+
+from agent.engine.moving import Extent
 
 BLOCK = 8 * 1024 * 1024
 """Bytes of one."""
@@ -23,9 +25,14 @@ class Block:
         self._map = mmap.mmap(self.file, BLOCK)
         self.bytes = memoryview(self._map)
 
+    def extent(self, size: int) -> Extent:
+        """Its first bytes."""
+        return Extent(self.file, 0, size, self.bytes[:size])
+
     def close(self) -> None:
         self.bytes.release()
-        self._map.close()
+        with suppress(BufferError):  # an extent of it is in the traceback of an error
+            self._map.close()
         os.close(self.file)
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from agent.engine.fetching import Fetching
 from agent.engine.helpers import Crowd, Helpers, choose_crowd, count_processors
-from agent.engine.moving import Mover, sign_regionally
+from agent.engine.moving import Mover, prepare
 from agent.engine.pace import Pace
-from agent.engine.places import Memory
+from agent.engine.places import SMALL, Memory
 from agent.engine.sending import Sending
 from agent.engine.tree import Tree
 from agent.engine.wanted import check
@@ -39,7 +39,7 @@ class Engine:
         choose: Callable[[int, float, int, float | None], Crowd] = choose_crowd,
     ) -> None:
         self._store, self._sleep, self._choose = store, sleep, choose
-        sign_regionally(store.client)
+        prepare(store.client)
 
     def send(
         self,
@@ -61,8 +61,7 @@ class Engine:
         Raises snapshot.Changed where a file is not what was seen any more.
         """
         pace, failed = Pace(cores), threading.Event()
-        size = sum(seen.size for seen in files if seen not in memory.digests)
-        with self._helped(size, cores, pace) as helpers:
+        with self._helped((seen.size for seen in files if seen not in memory.digests), cores, pace) as helpers:
             sending = Sending(
                 self._store,
                 self._mover(helpers, failed),
@@ -83,16 +82,18 @@ class Engine:
         check(files)
         tree, failed = Tree(staging), threading.Event()
         try:
-            with self._helped(sum(file.size for file in files), None, Pace(None)) as helpers:
+            with self._helped((file.size for file in files), None, Pace(None)) as helpers:
                 Fetching(self._mover(helpers, failed), tree, failed).run(files, helpers.lines or ALONE)
         finally:
             tree.close()
 
     @contextmanager
-    def _helped(self, size: int, cores: float | None, pace: Pace) -> Iterator[Helpers]:
+    def _helped(self, sizes: Iterable[int], cores: float | None, pace: Pace) -> Iterator[Helpers]:
+        """Helpers for the large ones of these files. Small ones keep this process busy with their names and digests, and boto3 needs less for
+        the few packs that they fill than helpers for their start."""
         from botocore.httpsession import get_cert_path
 
-        crowd = self._choose(size, self._store.gbps, count_processors(), cores)
+        crowd = self._choose(sum(size for size in sizes if size > SMALL), self._store.gbps, count_processors(), cores)
         with Helpers(crowd, self._store.authorities or get_cert_path(True), use=pace.count) as helpers:
             yield helpers
 

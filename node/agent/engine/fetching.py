@@ -105,7 +105,7 @@ class Fetching:
         with self._blocks.take() as block:
             size = span.end - span.start
             if size:
-                self._mover.get(span.key, span.start, Extent(block.file, 0, size), sparse=False)
+                self._mover.get(span.key, span.start, block.extent(size))
             for file in span.files:
                 piece = block.bytes[file.offset - span.start :][: file.size]
                 target = self._tree.create(file.path)
@@ -118,7 +118,7 @@ class Fetching:
     def _part(self, part: Piece) -> None:
         large = self._large.setdefault(part.file.path, Large(part.file, self._tree))
         into = Extent(large.open(), part.start, part.end - part.start)
-        crc = self._mover.get(part.file.key, part.file.offset + part.start, into, sparse=True)
+        crc = self._mover.get(part.file.key, part.file.offset + part.start, into)
         if not self._failed.is_set():
             large.take(part.start // part_of(part.file), crc)
 

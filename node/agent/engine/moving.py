@@ -10,14 +10,14 @@ import io
 import threading
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from botocore.exceptions import ClientError, HTTPClientError, IncompleteReadError
 
 from agent.engine.crc import crc32, encode_crc
-from agent.engine.extents import WINDOW, checksum, fill, write, write_all
+from agent.engine.extents import WINDOW, checksum, fill, write
 from agent.engine.helpers import HelperFailed, Helpers
 from agent.engine.places import Arrived
 from agent.engine.wanted import Unusable
@@ -38,6 +38,28 @@ class Extent(NamedTuple):
     file: int
     start: int
     size: int
+    memory: memoryview | None = None
+    """The same bytes, where this process has them in memory as well."""
+
+    def fill(self, view: memoryview, at: int) -> None:
+        """Reads bytes from the part's byte `at` on. Raises extents.Shorter."""
+        if self.memory is None:
+            fill(self.file, view, self.start + at)
+        else:
+            view[:] = self.memory[at : at + len(view)]
+
+    def checksum(self, window: memoryview) -> int:
+        """Returns the CRC32. Raises extents.Shorter."""
+        if self.memory is None:
+            return checksum(self.file, self.start, self.size, window)
+        return crc32(self.memory, 0)
+
+    def write(self, content: memoryview, at: int) -> None:
+        """Writes from the part's byte `at` on; zeros become holes."""
+        if self.memory is None:
+            write(self.file, content, self.start + at)
+        else:
+            self.memory[at : at + len(content)] = content
 
 
 class Body(io.RawIOBase):
@@ -57,7 +79,7 @@ class Body(io.RawIOBase):
 
     def readinto(self, into: Any, /) -> int:
         size = min(len(into), self._extent.size - self._at)
-        fill(self._extent.file, memoryview(into)[:size], self._extent.start + self._at)
+        self._extent.fill(memoryview(into)[:size], self._at)
         self._at += size
         return size
 
@@ -81,11 +103,11 @@ class Mover:
 
     def check(self, extent: Extent) -> int:
         """Returns the CRC32 of a part of a file. Raises extents.Shorter."""
-        try:
-            done = self._helpers.ask({"do": "check", "start": extent.start, "size": extent.size}, extent.file)
-            return int(done["crc32"])
-        except HelperFailed:
-            return checksum(*extent, self._window())
+        if self._helpers.lines and extent.memory is None:
+            with suppress(HelperFailed):
+                done = self._helpers.ask({"do": "check", "start": extent.start, "size": extent.size}, extent.file)
+                return int(done["crc32"])
+        return extent.checksum(self._window())
 
     def put(self, call: str, extent: Extent, crc: int | None = None, **where: Any) -> Arrived:
         """Sends a part of a file by a call of the client (`put_object`, `upload_part`); S3 compares its CRC32. Raises extents.Shorter."""
@@ -97,16 +119,17 @@ class Mover:
                 done = self._helpers.ask({**order, "start": extent.start, "size": extent.size}, extent.file)
                 return Arrived(done["etag"], crc)
         except HelperFailed:
-            crc = checksum(*extent, self._window())  # the file may be another one by now
+            crc = extent.checksum(self._window())  # the file may be another one by now
             params["ChecksumCRC32"] = encode_crc(crc)
         answer = getattr(self._store.client, call)(**params, Body=Body(extent))
         return Arrived((answer or {}).get("ETag", ""), crc)
 
-    def get(self, key: str, offset: int, into: Extent, *, sparse: bool) -> int:
-        """Writes bytes of an object into a part of a file, zeros as holes where it is `sparse`. Returns their CRC32. Raises Unusable where
-        the object is not there, or ends before; OSError where the disk is full."""
+    def get(self, key: str, offset: int, into: Extent) -> int:
+        """Writes bytes of an object into a part of a new file, zeros as holes. Returns their CRC32. Raises Unusable where the object is not
+        there, or ends before; OSError where the disk is full."""
         try:
             if self._helpers.lines:
+                sparse = into.memory is None
                 order = {"do": "get", **self._reused(key), "headers": {}, "offset": offset, "sparse": sparse}
                 done = self._helpers.ask({**order, "start": into.start, "size": into.size}, into.file)
                 return int(done["crc32"])
@@ -114,14 +137,14 @@ class Mover:
             self._urls.pop(key, None)
         for attempt in range(1, TRIES + 1):
             try:
-                return self._once(key, offset, into, write if sparse else write_all)
+                return self._once(key, offset, into)
             except (HTTPClientError, IncompleteReadError):
                 if attempt == TRIES or self._failed():
                     raise
                 self._sleep(PAUSE_S * attempt)
         raise AssertionError("unreachable")
 
-    def _once(self, key: str, offset: int, into: Extent, put: Callable[[int, memoryview, int], None]) -> int:
+    def _once(self, key: str, offset: int, into: Extent) -> int:
         where = f"s3://{self._store.bucket}/{key}"
         try:
             wanted = f"bytes={offset}-{offset + into.size - 1}"
@@ -137,11 +160,11 @@ class Mover:
             if answer["ContentLength"] != into.size:
                 raise Unusable(f"{where} ends before byte {offset + into.size}")
             while done < into.size:
-                piece = body.read(min(WINDOW, into.size - done))
+                piece = body.read(min(4 * WINDOW, into.size - done))
                 if not piece:
                     raise IncompleteReadError(actual_bytes=done, expected_bytes=into.size)
                 crc = crc32(piece, crc)
-                put(into.file, memoryview(piece), into.start + done)
+                into.write(memoryview(piece), done)
                 done += len(piece)
         return crc
 
@@ -173,11 +196,17 @@ def _order(url: str) -> dict[str, str]:
     return {"url": url, "origin": f"{parts.scheme}://{parts.netloc}", "proxy": proxy}
 
 
-def sign_regionally(client: Any) -> None:
-    """Makes the client sign requests for others to send as it signs its own: for the bucket's region, and not for S3's address of all
-    regions."""
+def prepare(client: Any) -> None:
+    """Makes the client sign what others send as it signs its own requests, for the bucket's region and not for S3's address of all regions;
+    and sign a body that has a checksum without a second digest of its own. Over TLS S3 wants none, and a SHA-256 takes longer than the
+    encryption; botocore computes it for checksums that it was given."""
 
-    def choose(context: dict[str, Any], **_: Any) -> None:
+    def choose_region(context: dict[str, Any], **_: Any) -> None:
         context["use_global_endpoint"] = False
 
-    client.meta.events.register("before-parameter-build.s3", choose, unique_id="trainyard-regional")
+    def name_algorithm(params: Any, **_: Any) -> None:
+        if CRC32 in params["headers"]:
+            params["context"]["checksum"] = {"request_algorithm": {"algorithm": "crc32", "in": "header", "name": CRC32}}
+
+    client.meta.events.register("before-parameter-build.s3", choose_region, unique_id="trainyard-region")
+    client.meta.events.register("before-call.s3", name_algorithm, unique_id="trainyard-hash-once")

@@ -148,7 +148,7 @@ class Sending:
                     inside.append((digest, end, seen.size))
                     end += seen.size
             if inside:
-                self._ship(Extent(block.file, 0, end), inside)
+                self._ship(block.extent(end), inside)
 
     def _read(self, seen: FileState, pinned: OpenFiles, into: memoryview) -> str:
         """Reads a whole file, and returns its SHA-256. Raises Changed."""
@@ -185,7 +185,7 @@ class Sending:
             if self._pack_key is None and self._memory.objects.pop(key, "") == digest:
                 self._memory.objects[key] = digest
                 return
-            self._mover.put("put_object", Extent(block.file, 0, seen.size), Key=key)
+            self._mover.put("put_object", block.extent(seen.size), Key=key)
         self._arrived(digest, key)
 
     # Large files
