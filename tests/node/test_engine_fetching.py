@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, HTTPClientError, IncompleteReadError
 
-from agent.engine import fetching
-from agent.engine.wanted import GAP, PART, SPAN, Piece, Span, Unusable, plan_reads
+from agent.engine import moving
+from agent.engine.places import PART
+from agent.engine.wanted import GAP, SPAN, Piece, Span, Unusable, plan_reads
 from agent.failures import is_full
 from agent.snapshot import KEY_BYTES
 from contract.codec import decode
@@ -182,7 +183,7 @@ def test_an_answer_that_always_breaks_off_is_given_up(it: Yard) -> None:
     it.sink.fault = lambda request: Cut(1000) if request.method == "GET" else None
     with pytest.raises((HTTPClientError, IncompleteReadError)):
         it.engine.fetch([listed("a", content(4000, 1))], it.staging)
-    assert it.sink.calls["GetObject"] == fetching.TRIES
+    assert it.sink.calls["GetObject"] == moving.TRIES
 
 
 def test_a_bucket_that_may_not_be_read_is_not_a_checkpoint_that_is_missing(it: Yard) -> None:

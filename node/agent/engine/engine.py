@@ -89,8 +89,8 @@ class Engine:
 
     @contextmanager
     def _helped(self, sizes: Iterable[int], cores: float | None, pace: Pace) -> Iterator[Helpers]:
-        """Helpers for the large ones of these files. Small ones keep this process busy with their names and digests, and boto3 needs less for
-        the few packs that they fill than helpers for their start."""
+        """Helpers for the large ones of these files. Small ones keep this process busy with their names and digests, and boto3 needs less
+        for the few packs that they fill than helpers for their start."""
         from botocore.httpsession import get_cert_path
 
         crowd = self._choose(sum(size for size in sizes if size > SMALL), self._store.gbps, count_processors(), cores)
