@@ -51,8 +51,13 @@ class Yard:
     sink: Sink
     folder: Path
     staging: Path
+    store: Store
     engine: Engine
     memory: Memory = field(default_factory=Memory)
+
+    @property
+    def client(self) -> Any:
+        return self.store.client
 
     @property
     def bucket(self) -> Bucket:
@@ -98,6 +103,6 @@ def yard(folder: Path, *, crowd: Crowd | None = None, **settings: Any) -> Iterat
         (folder / "checkpoints").mkdir()
         store = Store(client(sink, **settings), BUCKET, authorities=str(sink.authority))
         engine = Engine(store, sleep=lambda _: None, choose=choose_crowd if crowd is None else lambda *_: crowd)
-        yield Yard(sink, folder / "checkpoints", folder / "staging", engine)
+        yield Yard(sink, folder / "checkpoints", folder / "staging", store, engine)
     finally:
         sink.close()

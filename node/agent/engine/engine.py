@@ -93,8 +93,9 @@ class Engine:
         for the few packs that they fill than helpers for their start."""
         from botocore.httpsession import get_cert_path
 
+        authorities = self._store.authorities or get_cert_path(True) or ""
         crowd = self._choose(sum(size for size in sizes if size > SMALL), self._store.gbps, count_processors(), cores)
-        with Helpers(crowd, self._store.authorities or get_cert_path(True), use=pace.count) as helpers:
+        with Helpers(crowd, authorities, use=pace.count) as helpers:
             yield helpers
 
     def _mover(self, helpers: Helpers, failed: threading.Event) -> Mover:

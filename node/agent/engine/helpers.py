@@ -44,7 +44,7 @@ def choose_crowd(size: int, gbps: float, processors: int, cores: float | None) -
     """Chooses for bytes that shall be moved, by a network of so many Gbit/s (0: not known). `cores`: the processors that may be used on
     average; None for all. No helpers where boto3 is done before they have started."""
     rate = (gbps or UNKNOWN_GBPS) * 1e9 / 8
-    most = 2 * processors if cores is None else min(processors, math.ceil(2 * cores))
+    most = processors if cores is None else min(processors, math.ceil(2 * cores))
     helpers = min(math.ceil(rate / HELPER_S), most, size // EACH)
     if helpers < 1:
         return Crowd(0, 0)
