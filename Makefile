@@ -124,7 +124,7 @@ build/agent-libs/ready: .venv/installer node/requirements.txt node/compiled.txt 
 	@mkdir -p build/agent-libs/python/isal && for python in 3.10 3.11 3.12 3.13 3.14; do for machine in x86_64 aarch64; do \
 	  uv pip install -q --python $(BIN)/python --target build/agent-libs/$$python-$$machine --python-version $$python --no-deps \
 	  --python-platform $$machine-manylinux_2_28 --only-binary :all: --require-hashes -r node/compiled.txt && \
-	  (cd build/agent-libs/$$python-$$machine/isal && cp __init__.py _version.py _isal.*.so isal_zlib.*.so ../../python/isal) || exit 1; done; done
+	  (cd build/agent-libs/$$python-$$machine/isal && cp __init__.py _version.py *.so ../../python/isal) || exit 1; done; done
 	@rm -rf build/agent-libs/3.* build/agent-libs/python/bin build/agent-libs/python/.lock && touch $@
 
 # One processor unpacks PyTorch, the other does this.
