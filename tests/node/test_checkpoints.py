@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from hashlib import sha256
 from pathlib import Path
 
 import pytest

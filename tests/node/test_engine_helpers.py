@@ -21,6 +21,7 @@ from botocore.exceptions import ClientError
 
 from agent.engine import engine
 from agent.engine.helpers import Crowd, HelperFailed, Helpers, choose_crowd
+from agent.engine.moving import describe_request
 from agent.engine.places import PART
 from agent.engine.wanted import Unusable
 from agent.snapshot import Changed
@@ -266,8 +267,7 @@ def test_a_server_that_nobody_vouches_for_gets_nothing_of_a_helper(it: Yard) -> 
         file.write(b"told")
         file.flush()
         url = it.client.generate_presigned_url("put_object", Params={"Bucket": BUCKET, "Key": "k"})
-        origin = it.sink.endpoint
-        order = {"do": "put", "url": url, "origin": origin, "proxy": "", "headers": {}, "start": 0, "size": 4}
+        order = {"do": "put", **describe_request(url, {}), "start": 0, "size": 4}
         with pytest.raises(HelperFailed, match="CERTIFICATE_VERIFY_FAILED"):
             helpers.ask(order, file.fileno())
     assert it.sink.calls == {}
@@ -342,9 +342,9 @@ def test_a_full_disk_is_told_as_such(it: Yard) -> None:
     it.bucket.put("k", LARGE)
     with Path("/dev/full").open("wb") as full, Helpers(ONE, str(it.sink.authority)) as helpers:
         url = it.client.generate_presigned_url("get_object", Params={"Bucket": BUCKET, "Key": "k"})
-        order = {"do": "get", "url": url, "origin": it.sink.endpoint, "proxy": "", "headers": {}, "offset": 0}
+        order = {"do": "get", **describe_request(url, {}), "offset": 0, "start": 0, "size": 100, "sparse": True}
         with pytest.raises(HelperFailed, match="No space left"):
-            helpers.ask({**order, "start": 0, "size": 100, "sparse": True}, full.fileno())
+            helpers.ask(order, full.fileno())
 
 
 def test_a_file_of_an_agent_before_this_one_is_checked_by_its_sha256(it: Yard) -> None:

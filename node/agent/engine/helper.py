@@ -15,11 +15,10 @@ import sys
 import time
 from collections.abc import Generator
 from typing import Any
-from urllib.parse import urlsplit
 
 from agent.engine.crc import crc32
 from agent.engine.extents import WINDOW, checksum, windows, write, write_all
-from agent.engine.wire import READ, Answer, Connection, Origin, Wait, Waiting
+from agent.engine.wire import READ, Answer, Connection, Origin, Proxy, Wait, Waiting
 
 MOST_ORDER = 64 * 1024
 SILENT_S, LOOK_S = 60.0, 1.0
@@ -57,7 +56,8 @@ class Line:
         start, size = int(order["start"]), int(order["size"])
         if order["do"] == "check":
             return {"crc32": checksum(file, start, size, self._buffer)}
-        origin = Origin(order["origin"], order["proxy"])
+        secure, host, port, proxy = order["origin"]
+        origin = Origin(secure, host, port, Proxy(*proxy) if proxy else None)
         fresh = self._connection is None or self._connection.origin != origin
         try:
             return (yield from self._exchange(origin, order, file, start, size))
@@ -136,11 +136,10 @@ class Line:
 
 
 def _head(method: str, order: dict[str, Any], more: dict[str, str]) -> bytes:
-    """The request's head; the URL is sent as it was signed."""
-    url = urlsplit(order["url"])
-    headers = {"Host": url.netloc, **order["headers"], **more}
+    """The request's head; its target is sent as it was signed."""
+    headers = {**order["headers"], **more}
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    return f"{method} {url.path}?{url.query} HTTP/1.1\r\n{lines}\r\n".encode("latin-1")
+    return f"{method} {order['target']} HTTP/1.1\r\n{lines}\r\n".encode("latin-1")
 
 
 class Loop:

@@ -93,12 +93,15 @@ class Helper:
             more, self._used_s = max(0.0, cpu_s - self._used_s), max(cpu_s, self._used_s)
         return more
 
-    def end(self) -> None:
+    def leave(self) -> None:
+        """Lets it end itself; `end` waits for that."""
         for line in self.lines:
             line.close()
         assert self._process.stdin is not None
         with suppress(OSError):
             self._process.stdin.close()
+
+    def end(self) -> None:
         try:
             self._process.wait(END_S)
         except subprocess.TimeoutExpired:
@@ -150,6 +153,8 @@ class Helpers:
         return self
 
     def __exit__(self, *_: object) -> None:
+        for helper in self._helpers:
+            helper.leave()
         for helper in self._helpers:
             helper.end()
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 import io
 import threading
 import time
+from base64 import b64encode
 from collections.abc import Callable
 from contextlib import closing, suppress
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from botocore.exceptions import ClientError, HTTPClientError, IncompleteReadError
+from botocore.utils import get_environ_proxies
 
 from agent.engine.crc import crc32, encode_crc
 from agent.engine.extents import WINDOW, checksum, fill, write
@@ -115,7 +117,7 @@ class Mover:
         params = {"Bucket": self._store.bucket, **where, "ChecksumCRC32": encode_crc(crc)}
         try:
             if self._helpers.lines:
-                order = {"do": "put", **self._signed(call, params), "headers": {CRC32: encode_crc(crc)}}
+                order = {"do": "put", **describe_request(self._sign(call, params), {CRC32: encode_crc(crc)})}
                 done = self._helpers.ask({**order, "start": extent.start, "size": extent.size}, extent.file)
                 return Arrived(done["etag"], crc)
         except HelperFailed:
@@ -130,7 +132,7 @@ class Mover:
         try:
             if self._helpers.lines:
                 sparse = into.memory is None
-                order = {"do": "get", **self._reused(key), "headers": {}, "offset": offset, "sparse": sparse}
+                order = {"do": "get", **self._reused(key), "offset": offset, "sparse": sparse}
                 done = self._helpers.ask({**order, "start": into.start, "size": into.size}, into.file)
                 return int(done["crc32"])
         except HelperFailed:
@@ -168,17 +170,17 @@ class Mover:
                 done += len(piece)
         return crc
 
-    def _reused(self, key: str) -> dict[str, str]:
+    def _reused(self, key: str) -> dict[str, Any]:
         """A signed request for an object: the range of each part is no part of the signature."""
         url, until = self._urls.get(key, ("", 0.0))
         if time.monotonic() >= until:
-            signed = self._signed("get_object", {"Bucket": self._store.bucket, "Key": key})
-            self._urls[key] = signed["url"], time.monotonic() + REUSED_S
-            return signed
-        return _order(url)
+            url = self._sign("get_object", {"Bucket": self._store.bucket, "Key": key})
+            self._urls[key] = url, time.monotonic() + REUSED_S
+        return describe_request(url, {})
 
-    def _signed(self, call: str, params: dict[str, Any]) -> dict[str, str]:
-        return _order(self._store.client.generate_presigned_url(call, Params=params, ExpiresIn=SIGNED_S))
+    def _sign(self, call: str, params: dict[str, Any]) -> str:
+        url: str = self._store.client.generate_presigned_url(call, Params=params, ExpiresIn=SIGNED_S)
+        return url
 
     def _window(self) -> memoryview:
         """This thread's own memory."""
@@ -188,12 +190,17 @@ class Mover:
         return window
 
 
-def _order(url: str) -> dict[str, str]:
-    from botocore.utils import get_environ_proxies
-
-    parts = urlsplit(url)
-    proxy: str = get_environ_proxies(url).get(parts.scheme, "")
-    return {"url": url, "origin": f"{parts.scheme}://{parts.netloc}", "proxy": proxy}
+def describe_request(url: str, headers: dict[str, str]) -> dict[str, Any]:
+    """Returns a signed request as helpers take it, which know nothing of URLs, with the proxy that the environment names for it."""
+    to, by = urlsplit(url), urlsplit(get_environ_proxies(url).get(urlsplit(url).scheme, ""))
+    login = f"{unquote(by.username)}:{unquote(by.password or '')}" if by.username else ""
+    proxy = (by.hostname, by.port or 80, f"Basic {b64encode(login.encode()).decode()}" if login else "")
+    secure = to.scheme == "https"
+    return {
+        "origin": (secure, to.hostname, to.port or (443 if secure else 80), proxy if by.hostname else None),
+        "target": f"{to.path}?{to.query}",
+        "headers": {"Host": to.netloc, **headers},
+    }
 
 
 def prepare(client: Any) -> None:

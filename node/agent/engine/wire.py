@@ -10,10 +10,8 @@ import os
 import selectors
 import socket
 import ssl
-from base64 import b64encode
 from collections.abc import Generator
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import unquote, urlsplit
 
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 MOST_HEAD = 64 * 1024
@@ -34,11 +32,21 @@ class Broken(ConnectionError):
     """The other side went away, or does not speak HTTP as it should."""
 
 
-class Origin(NamedTuple):
-    """Where requests go: `https://host:port`, and the proxy on the way; an empty one for none."""
+class Proxy(NamedTuple):
+    """A proxy that opens tunnels, and what it wants to know of us: the value of `Proxy-Authorization`, or nothing."""
 
-    address: str
-    proxy: str
+    host: str
+    port: int
+    login: str
+
+
+class Origin(NamedTuple):
+    """Where requests go, and by which proxy."""
+
+    secure: bool
+    host: str
+    port: int
+    proxy: Proxy | None
 
 
 class Answer(NamedTuple):
@@ -69,13 +77,10 @@ class Connection:
 
     def open(self) -> Waiting[None]:
         """Connects, through the proxy if there is one, and agrees on keys. Raises OSError."""
-        wanted = urlsplit(self.origin.address)
-        secure, host = wanted.scheme == "https", wanted.hostname or ""
-        port = wanted.port or (443 if secure else 80)
-        proxy = urlsplit(self.origin.proxy)
-        yield from self._connect(proxy.hostname or host, (proxy.port or 80) if proxy.hostname else port)
-        if proxy.hostname:
-            yield from self._tunnel(f"{host}:{port}", proxy.username, proxy.password)
+        secure, host, port, proxy = self.origin
+        yield from self._connect(*(proxy[:2] if proxy else (host, port)))
+        if proxy:
+            yield from self._tunnel(f"{host}:{port}", proxy.login)
         if secure:
             self._tls = self._context.wrap_bio(self._in, self._out, server_hostname=host)
             yield from self._shake_hands(self._tls)
@@ -88,11 +93,12 @@ class Connection:
         """Fills `view` as far as something has arrived, one byte at least; returns how far. Raises Broken."""
         if self._tls is None:
             return (yield from self._receive(view))
+        tls: Any = self._tls  # whose types do not know that it fills any writable buffer
         while True:
             have = 0
             try:
                 while have < len(view):
-                    got = self._read(self._tls, view[have:])
+                    got: int = tls.read(len(view) - have, view[have:])
                     if not got:
                         break
                     have += got
@@ -153,12 +159,9 @@ class Connection:
                 return
         raise problem
 
-    def _tunnel(self, to: str, user: str | None, password: str | None) -> Waiting[None]:
-        login = ""
-        if user:
-            pair = b64encode(f"{unquote(user)}:{unquote(password or '')}".encode()).decode()
-            login = f"Proxy-Authorization: Basic {pair}\r\n"
-        yield from self.send(f"CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n{login}\r\n".encode())
+    def _tunnel(self, to: str, login: str) -> Waiting[None]:
+        said = f"Proxy-Authorization: {login}\r\n" if login else ""
+        yield from self.send(f"CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n{said}\r\n".encode())
         answer = yield from self.answer()
         if answer.status != 200 or answer.ahead:
             raise Broken(f"the proxy answered {answer.status}")
@@ -173,11 +176,6 @@ class Connection:
             else:
                 yield from self._flush()
                 return
-
-    @staticmethod
-    def _read(tls: Any, view: memoryview) -> int:
-        """The types of `ssl` do not know that this fills any writable buffer."""
-        return int(tls.read(len(view), view))
 
     def _more(self) -> Waiting[None]:
         """Takes in what has arrived, encrypted."""
