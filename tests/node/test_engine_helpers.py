@@ -11,6 +11,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -66,15 +67,13 @@ def stored(it: Yard, file: CommittedFile) -> bytes:
 
 
 def helpers_of(parent: int) -> list[int]:
-    """Processes that this one has started to help."""
+    """Processes that this one has started to help, and those that these have."""
     found = list[int]()
     for one in Path("/proc").glob("[0-9]*"):
-        try:
+        with suppress(OSError, ValueError):
             of = int((one / "stat").read_text().rpartition(")")[2].split()[1])
             if of == parent and b"agent.engine.helper" in (one / "cmdline").read_bytes():
-                found.append(int(one.name))
-        except (OSError, ValueError):
-            continue
+                found += [int(one.name), *helpers_of(int(one.name))]
     return found
 
 
@@ -229,8 +228,8 @@ def test_helpers_end_with_the_agent_however_it_ends(it: Yard, tmp_path: Path) ->
     with subprocess.Popen([sys.executable, "-c", code], env=variables, stdout=subprocess.PIPE, cwd=tmp_path) as parent:
         assert parent.stdout is not None
         parent.stdout.readline()
+        wait_until(lambda: len(helpers_of(parent.pid)) == 2)
         helpers = helpers_of(parent.pid)
-        assert len(helpers) == 2
         parent.kill()
     wait_until(lambda: not any(_lives(pid) for pid in helpers))
 
@@ -342,7 +341,15 @@ def test_a_full_disk_is_told_as_such(it: Yard) -> None:
     it.bucket.put("k", LARGE)
     with Path("/dev/full").open("wb") as full, Helpers(ONE, str(it.sink.authority)) as helpers:
         url = it.client.generate_presigned_url("get_object", Params={"Bucket": BUCKET, "Key": "k"})
-        order = {"do": "get", **describe_request(url, {}), "offset": 0, "start": 0, "size": 100, "sparse": True}
+        order = {
+            "do": "get",
+            **describe_request(url, {}),
+            "offset": 0,
+            "start": 0,
+            "size": 100,
+            "part": PART,
+            "sparse": True,
+        }
         with pytest.raises(HelperFailed, match="No space left"):
             helpers.ask(order, full.fileno())
 
@@ -398,7 +405,7 @@ def test_as_many_helpers_are_started_as_the_network_feeds() -> None:
 
 def test_helpers_leave_the_trainings_processors_alone() -> None:
     assert choose_crowd(100 * 1024**3, 100, 96, 1.0).helpers == 2
-    assert choose_crowd(100 * 1024**3, 100, 4, None).helpers == 4
+    assert choose_crowd(100 * 1024**3, 100, 4, None).helpers == 8
 
 
 def test_few_bytes_start_no_helper() -> None:

@@ -13,7 +13,7 @@ from agent.engine.crc import digest_parts
 from agent.engine.extents import WINDOW, windows, write
 from agent.engine.moving import Extent, Mover
 from agent.engine.tree import Tree
-from agent.engine.wanted import Piece, Span, Unusable, part_of, plan_reads
+from agent.engine.wanted import Piece, Span, Unusable, count_parts, part_of, plan_reads
 from contract.commits import CommittedFile
 
 AHEAD = 4
@@ -25,7 +25,7 @@ class Large:
 
     def __init__(self, file: CommittedFile, tree: Tree) -> None:
         self._file, self._tree, self._turn = file, tree, threading.Lock()
-        self._crcs, self._left = dict[int, int](), -(-file.size // part_of(file))
+        self._crcs, self._left = dict[int, int](), count_parts(file)
         self._open: int | None = None
 
     def open(self) -> int:
@@ -34,10 +34,11 @@ class Large:
                 self._open = self._tree.create(self._file.path)
             return self._open
 
-    def take(self, number: int, crc: int) -> None:
-        """Takes note of a part, the first is number 0. Raises Unusable where the last one makes another file than was committed."""
+    def take(self, start: int, crcs: Sequence[int]) -> None:
+        """Takes note of parts from byte `start` on. Raises Unusable where the last ones make another file than was committed."""
         with self._turn:
-            self._crcs[number], self._left = crc, self._left - 1
+            self._crcs |= dict(enumerate(crcs, start // part_of(self._file)))
+            self._left -= len(crcs)
             if self._left:
                 return
         file = self.open()
@@ -85,7 +86,7 @@ class Fetching:
 
         try:
             with ThreadPoolExecutor(threads, "fetcher") as pool:
-                for request in plan_reads(files):
+                for request in plan_reads(files, threads):
                     ahead.acquire()
                     if self._failed.is_set():
                         break
@@ -105,7 +106,7 @@ class Fetching:
         with self._blocks.take() as block:
             size = span.end - span.start
             if size:
-                self._mover.get(span.key, span.start, block.extent(size))
+                self._mover.get(span.key, span.start, block.extent(size), size)
             for file in span.files:
                 piece = block.bytes[file.offset - span.start :][: file.size]
                 target = self._tree.create(file.path)
@@ -118,9 +119,9 @@ class Fetching:
     def _part(self, part: Piece) -> None:
         large = self._large.setdefault(part.file.path, Large(part.file, self._tree))
         into = Extent(large.open(), part.start, part.end - part.start)
-        crc = self._mover.get(part.file.key, part.file.offset + part.start, into)
+        crcs = self._mover.get(part.file.key, part.file.offset + part.start, into, part_of(part.file))
         if not self._failed.is_set():
-            large.take(part.start // part_of(part.file), crc)
+            large.take(part.start, crcs)
 
 
 def finish(file: int, wanted: CommittedFile, digest: str) -> None:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Generator
 from typing import Any
 
-from agent.engine.crc import crc32
+from agent.engine.crc import PartSums
 from agent.engine.extents import WINDOW, checksum, windows, write, write_all
 from agent.engine.wire import READ, Answer, Connection, Origin, Proxy, Wait, Waiting
 
@@ -50,7 +50,7 @@ class Line:
                 self._hang_up()
             finally:
                 os.close(file)
-            self._orders.send(json.dumps({**done, "cpu_s": time.process_time()}).encode())
+            self._orders.send(json.dumps({**done, "pid": os.getpid(), "cpu_s": time.process_time()}).encode())
 
     def _obey(self, order: dict[str, Any], file: int) -> Waiting[dict[str, Any]]:
         start, size = int(order["start"]), int(order["size"])
@@ -94,19 +94,19 @@ class Line:
             self._hang_up()
             return {"problem": f"S3 answered {answer.status} with {answer.length} bytes"}
         put = write if order["sparse"] else write_all
-        buffer, crc, done = self._buffer, 0, 0
+        buffer, parts, done = self._buffer, PartSums(int(order["part"])), 0
         have = len(answer.ahead)
         buffer[:have] = answer.ahead
         while done < size:
-            end = min(len(buffer), size - done)
+            end = min(len(buffer), size - done, parts.room)
             while have < end:
                 have += yield from connection.read_into(buffer[have:end])
             piece = buffer[:end]
-            crc = crc32(piece, crc)
+            parts.add(piece)
             put(file, piece, start + done)
             done, have = done + end, 0
         self._part(answer)
-        return {"crc32": crc}
+        return {"crc32s": parts.list()}
 
     def _put(
         self, connection: Connection, order: dict[str, Any], file: int, start: int, size: int
@@ -184,11 +184,27 @@ class Loop:
 
 
 def main() -> None:
-    """Arguments: the file with the authorities that are trusted, and the numbers of the sockets on which orders come."""
-    authorities, *numbers = sys.argv[1:]
+    """Arguments: the file with the authorities that are trusted, how many connections each helper has, and for each connection the number
+    of the socket on which its orders come. Where there are more helpers than this one, it makes them, and ends after them."""
+    authorities, lines, *numbers = sys.argv[1:]
     context = ssl.create_default_context(cafile=authorities)
+    shares = [numbers[at : at + int(lines)] for at in range(0, len(numbers), int(lines))]
+    others = list[int]()
+    for share in shares:
+        own = share
+        if share is shares[-1]:
+            break
+        if not (child := os.fork()):
+            others = []
+            break
+        others.append(child)
+    for number in numbers:
+        if number not in own:  # or the agent would not see that another helper has ended
+            os.close(int(number))
     scratch = memoryview(bytearray(WINDOW))
-    Loop([Line(socket.socket(fileno=int(number)), context, scratch) for number in numbers]).run()
+    Loop([Line(socket.socket(fileno=int(number)), context, scratch) for number in own]).run()
+    for child in others:
+        os.waitpid(child, 0)
     os._exit(0)
 
 

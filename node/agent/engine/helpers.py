@@ -44,7 +44,7 @@ def choose_crowd(size: int, gbps: float, processors: int, cores: float | None) -
     """Chooses for bytes that shall be moved, by a network of so many Gbit/s (0: not known). `cores`: the processors that may be used on
     average; None for all. No helpers where boto3 is done before they have started."""
     rate = (gbps or UNKNOWN_GBPS) * 1e9 / 8
-    most = processors if cores is None else min(processors, math.ceil(2 * cores))
+    most = 2 * processors if cores is None else min(processors, math.ceil(2 * cores))
     helpers = min(math.ceil(rate / HELPER_S), most, size // EACH)
     if helpers < 1:
         return Crowd(0, 0)
@@ -60,64 +60,15 @@ class LineEnded(HelperFailed):
     """The helper has ended, or does not answer."""
 
 
-class Helper:
-    """One process, as the agent sees it."""
-
-    def __init__(self, authorities: str, lines: int) -> None:
-        pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(lines)]
-        numbers = [theirs.fileno() for _, theirs in pairs]
-        path = ":".join(dict.fromkeys([str(Path(__file__).parents[2]), *filter(None, sys.path)]))
-        # -I and -S: nothing of a job's environment is read. Its nice is that of the thread that starts it.
-        command = [sys.executable, "-I", "-S", "-c", START, path, authorities, *map(str, numbers)]
-        try:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, pass_fds=numbers, cwd="/", env={}
-            )
-        except BaseException:
-            for ours, _ in pairs:
-                ours.close()
-            raise
-        finally:
-            for _, theirs in pairs:
-                theirs.close()
-        self._turn, self._used_s = threading.Lock(), 0.0
-        self.lines = [Line(ours, self) for ours, _ in pairs]
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    def count(self, cpu_s: float) -> float:
-        """Returns the processor time since it was counted last, of all its lines."""
-        with self._turn:
-            more, self._used_s = max(0.0, cpu_s - self._used_s), max(cpu_s, self._used_s)
-        return more
-
-    def leave(self) -> None:
-        """Lets it end itself; `end` waits for that."""
-        for line in self.lines:
-            line.close()
-        assert self._process.stdin is not None
-        with suppress(OSError):
-            self._process.stdin.close()
-
-    def end(self) -> None:
-        try:
-            self._process.wait(END_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-
-
 class Line:
     """One connection of a helper. For one thread at a time."""
 
-    def __init__(self, orders: socket.socket, helper: Helper) -> None:
-        self._orders, self._helper = orders, helper
+    def __init__(self, orders: socket.socket) -> None:
+        self._orders = orders
         self._orders.settimeout(ANSWER_S)
 
     def ask(self, order: dict[str, Any], file: int) -> dict[str, Any]:
-        """Has an order obeyed with an open file. Raises HelperFailed; LineEnded where no further order may be given."""
+        """Has an order obeyed with an open file. Raises LineEnded."""
         try:
             socket.send_fds(self._orders, [json.dumps(order).encode()], [file])
             answer = self._orders.recv(65536)
@@ -126,9 +77,6 @@ class Line:
         if not answer:
             raise LineEnded("a helper has ended")
         done: dict[str, Any] = json.loads(answer)
-        done["cpu_s"] = self._helper.count(done["cpu_s"])
-        if "problem" in done:
-            raise HelperFailed(done["problem"])
         return done
 
     def close(self) -> None:
@@ -136,36 +84,59 @@ class Line:
 
 
 class Helpers:
-    """Helpers for one send or one fetch; they end with it. Any thread may ask."""
+    """Helpers for one send or one fetch; they end with it, and with the agent. Any thread may ask."""
 
     def __init__(self, crowd: Crowd, authorities: str, *, use: Callable[[float], None] = lambda _: None) -> None:
-        """`use` receives the processor time that orders took, in seconds."""
-        self._use, self._free = use, queue.SimpleQueue[Line]()
-        self._helpers = list[Helper]()
-        with suppress(OSError):  # without memory for a process there are fewer, or none
-            for _ in range(crowd.helpers):
-                self._helpers.append(Helper(authorities, crowd.lines))
+        """`authorities`: the file with those that are trusted. `use` receives the processor time that helpers took, in seconds."""
+        self._use, self._free, self._lines = use, queue.SimpleQueue[Line](), list[Line]()
+        self._turn, self._used_s = threading.Lock(), dict[int, float]()
+        self._process: subprocess.Popen[bytes] | None = None
+        if crowd.helpers:
+            with suppress(OSError):  # without memory for a process there are none
+                self._start(crowd, authorities)
+
+    def _start(self, crowd: Crowd, authorities: str) -> None:
+        """Starts the first helper, which makes the others: their library is loaded once."""
+        pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(crowd.helpers * crowd.lines)]
+        numbers = [theirs.fileno() for _, theirs in pairs]
+        path = ":".join(dict.fromkeys([str(Path(__file__).parents[2]), *filter(None, sys.path)]))
+        # -I and -S: nothing of a job's environment is read. Their nice is that of the thread that starts them.
+        command = [sys.executable, "-I", "-S", "-c", START, path, authorities, str(crowd.lines), *map(str, numbers)]
+        try:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, pass_fds=numbers, cwd="/", env={}
+            )
+            self._lines = [Line(ours) for ours, _ in pairs]
+        finally:
+            for ours, theirs in pairs:
+                theirs.close()
+                if not self._lines:
+                    ours.close()
         for number in range(crowd.lines):  # of each helper one, and then the next of each
-            for helper in self._helpers:
-                self._free.put(helper.lines[number])
+            for line in self._lines[number :: crowd.lines]:
+                self._free.put(line)
 
     def __enter__(self) -> Helpers:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for helper in self._helpers:
-            helper.leave()
-        for helper in self._helpers:
-            helper.end()
+        for line in self._lines:
+            line.close()
+        if self._process is None:
+            return
+        assert self._process.stdin is not None
+        with suppress(OSError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
 
     @property
     def lines(self) -> int:
         """How many orders can be obeyed at a time."""
-        return sum(len(helper.lines) for helper in self._helpers)
-
-    @property
-    def pids(self) -> list[int]:
-        return [helper.pid for helper in self._helpers]
+        return len(self._lines)
 
     def ask(self, order: dict[str, Any], file: int) -> dict[str, Any]:
         """Has an order obeyed by any helper. Raises HelperFailed, also where none is free: there are as many lines as threads, so one has
@@ -174,16 +145,18 @@ class Helpers:
             line = self._free.get_nowait()
         except queue.Empty:
             raise HelperFailed("no helper is left") from None
-        try:
-            done = line.ask(order, file)
-        except LineEnded:
-            raise
-        except HelperFailed:
-            self._free.put(line)
-            raise
+        done = line.ask(order, file)
         self._free.put(line)
-        self._use(done["cpu_s"])
+        self._count(done["pid"], done["cpu_s"])
+        if "problem" in done:
+            raise HelperFailed(done["problem"])
         return done
+
+    def _count(self, pid: int, cpu_s: float) -> None:
+        with self._turn:
+            more = cpu_s - self._used_s.get(pid, 0.0)
+            self._used_s[pid] = max(cpu_s, self._used_s.get(pid, 0.0))
+        self._use(max(0.0, more))
 
 
 def count_processors() -> int:

@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 from botocore.exceptions import ClientError, HTTPClientError, IncompleteReadError
 from botocore.utils import get_environ_proxies
 
-from agent.engine.crc import crc32, encode_crc
+from agent.engine.crc import PartSums, crc32, encode_crc
 from agent.engine.extents import WINDOW, checksum, fill, write
 from agent.engine.helpers import HelperFailed, Helpers
 from agent.engine.places import Arrived
@@ -126,27 +126,27 @@ class Mover:
         answer = getattr(self._store.client, call)(**params, Body=Body(extent))
         return Arrived((answer or {}).get("ETag", ""), crc)
 
-    def get(self, key: str, offset: int, into: Extent) -> int:
-        """Writes bytes of an object into a part of a new file, zeros as holes. Returns their CRC32. Raises Unusable where the object is not
-        there, or ends before; OSError where the disk is full."""
+    def get(self, key: str, offset: int, into: Extent, part: int) -> list[int]:
+        """Writes bytes of an object into a part of a new file, zeros as holes. Returns the CRC32 of each `part` bytes. Raises Unusable
+        where the object is not there, or ends before; OSError where the disk is full."""
         try:
             if self._helpers.lines:
                 sparse = into.memory is None
-                order = {"do": "get", **self._reused(key), "offset": offset, "sparse": sparse}
+                order = {"do": "get", **self._reused(key), "offset": offset, "part": part, "sparse": sparse}
                 done = self._helpers.ask({**order, "start": into.start, "size": into.size}, into.file)
-                return int(done["crc32"])
+                return list(done["crc32s"])
         except HelperFailed:
             self._urls.pop(key, None)
         for attempt in range(1, TRIES + 1):
             try:
-                return self._once(key, offset, into)
+                return self._once(key, offset, into, part)
             except (HTTPClientError, IncompleteReadError):
                 if attempt == TRIES or self._failed():
                     raise
                 self._sleep(PAUSE_S * attempt)
         raise AssertionError("unreachable")
 
-    def _once(self, key: str, offset: int, into: Extent) -> int:
+    def _once(self, key: str, offset: int, into: Extent, part: int) -> list[int]:
         where = f"s3://{self._store.bucket}/{key}"
         try:
             wanted = f"bytes={offset}-{offset + into.size - 1}"
@@ -157,18 +157,18 @@ class Mover:
             if self._store.lacks(key, problem):
                 raise Unusable(f"{where} is missing") from None
             raise
-        crc, done = 0, 0
+        parts, done = PartSums(part), 0
         with closing(answer["Body"]) as body:
             if answer["ContentLength"] != into.size:
                 raise Unusable(f"{where} ends before byte {offset + into.size}")
             while done < into.size:
-                piece = body.read(min(4 * WINDOW, into.size - done))
+                piece = body.read(min(4 * WINDOW, into.size - done, parts.room))
                 if not piece:
                     raise IncompleteReadError(actual_bytes=done, expected_bytes=into.size)
-                crc = crc32(piece, crc)
+                parts.add(piece)
                 into.write(memoryview(piece), done)
                 done += len(piece)
-        return crc
+        return parts.list()
 
     def _reused(self, key: str) -> dict[str, Any]:
         """A signed request for an object: the range of each part is no part of the signature."""

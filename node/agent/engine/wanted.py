@@ -16,6 +16,8 @@ NAME_BYTES = 255
 """The longest name of a file or a folder that Linux takes."""
 SPAN = 8 * 1024 * 1024
 """The most bytes of one request for small files that lie together."""
+MOST_TOGETHER = 8
+"""Parts of a large file that one request brings."""
 GAP = 256 * 1024
 """Bytes between two files that are fetched and thrown away, rather than asking twice."""
 MOST_PART, MOST_PARTS = 5 * 1024**3, 10_000
@@ -39,7 +41,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Piece:
-    """A request for a part of one large file: bytes from `start` up to `end` of the file."""
+    """A request for parts of one large file: bytes from `start` up to `end` of the file."""
 
     file: CommittedFile
     start: int
@@ -102,15 +104,24 @@ def part_of(file: CommittedFile) -> int:
     return int(file.crc32.partition("-")[0]) if file.crc32 else PART
 
 
-def plan_reads(files: Sequence[CommittedFile]) -> Iterator[Span | Piece]:
-    """Yields the small files together, object by object, then the large ones part by part. Empty files are in spans without bytes."""
+def count_parts(file: CommittedFile) -> int:
+    return -(-file.size // part_of(file))
+
+
+def plan_reads(files: Sequence[CommittedFile], connections: int = 1) -> Iterator[Span | Piece]:
+    """Yields the small files together, object by object, then the large ones, each request with some parts. Empty files are in spans
+    without bytes. The last requests are short, so that all connections end together."""
     small = [file for file in files if file.size <= SPAN]
     yield from _spans(sorted(small, key=lambda file: (file.key, file.offset, file.size)))
-    for file in files:
-        if file.size > SPAN:
-            part = part_of(file)
-            for start in range(0, file.size, part):
-                yield Piece(file, start, min(start + part, file.size))
+    large = [file for file in files if file.size > SPAN]
+    left = sum(count_parts(file) for file in large)
+    for file in large:
+        start, part = 0, part_of(file)
+        while start < file.size:
+            some = max(1, min(MOST_TOGETHER, left // connections))
+            end = min(start + some * part, file.size)
+            yield Piece(file, start, end)
+            start, left = end, left - some
 
 
 def _spans(files: Sequence[CommittedFile]) -> Iterator[Span]:
