@@ -37,6 +37,7 @@ def main() -> None:
     from botocore.config import Config
 
     from agent.engine.engine import Engine
+    from agent.engine.helpers import Crowd
     from agent.engine.places import Memory
     from agent.snapshot import list_files
     from agent.store import Store
@@ -45,7 +46,8 @@ def main() -> None:
     retries = Config(retries={"mode": "standard", "total_max_attempts": 10})
     client = boto3.client("s3", endpoint_url=os.environ["AWS_ENDPOINT_URL"], config=retries)
     store = Store(client, "bench", authorities=os.environ["AWS_CA_BUNDLE"])
-    engine = Engine(store)
+    count = int(os.environ.get("BENCH_HELPERS", "0"))
+    engine = Engine(store, choose=lambda *_: Crowd(count, 8)) if count else Engine(store)
     assert list(store.keys("nothing")) == []
     began, cpu = time.monotonic(), cpu_s()
     if what == "commit":
