@@ -1,8 +1,8 @@
 """`python -m localaws.sink FOLDER`: serves until its standard input ends; prints the endpoint and the file of its authority.
 
 `--late-ms` answers later; `--mb-s` is the rate of each connection. Every line of standard input is answered by a line of JSON: the
-calls since the last one, and the kinds of checksums that came with bodies. `clear` forgets all objects; after `trust` no checksum is computed, so that a race shows what clients
-do and not what servers do, until `verify`.
+calls since the last one, and the kinds of checksums that came with bodies. `clear` forgets all objects; after `trust` no checksum is
+computed, so that a race shows what clients do and not what servers do, until `verify`.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError, HTTPClientError, IncompleteReadErro
 
 from agent.engine import moving
 from agent.engine.places import PART
-from agent.engine.wanted import GAP, MOST_TOGETHER, SPAN, Piece, Span, Unusable, plan_reads
+from agent.engine.wanted import GAP, SPAN, TOGETHER, Piece, Span, Unusable, plan_reads
 from agent.failures import is_full
 from agent.snapshot import KEY_BYTES
 from contract.codec import decode
@@ -244,7 +244,7 @@ def test_no_request_is_larger_than_its_bound() -> None:
         for kind in (Span, Piece)
     )
     assert max(spans) <= SPAN
-    assert max(pieces) <= MOST_TOGETHER * PART
+    assert max(pieces) <= TOGETHER
     assert sum(pieces) == large.size
     assert pieces[-4:] == [PART, PART, PART, 1]  # no connection waits long for the last one
     assert max(one.end - one.start for one in plan_reads(many)) <= SPAN

@@ -24,6 +24,7 @@ from agent.engine import engine
 from agent.engine.helpers import Crowd, HelperFailed, Helpers, choose_crowd
 from agent.engine.moving import describe_request
 from agent.engine.places import PART
+from agent.engine.sending import part_size
 from agent.engine.wanted import Unusable
 from agent.snapshot import Changed
 from contract.commits import CommittedFile
@@ -394,6 +395,13 @@ def test_another_digest_of_parts_is_refused(it: Yard) -> None:
     assert (sent.sha256, sent.crc32.partition("-")[0]) == ("", str(PART))
     with pytest.raises(Unusable, match="differs"):
         it.engine.fetch([replace(sent, crc32=f"{PART}-{'0' * 64}")], it.staging)
+
+
+def test_larger_files_have_larger_parts_that_s3_takes() -> None:
+    gib = 1024**3
+    assert [part_size(size) // MIB for size in (9 * MIB, gib, 4 * gib, 8 * gib, 500 * gib)] == [8, 8, 32, 64, 64]
+    assert part_size(5 * 1024 * gib) * 9000 >= 5 * 1024 * gib
+    assert part_size(4 * gib + 5) % PART == 0
 
 
 def test_as_many_helpers_are_started_as_the_network_feeds() -> None:

@@ -16,7 +16,7 @@ MOST = 6
 """How many one send or fetch holds: small files keep the agent's own thread busy, not the network."""
 
 
-class Block:
+class SharedBlock:
     """A file without a name or a place on any disk, and its bytes."""
 
     def __init__(self) -> None:
@@ -36,21 +36,21 @@ class Block:
         os.close(self.file)
 
 
-class Blocks:
+class SharedBlocks:
     """As many as `MOST`; who takes one waits until one is free. Any thread may take."""
 
     def __init__(self) -> None:
-        self._free = queue.SimpleQueue[Block | None]()
-        self._all = list[Block]()
+        self._free = queue.SimpleQueue[SharedBlock | None]()
+        self._all = list[SharedBlock]()
         for _ in range(MOST):
             self._free.put(None)
 
     @contextmanager
-    def take(self) -> Iterator[Block]:
+    def take(self) -> Iterator[SharedBlock]:
         block = self._free.get()
         try:
             if block is None:
-                block = Block()
+                block = SharedBlock()
                 self._all.append(block)
             yield block
         finally:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
-from agent.engine.blocks import Blocks
+from agent.engine.blocks import SharedBlocks
 from agent.engine.crc import digest_parts
 from agent.engine.extents import WINDOW, windows, write
 from agent.engine.moving import Extent, Mover
@@ -68,7 +68,7 @@ class Fetching:
 
     def __init__(self, mover: Mover, tree: Tree, failed: threading.Event) -> None:
         self._mover, self._tree, self._failed = mover, tree, failed
-        self._blocks = Blocks()
+        self._blocks = SharedBlocks()
         self._large: dict[str, Large] = {}
 
     def run(self, files: Sequence[CommittedFile], threads: int) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from agent.engine.crc import PartSums
 from agent.engine.extents import WINDOW, checksum, windows, write, write_all
-from agent.engine.wire import READ, Answer, Connection, Origin, Proxy, Wait, Waiting
+from agent.engine.wire import READ, Connection, Origin, Proxy, ResponseHead, Wait, Waiting
 
 MOST_ORDER = 64 * 1024
 SILENT_S, LOOK_S = 60.0, 1.0
@@ -27,7 +27,7 @@ MOST_REST = 64 * 1024
 """Bytes of a body that are read so that the connection can go on; of a longer one it is closed."""
 
 
-class Line:
+class HelperLine:
     """One connection, and the socket on which its orders come, one at a time."""
 
     def __init__(self, orders: socket.socket, context: ssl.SSLContext, scratch: memoryview) -> None:
@@ -125,7 +125,7 @@ class Line:
         self._part(answer)
         return {"etag": answer.headers.get("etag", "")}
 
-    def _part(self, answer: Answer) -> None:
+    def _part(self, answer: ResponseHead) -> None:
         if answer.headers.get("connection", "").lower() == "close":
             self._hang_up()
 
@@ -145,7 +145,7 @@ def _head(method: str, order: dict[str, Any], more: dict[str, str]) -> bytes:
 class Loop:
     """Gives each line its turn, until the standard input ends: then the agent has."""
 
-    def __init__(self, lines: list[Line]) -> None:
+    def __init__(self, lines: list[HelperLine]) -> None:
         self._selector = selectors.DefaultSelector()
         self._selector.register(sys.stdin.fileno(), READ)
         self._turns = dict[int, tuple[Generator[Wait, None, None], Wait, float]]()
@@ -202,7 +202,7 @@ def main() -> None:
         if number not in own:  # or the agent would not see that another helper has ended
             os.close(int(number))
     scratch = memoryview(bytearray(WINDOW))
-    Loop([Line(socket.socket(fileno=int(number)), context, scratch) for number in own]).run()
+    Loop([HelperLine(socket.socket(fileno=int(number)), context, scratch) for number in own]).run()
     for child in others:
         os.waitpid(child, 0)
     os._exit(0)

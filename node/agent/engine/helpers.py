@@ -53,14 +53,14 @@ def choose_crowd(size: int, gbps: float, processors: int, cores: float | None) -
 
 
 class HelperFailed(RuntimeError):
-    """A helper did not do what it was told, for a reason that may be anybody's; nothing is lost."""
+    """A helper did not do what it was told, whatever the reason is; nothing is lost."""
 
 
 class LineEnded(HelperFailed):
     """The helper has ended, or does not answer."""
 
 
-class Line:
+class OrderLine:
     """One connection of a helper. For one thread at a time."""
 
     def __init__(self, orders: socket.socket) -> None:
@@ -88,7 +88,7 @@ class Helpers:
 
     def __init__(self, crowd: Crowd, authorities: str, *, use: Callable[[float], None] = lambda _: None) -> None:
         """`authorities`: the file with those that are trusted. `use` receives the processor time that helpers took, in seconds."""
-        self._use, self._free, self._lines = use, queue.SimpleQueue[Line](), list[Line]()
+        self._use, self._free, self._lines = use, queue.SimpleQueue[OrderLine](), list[OrderLine]()
         self._turn, self._used_s = threading.Lock(), dict[int, float]()
         self._process: subprocess.Popen[bytes] | None = None
         if crowd.helpers:
@@ -106,7 +106,7 @@ class Helpers:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, pass_fds=numbers, cwd="/", env={}
             )
-            self._lines = [Line(ours) for ours, _ in pairs]
+            self._lines = [OrderLine(ours) for ours, _ in pairs]
         finally:
             for ours, theirs in pairs:
                 theirs.close()

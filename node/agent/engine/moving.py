@@ -21,7 +21,7 @@ from botocore.utils import get_environ_proxies
 from agent.engine.crc import PartSums, crc32, encode_crc
 from agent.engine.extents import WINDOW, checksum, fill, write
 from agent.engine.helpers import HelperFailed, Helpers
-from agent.engine.places import Arrived
+from agent.engine.places import SentBody
 from agent.engine.wanted import Unusable
 from agent.store import Store
 from contract.aws_errors import code_of
@@ -111,7 +111,7 @@ class Mover:
                 return int(done["crc32"])
         return extent.checksum(self._window())
 
-    def put(self, call: str, extent: Extent, crc: int | None = None, **where: Any) -> Arrived:
+    def put(self, call: str, extent: Extent, crc: int | None = None, **where: Any) -> SentBody:
         """Sends a part of a file by a call of the client (`put_object`, `upload_part`); S3 compares its CRC32. Raises extents.Shorter."""
         crc = self.check(extent) if crc is None else crc
         params = {"Bucket": self._store.bucket, **where, "ChecksumCRC32": encode_crc(crc)}
@@ -119,12 +119,12 @@ class Mover:
             if self._helpers.lines:
                 order = {"do": "put", **describe_request(self._sign(call, params), {CRC32: encode_crc(crc)})}
                 done = self._helpers.ask({**order, "start": extent.start, "size": extent.size}, extent.file)
-                return Arrived(done["etag"], crc)
+                return SentBody(done["etag"], crc)
         except HelperFailed:
             crc = extent.checksum(self._window())  # the file may be another one by now
             params["ChecksumCRC32"] = encode_crc(crc)
         answer = getattr(self._store.client, call)(**params, Body=Body(extent))
-        return Arrived((answer or {}).get("ETag", ""), crc)
+        return SentBody((answer or {}).get("ETag", ""), crc)
 
     def get(self, key: str, offset: int, into: Extent, part: int) -> list[int]:
         """Writes bytes of an object into a part of a new file, zeros as holes. Returns the CRC32 of each `part` bytes. Raises Unusable

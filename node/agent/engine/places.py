@@ -25,7 +25,7 @@ class Location:
     offset: int = 0
 
 
-class Arrived(NamedTuple):
+class SentBody(NamedTuple):
     """What S3 has of a body that was sent."""
 
     etag: str
@@ -38,7 +38,7 @@ class PartedUpload:
 
     key: str
     upload: str
-    parts: dict[int, Arrived] = field(default_factory=dict)
+    parts: dict[int, SentBody] = field(default_factory=dict)
     """By number, those that have arrived."""
 
 

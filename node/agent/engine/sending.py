@@ -15,7 +15,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from agent.engine.blocks import Blocks
+from agent.engine.blocks import SharedBlocks
 from agent.engine.crc import digest_parts, encode_crc
 from agent.engine.extents import Shorter, fill
 from agent.engine.moving import Extent, Mover
@@ -27,8 +27,9 @@ from agent.store import Store
 from contract.aws_errors import code_of
 from contract.commits import CommittedFile
 
-MOST_PARTS = 9000
-"""S3 takes 10,000 parts; very large files get larger ones."""
+SOME_PARTS, LARGE_PART, MOST_PARTS = 128, 64 * 1024 * 1024, 9000
+"""Large files get larger parts, up to 64 MiB: S3 takes 3,500 of them a second from all ranks together, until it has spread their keys.
+It takes 10,000 of one file."""
 GONE = "NoSuchUpload"
 
 
@@ -50,7 +51,7 @@ class Sending:
         self._memory, self._pace, self._failed = memory, pace, failed
         self._pack_key, self._file_key = pack_key, file_key
         self._coming: dict[str, Location] = {}
-        self._blocks = Blocks()
+        self._blocks = SharedBlocks()
         self._pool: ThreadPoolExecutor
         self._jobs: list[Future[None]] = []
         self._spoilt: list[FileState] = []
@@ -299,7 +300,8 @@ def _head(seen: FileState, crc: int) -> str:
 
 
 def part_size(size: int) -> int:
-    return max(PART, -(-size // MOST_PARTS))
+    """The bytes of each part but the last of a file of so many bytes."""
+    return max(PART, min(LARGE_PART, size // SOME_PARTS // PART * PART), -(-size // MOST_PARTS))
 
 
 def abort(client: Any, bucket: str, upload: PartedUpload) -> None:

@@ -16,8 +16,8 @@ NAME_BYTES = 255
 """The longest name of a file or a folder that Linux takes."""
 SPAN = 8 * 1024 * 1024
 """The most bytes of one request for small files that lie together."""
-MOST_TOGETHER = 8
-"""Parts of a large file that one request brings."""
+TOGETHER = 64 * 1024 * 1024
+"""The most bytes of one request for parts of a large file, unless one part is larger."""
 GAP = 256 * 1024
 """Bytes between two files that are fetched and thrown away, rather than asking twice."""
 MOST_PART, MOST_PARTS = 5 * 1024**3, 10_000
@@ -118,7 +118,7 @@ def plan_reads(files: Sequence[CommittedFile], connections: int = 1) -> Iterator
     for file in large:
         start, part = 0, part_of(file)
         while start < file.size:
-            some = max(1, min(MOST_TOGETHER, left // connections))
+            some = max(1, min(TOGETHER // part, left // connections))
             end = min(start + some * part, file.size)
             yield Piece(file, start, end)
             start, left = end, left - some

@@ -49,7 +49,7 @@ class Origin(NamedTuple):
     proxy: Proxy | None
 
 
-class Answer(NamedTuple):
+class ResponseHead(NamedTuple):
     """The head of an answer, names in lower case, and what has come of its body already."""
 
     status: int
@@ -120,7 +120,7 @@ class Connection:
             left = left[self._tls.write(left) :]
         yield from self._flush()
 
-    def answer(self) -> Waiting[Answer]:
+    def answer(self) -> Waiting[ResponseHead]:
         """Reads the head of an answer. Raises Broken."""
         ahead, piece = b"", memoryview(bytearray(4096))
         while (end := ahead.find(b"\r\n\r\n")) < 0:
@@ -134,7 +134,7 @@ class Connection:
             raise Broken("an answer that is not HTTP")
         pairs = (line.partition(":") for line in lines)
         headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
-        return Answer(int(words[1]), headers, ahead[end + 4 :])
+        return ResponseHead(int(words[1]), headers, ahead[end + 4 :])
 
     def _connect(self, host: str, port: int) -> Waiting[None]:
         """To any of the host's addresses: S3's share its load."""
