@@ -31,7 +31,7 @@ class FaultKey:
     default: str
     what: str
     allowed: str
-    """The allowed values in words for a person, after `wanted`."""
+    """The allowed values in words for a person, after `allowed`."""
     fits: Callable[[str], bool]
 
 
@@ -65,7 +65,7 @@ def moment(default: str, what: str, *, least: str = BOOT) -> FaultKey:
 JOB = FaultKey("", "name of the job; empty: every job", "a job's name", lambda _: True)
 RANK = FaultKey("0", "of the node, or `all`", "a whole number or all", lambda text: text == ALL or _whole(text))
 EVERY_RANK = FaultKey(ALL, RANK.what, RANK.allowed, RANK.fits)
-ATTEMPTS = number("1", "so many first attempts of the job", least=1)
+ATTEMPTS = number("1", "this many first attempts of the job", least=1)
 CLOSED = FaultKey(
     "",
     "and not before the attempt has a checkpoint of this step, or of a later one, that another attempt can restore",
@@ -77,10 +77,10 @@ OF_NODE = {"rank": RANK, "attempts": ATTEMPTS, "job": JOB}
 LATER_ON_NODE = {"closed": CLOSED, **OF_NODE}
 """Keys of what strikes it at a moment of its life."""
 OF_SPOT = {
-    "step": number("5", "once rank 0 reports so many steps"),
+    "step": number("5", "once rank 0 reports this many steps"),
     "closed": CLOSED,
     "rank": FaultKey("1", RANK.what, RANK.allowed, RANK.fits),
-    "times": number("1", "in so many attempts", least=1),
+    "times": number("1", "in this many attempts", least=1),
     "attempt": FaultKey("", "of the job; empty: any that no other interruption has struck", "a whole number", _whole),
     "job": JOB,
 }

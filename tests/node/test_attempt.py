@@ -136,7 +136,7 @@ def test_files_that_still_change_at_the_last_commit_end_the_job_and_do_not_repea
     monkeypatch.setattr("agent.saver.QUIET_S", 0.0)
     site.offer("import os\nopen(os.environ['ARTIFACTS_DIR'] + '/model', 'w').write('x')")
 
-    def never_rests(_folder: Folder, **_: object) -> None:
+    def never_rests(_folder: Folder, *_given: object, **_: object) -> None:
         raise Changed("model changed")
 
     monkeypatch.setattr(Folder, "send", never_rests)
@@ -311,7 +311,7 @@ def test_a_metric_that_is_text_is_said_in_the_log_and_hides_no_step(site: Site) 
     site.offer("""import os; open(os.environ["PROGRESS_FILE"], "w").write('{"step": 20.0, "metric": "0.51"}')""")
     assert site.run().code == 0
     assert site.report().progress == Progress(step=20)
-    wrong = "[trainyard] PROGRESS_FILE metric is '0.51'; a finite number is allowed."
+    wrong = "[trainyard] PROGRESS_FILE metric is '0.51'; allowed: a finite number."
     assert [line[: len(wrong)] for line in site.lines if "PROGRESS_FILE" in line] == [wrong]
 
 
