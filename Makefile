@@ -114,14 +114,19 @@ build/sagemaker-sdk/ready: .venv/installer uv.lock
 	@$(call INSTALL,build/sagemaker-sdk,sagemaker-sdk) --compile-bytecode
 	@touch $@
 
-# Without the models of the services that the agent does not call a node unpacks 2 MB and not 25.
-build/agent-libs/ready: .venv/installer node/requirements.txt node/services.txt
+# Without the models of the services that the agent does not call a node fetches 4 MB and not 27, half of them ISA-L's CRC32 for five
+# Pythons and two processors.
+build/agent-libs/ready: .venv/installer node/requirements.txt node/compiled.txt node/services.txt
 	@echo "Putting the node agent's libraries in place (build/agent-libs) ..."
 	@rm -rf build/agent-libs
 	@uv pip install -q --python $(BIN)/python --target build/agent-libs/python --python-version 3.10 --require-hashes -r node/requirements.txt
 	@find build/agent-libs/python/botocore/data build/agent-libs/python/boto3/data -mindepth 1 -maxdepth 1 -type d \
 	  $$(sed 's/^/! -name /' node/services.txt) -exec rm -rf {} +
-	@rm -rf build/agent-libs/python/bin build/agent-libs/python/.lock && touch $@
+	@mkdir -p build/agent-libs/python/isal && for python in 3.10 3.11 3.12 3.13 3.14; do for machine in x86_64 aarch64; do \
+	  uv pip install -q --python $(BIN)/python --target build/agent-libs/$$python-$$machine --python-version $$python --no-deps \
+	  --python-platform $$machine-manylinux_2_28 --only-binary :all: --require-hashes -r node/compiled.txt && \
+	  (cd build/agent-libs/$$python-$$machine/isal && cp __init__.py _version.py *.so ../../python/isal) || exit 1; done; done
+	@rm -rf build/agent-libs/3.* build/agent-libs/python/bin build/agent-libs/python/.lock && touch $@
 
 # One processor unpacks PyTorch, the other does this.
 build/assemblies/ready: .venv/rehearsal-ready build/layer/ready build/agent-libs/ready rehearsal/prepare.py

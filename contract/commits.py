@@ -16,7 +16,6 @@ class CommittedFile:
     path: str
     """Path relative to the folder, with `/` between its parts."""
     size: int
-    sha256: str
     key: str
     """Key of the object, in the same bucket as the commit. An object may hold several files."""
     mode: int = 0o644
@@ -24,6 +23,16 @@ class CommittedFile:
     """Where in the object the file begins."""
     mtime_us: int = 0
     """When its bytes were last written, UTC epoch microseconds by the machine's clock; 0 where that is not known."""
+    sha256: str = ""
+    """Empty where `crc32` is there."""
+    crc32: str = ""
+    """Of a file that was sent in parts, in place of its SHA-256: the bytes of each part but the last, `-`, and in hex the SHA-256 of the
+    file's size (8 bytes, the highest first) and of each part's CRC32 (4 bytes)."""
+
+    @property
+    def digest(self) -> str:
+        """Equal where the bytes are."""
+        return self.sha256 or self.crc32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

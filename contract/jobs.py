@@ -246,8 +246,10 @@ class Job:
     """The same for Neuron devices."""
     network: dict[str, float] = field(default_factory=dict)
     """Instance type to Gbit/s that the network cards of a node always give together, as EC2 says; only for a deep health check."""
+    uplinks: dict[str, float] = field(default_factory=dict)
+    """Instance type to Gbit/s that the network card with a node's address always gives, as EC2 says: by it nodes reach S3."""
     network_share: float = NETWORK_SHARE
-    """The least part of that which the check wants of an all-reduce."""
+    """The least part of `network` which the check wants of an all-reduce."""
     container: Container | None = None
     """None where the training runs on the machine's own image."""
     mounted: tuple[JobMount, ...] = ()

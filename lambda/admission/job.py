@@ -76,6 +76,7 @@ def _describe_machines(priced: PricedRequest) -> dict[str, Any]:
     return {
         "interfaces": {name: interfaces[name] for name in types if name in interfaces},
         "network": {name: rates[name] for name in types if deep and name in rates},
+        "uplinks": {name: kind.cards[0].gbps for name, kind in types.items() if kind.cards and kind.cards[0].gbps},
         "gpus": {name: kind.gpus for name, kind in types.items() if kind.gpus},
         "neurons": {name: kind.neurons for name, kind in types.items() if kind.neurons},
     }

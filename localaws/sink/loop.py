@@ -29,9 +29,11 @@ class Gone(ConnectionError):
 class Channel:
     """One connection's bytes in the clear. Its generators yield to the loop."""
 
-    def __init__(self, plain: socket.socket, context: ssl.SSLContext, scratch: bytearray) -> None:
-        """`scratch` is everybody's: nothing stays in it while others have their turn."""
+    def __init__(self, plain: socket.socket, context: ssl.SSLContext, scratch: bytearray, rate: float = 0.0) -> None:
+        """`scratch` is everybody's: nothing stays in it while others have their turn. `rate`: bytes a second in either direction; 0 for
+        any."""
         self.plain, self._scratch, self.events = plain, scratch, 0
+        self._rate, self._due = rate, 0.0
         self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._in, self._out, server_side=True)
 
@@ -62,13 +64,24 @@ class Channel:
                     continue
             if not have:
                 raise Gone("the connection ended")
+            yield from self._pace(have)
             return have
 
     def send(self, content: bytes | memoryview) -> Generator[str | float, None, None]:
         view = memoryview(content)
         for start in range(0, len(view), AT_ONCE):
-            self._tls.write(view[start : start + AT_ONCE])
+            piece = view[start : start + AT_ONCE]
+            self._tls.write(piece)
             yield from self._flush()
+            yield from self._pace(len(piece))
+
+    def _pace(self, size: int) -> Generator[str | float, None, None]:
+        """Waits until so many more bytes fit the rate."""
+        if self._rate:
+            now = time.monotonic()
+            self._due = max(self._due, now) + size / self._rate
+            if self._due > now:
+                yield self._due - now
 
     def close(self) -> None:
         with suppress(OSError):
@@ -98,8 +111,10 @@ class Channel:
 class Loop:
     """Runs in a thread of its own until `close`."""
 
-    def __init__(self, context: ssl.SSLContext, handler: Callable[[Channel], Waiting], port: int = 0) -> None:
-        self._context, self._handler = context, handler
+    def __init__(
+        self, context: ssl.SSLContext, handler: Callable[[Channel], Waiting], port: int = 0, rate: float = 0.0
+    ) -> None:
+        self._context, self._handler, self._rate = context, handler, rate
         self._listener = socket.create_server(("127.0.0.1", port), backlog=512)
         self._listener.setblocking(False)
         self.port: int = self._listener.getsockname()[1]
@@ -139,7 +154,7 @@ class Loop:
                 plain, _ = self._listener.accept()
                 plain.setblocking(False)
                 plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                channel = Channel(plain, self._context, self._scratch)
+                channel = Channel(plain, self._context, self._scratch, self._rate)
                 self._open.add(channel)
                 self._go_on(channel, self._handler(channel))
 

@@ -47,9 +47,12 @@ Fault = Cut | Flipped | Mute | Refused
 
 
 class Sink:
-    """A server on a port of its own. `verify`: whether it computes the checksums that clients send."""
+    """A server on a port of its own. `verify`: whether it computes the checksums that clients send. `rate`: bytes a second of each
+    connection, 0 for any."""
 
-    def __init__(self, folder: Path, *, late_s: float = 0.0, verify: bool = True, port: int = 0) -> None:
+    def __init__(
+        self, folder: Path, *, late_s: float = 0.0, verify: bool = True, port: int = 0, rate: float = 0.0
+    ) -> None:
         self.authority, chain = certificate(folder)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(chain)
@@ -64,7 +67,7 @@ class Sink:
         self.keep = False
         self.expired = ""
         """An access key that is not taken any more."""
-        self._loop = Loop(context, self._serve, port)
+        self._loop = Loop(context, self._serve, port, rate)
         self.endpoint = f"https://127.0.0.1:{self._loop.port}"
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import Any
 
@@ -27,6 +28,8 @@ class Aws:
     """Clients of the services. Safe to use from any thread."""
 
     def __init__(self) -> None:
+        self.gbps = 0.0
+        """Gbit/s of the machine's way to S3; 0 where it is not known."""
         self._session: Any = None
         self._of_job: Any = None
         self.job_credentials: JobCredentials
@@ -63,7 +66,7 @@ class Aws:
             return self._clients[service, region]
 
     def store(self, region: str, bucket: str) -> Store:
-        return Store(self.client("s3", region), bucket)
+        return Store(self.client("s3", region), bucket, gbps=self.gbps, authorities=os.environ.get("AWS_CA_BUNDLE", ""))
 
     def items(self, region: str, table: str, role: str, instance: str) -> NodeItems:
         return NodeItems(self.client("dynamodb", region), table, role, instance)

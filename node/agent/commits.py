@@ -256,4 +256,4 @@ class Artifacts:
 
 
 def _bytes_of(files: Iterable[CommittedFile]) -> list[tuple[str, str, int]]:
-    return [(file.path, file.sha256, file.mode) for file in files]
+    return [(file.path, file.digest, file.mode) for file in files]

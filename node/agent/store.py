@@ -42,8 +42,10 @@ class Stored(NamedTuple):
 class Store:
     """One bucket. Calls raise what boto3 raises after its retries, except where their docstring says otherwise."""
 
-    def __init__(self, client: Any, bucket: str) -> None:
-        self.client, self.bucket = client, bucket
+    def __init__(self, client: Any, bucket: str, *, gbps: float = 0.0, authorities: str = "") -> None:
+        """`gbps`: of the machine's network, 0 where it is not known. `authorities`: the file with those that are trusted; empty for the
+        client's own."""
+        self.client, self.bucket, self.gbps, self.authorities = client, bucket, gbps, authorities
 
     def get(self, key: str) -> bytes:
         """Raises Missing."""

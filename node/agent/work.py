@@ -87,6 +87,7 @@ def work(world: World) -> Exit:
         job = patience.wait_for("the description of its job", lambda: read_job(home, node))
         # Later by the hours in which it waited for capacity, or earlier because its reservation ends.
         job = job.due(node.deadline)
+        world.aws.gbps = read_gbps(job, world)
         attempt = Attempt(
             job, node, first,
             root=world.root, place=place, home=home, items=items, aws=world.aws, metadata=world.metadata,
@@ -139,3 +140,13 @@ def read_job(home: Store, node: NodeIdentity) -> Job:
     if node.region not in job.places:
         raise MachineTrouble(f"the job has no place in {node.region}, only in {', '.join(sorted(job.places))}")
     return job
+
+
+def read_gbps(job: Job, world: World) -> float:
+    """Returns how many Gbit/s the machine's way to S3 always gives, as EC2 says of its type; 0 where that is not known."""
+    if not job.uplinks:
+        return 0.0
+    try:
+        return job.uplinks.get(world.metadata.patient("instance-type", world.sleep), 0.0)
+    except OSError:
+        return 0.0

@@ -13,6 +13,7 @@ import boto3
 from botocore.config import Config
 
 from agent.engine.engine import Engine
+from agent.engine.helpers import Crowd, choose_crowd
 from agent.engine.places import Memory
 from agent.snapshot import FileState, list_files
 from agent.store import Store
@@ -50,8 +51,13 @@ class Yard:
     sink: Sink
     folder: Path
     staging: Path
+    store: Store
     engine: Engine
     memory: Memory = field(default_factory=Memory)
+
+    @property
+    def client(self) -> Any:
+        return self.store.client
 
     @property
     def bucket(self) -> Bucket:
@@ -86,12 +92,17 @@ class Yard:
         }
 
 
+ONE = Crowd(1, 4)
+
+
 @contextmanager
-def yard(folder: Path, **settings: Any) -> Iterator[Yard]:
+def yard(folder: Path, *, crowd: Crowd | None = None, **settings: Any) -> Iterator[Yard]:
+    """`crowd`: the helpers that move the bytes, however few these are."""
     sink = Sink(folder / "sink")
     try:
         (folder / "checkpoints").mkdir()
-        engine = Engine(Store(client(sink, **settings), BUCKET), sleep=lambda _: None)
-        yield Yard(sink, folder / "checkpoints", folder / "staging", engine)
+        store = Store(client(sink, **settings), BUCKET, authorities=str(sink.authority))
+        engine = Engine(store, sleep=lambda _: None, choose=choose_crowd if crowd is None else lambda *_: crowd)
+        yield Yard(sink, folder / "checkpoints", folder / "staging", store, engine)
     finally:
         sink.close()

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, HTTPClientError, IncompleteReadError
 
-from agent.engine import fetching
-from agent.engine.wanted import GAP, PART, SPAN, Piece, Span, Unusable, plan_reads
+from agent.engine import moving
+from agent.engine.places import PART
+from agent.engine.wanted import GAP, SPAN, TOGETHER, Piece, Span, Unusable, plan_reads
 from agent.failures import is_full
 from agent.snapshot import KEY_BYTES
 from contract.codec import decode
@@ -182,7 +183,7 @@ def test_an_answer_that_always_breaks_off_is_given_up(it: Yard) -> None:
     it.sink.fault = lambda request: Cut(1000) if request.method == "GET" else None
     with pytest.raises((HTTPClientError, IncompleteReadError)):
         it.engine.fetch([listed("a", content(4000, 1))], it.staging)
-    assert it.sink.calls["GetObject"] == fetching.TRIES
+    assert it.sink.calls["GetObject"] == moving.TRIES
 
 
 def test_a_bucket_that_may_not_be_read_is_not_a_checkpoint_that_is_missing(it: Yard) -> None:
@@ -237,8 +238,14 @@ def test_neighbours_share_a_request_and_strangers_do_not() -> None:
 
 def test_no_request_is_larger_than_its_bound() -> None:
     many = [listed(f"{at}", b"", size=MIB, offset=at * MIB) for at in range(40)]
-    large = listed("large", b"", size=5 * PART + 1, key="l")
-    sizes = [one.end - one.start for one in plan_reads([*many, large])]
-    assert max(sizes) <= PART
+    large = listed("large", b"", size=500 * PART + 1, key="l")
+    spans, pieces = (
+        [one.end - one.start for one in plan_reads([*many, large], 4) if isinstance(one, kind)]
+        for kind in (Span, Piece)
+    )
+    assert max(spans) <= SPAN
+    assert max(pieces) <= TOGETHER
+    assert sum(pieces) == large.size
+    assert pieces[-4:] == [PART, PART, PART, 1]  # no connection waits long for the last one
     assert max(one.end - one.start for one in plan_reads(many)) <= SPAN
-    assert sum(one.end - one.start for one in plan_reads([large]) if isinstance(one, Piece)) == 5 * PART + 1
+    assert sum(one.end - one.start for one in plan_reads([large]) if isinstance(one, Piece)) == large.size

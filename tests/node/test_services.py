@@ -6,8 +6,10 @@ import io
 import json
 import re
 import time
+from dataclasses import replace
 from email.utils import formatdate
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,8 +17,10 @@ from botocore.awsrequest import AWSRequest, AWSResponse
 
 from agent.aws import Aws
 from agent.credentials import JobCredentials
+from agent.engine.moving import prepare
+from agent.work import read_gbps
 from contract import items
-from tests.builders import NOW
+from tests.builders import JOB, NOW
 from tests.node.table import NAME, ROLE
 from tests.node.world import KEYS, REGION
 
@@ -81,3 +85,40 @@ def test_what_a_node_asks_of_dynamodb_is_what_boto3_sends_and_reads(aws: Aws) ->
     assert NOW <= float(written["Item"]["at"]["N"]) < NOW + 100
     assert list(written["Item"]["doc"]) == ["B"]
     assert items.node_report(ROLE, INSTANCE).sort == written["Item"]["sk"]["S"]
+
+
+class Answering:
+    """The metadata service of a machine of one type; an empty one does not answer."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
+    def patient(self, path: str, _pause: object) -> str:
+        if not self._kind:
+            raise OSError("no answer")
+        assert path == "instance-type"
+        return self._kind
+
+
+@pytest.mark.parametrize(
+    ("kind", "uplinks", "gbps"),
+    [("p5", {"p5": 100.0, "g5": 2.5}, 100.0), ("p4", {"p5": 100.0}, 0.0), ("", {"p5": 100.0}, 0.0), ("", {}, 0.0)],
+)
+def test_a_node_knows_the_rate_of_its_own_type_or_none(kind: str, uplinks: dict[str, float], gbps: float) -> None:
+    world: Any = SimpleNamespace(metadata=Answering(kind), sleep=lambda _: None)
+    assert read_gbps(replace(JOB, uplinks=uplinks), world) == gbps
+
+
+def test_buckets_are_reached_by_the_rate_of_the_machine(aws: Aws) -> None:
+    aws.gbps = 100.0
+    assert aws.store(REGION, "bytes").gbps == 100.0
+
+
+def test_requests_that_helpers_send_are_signed_for_the_region(aws: Aws) -> None:
+    store = aws.store(REGION, "bytes")
+    prepare(store.client)
+    url = store.client.generate_presigned_url(
+        "put_object", Params={"Bucket": "bytes", "Key": "k", "ChecksumCRC32": "AAAAAA=="}
+    )
+    assert url.startswith(f"https://bytes.s3.{REGION}.amazonaws.com/k?")
+    assert "X-Amz-SignedHeaders=host%3Bx-amz-checksum-crc32&" in url

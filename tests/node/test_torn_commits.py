@@ -25,16 +25,16 @@ from contract.keys import CommitKind
 from tests.node.fakes import FakeS3
 from tests.node.folders import BUCKET, EVERY_S, Rank, bytes_of, closed, job
 
-Fill = Callable[[int, memoryview, int, snapshot.FileState], None]
+Fill = Callable[[int, memoryview, int], None]
 
 
 def before_each_read(act: Callable[[], object], times: int) -> Fill:
     left, real = iter(range(times)), sending.fill
 
-    def read(file: int, piece: memoryview, start: int, seen: snapshot.FileState) -> None:
+    def read(file: int, piece: memoryview, start: int) -> None:
         if next(left, None) is not None:
             act()
-        real(file, piece, start, seen)
+        real(file, piece, start)
 
     return read
 

@@ -2,31 +2,44 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from agent.engine.bodies import hash_once
 from agent.engine.fetching import Fetching
+from agent.engine.helpers import Crowd, Helpers, choose_crowd, count_processors
+from agent.engine.moving import Mover, prepare
 from agent.engine.pace import Pace
-from agent.engine.places import Memory
+from agent.engine.places import SMALL, Memory
 from agent.engine.sending import Sending
 from agent.engine.tree import Tree
+from agent.engine.wanted import check
 from agent.snapshot import FileState
 from agent.store import Store
 from contract.commits import CommittedFile
+
+ALONE = 5
+"""Threads, where no helper moves the bytes."""
 
 
 class Engine:
     """Of one bucket. Not for use by two threads at once.
 
-    Calls raise what boto3 raises after its retries, except where their docstring says otherwise. Their threads are as nice as the
-    thread that calls (`machine.give_way`).
+    Calls raise what boto3 raises after its retries, except where their docstring says otherwise. Their threads and helpers are as nice
+    as the thread that calls (`machine.give_way`).
     """
 
-    def __init__(self, store: Store, *, sleep: Callable[[float], None] = time.sleep) -> None:
-        self._store, self._sleep = store, sleep
-        hash_once(store.client)
+    def __init__(
+        self,
+        store: Store,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        choose: Callable[[int, float, int, float | None], Crowd] = choose_crowd,
+    ) -> None:
+        self._store, self._sleep, self._choose = store, sleep, choose
+        prepare(store.client)
 
     def send(
         self,
@@ -47,15 +60,18 @@ class Engine:
 
         Raises snapshot.Changed where a file is not what was seen any more.
         """
-        sending = Sending(
-            self._store.client,
-            self._store.bucket,
-            memory,
-            Pace(cores),
-            pack_key=pack_key,
-            file_key=file_key,
-        )
-        return sending.run(folder, files, when_open)
+        pace, failed = Pace(cores), threading.Event()
+        with self._helped((seen.size for seen in files if seen not in memory.digests), cores, pace) as helpers:
+            sending = Sending(
+                self._store,
+                self._mover(helpers, failed),
+                memory,
+                pace,
+                failed=failed,
+                pack_key=pack_key,
+                file_key=file_key,
+            )
+            return sending.run(folder, files, helpers.lines or ALONE, when_open)
 
     def fetch(self, files: Sequence[CommittedFile], staging: Path) -> None:
         """Fetches files into `staging`, each with its mode; none of them may be there. What was fetched stays there on an error.
@@ -63,8 +79,24 @@ class Engine:
         Raises wanted.Unusable where a commit cannot be true: an object or a part of it is missing, a digest is another one, a path leaves
         the folder; OSError where the disk is full.
         """
-        tree = Tree(staging)
+        check(files)
+        tree, failed = Tree(staging), threading.Event()
         try:
-            Fetching(self._store, tree, sleep=self._sleep).run(files)
+            with self._helped((file.size for file in files), None, Pace(None)) as helpers:
+                Fetching(self._mover(helpers, failed), tree, failed).run(files, helpers.lines or ALONE)
         finally:
             tree.close()
+
+    @contextmanager
+    def _helped(self, sizes: Iterable[int], cores: float | None, pace: Pace) -> Iterator[Helpers]:
+        """Helpers for the large ones of these files. Small ones keep this process busy with their names and digests, and boto3 needs less
+        for the few packs that they fill than helpers for their start."""
+        from botocore.httpsession import get_cert_path
+
+        authorities = self._store.authorities or get_cert_path(True) or ""
+        crowd = self._choose(sum(size for size in sizes if size > SMALL), self._store.gbps, count_processors(), cores)
+        with Helpers(crowd, authorities, use=pace.count) as helpers:
+            yield helpers
+
+    def _mover(self, helpers: Helpers, failed: threading.Event) -> Mover:
+        return Mover(self._store, helpers, failed=failed.is_set, sleep=self._sleep)

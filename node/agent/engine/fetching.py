@@ -1,61 +1,60 @@
-"""Fetches files: several requests side by side, each file hashed in order as its bytes come, and never read again."""
+"""Fetches files: several requests side by side, the parts of a large file in any order, each checked as it comes."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import closing
 
-from botocore.exceptions import ClientError, HTTPClientError, IncompleteReadError
-
-from agent.engine.bodies import CONNECTIONS, receive
+from agent.engine.blocks import SharedBlocks
+from agent.engine.crc import digest_parts
+from agent.engine.extents import WINDOW, windows, write
+from agent.engine.moving import Extent, Mover
 from agent.engine.tree import Tree
-from agent.engine.wanted import Piece, Span, Unusable, check, plan_reads
-from agent.store import Store
-from contract.aws_errors import code_of
+from agent.engine.wanted import Piece, Span, Unusable, count_parts, part_of, plan_reads
 from contract.commits import CommittedFile
 
-TRIES, PAUSE_S = 6, 0.5
-"""For an answer that breaks off; boto3 repeats what is not answered at all."""
-AHEAD = 4 * CONNECTIONS
-"""Requests that wait for a thread: a commit may claim to have any number of parts."""
-OUTSIDE = ("InvalidRange", "416")
-HOLE = 64 * 1024
-"""Bytes of zeros that become a hole."""
-ZEROS = bytes(HOLE)
+AHEAD = 4
+"""Requests that wait for each thread: a commit may claim to have any number of parts."""
 
 
 class Large:
-    """A file that comes in parts, any of them first; they are hashed in order."""
+    """A file that comes in parts, any of them first."""
 
     def __init__(self, file: CommittedFile, tree: Tree) -> None:
-        self._file, self._tree = file, tree
-        self._turn, self._digest, self._hashed = threading.Condition(), hashlib.sha256(), 0
+        self._file, self._tree, self._turn = file, tree, threading.Lock()
+        self._crcs, self._left = dict[int, int](), count_parts(file)
         self._open: int | None = None
 
-    def write(self, start: int, content: memoryview, failed: Callable[[], bool]) -> None:
-        """Writes a part into its place, and hashes it when all before it have been. Raises Unusable once the digest is another."""
+    def open(self) -> int:
         with self._turn:
             if self._open is None:
                 self._open = self._tree.create(self._file.path)
-            file = self._open
-        write(file, content, start)
+            return self._open
+
+    def take(self, start: int, crcs: Sequence[int]) -> None:
+        """Takes note of parts from byte `start` on. Raises Unusable where the last ones make another file than was committed."""
         with self._turn:
-            while self._hashed != start and not failed():
-                self._turn.wait(0.2)
-        if failed():
-            return
-        self._digest.update(content)
-        with self._turn:
-            self._hashed += len(content)
-            is_last = self._hashed == self._file.size  # of all threads that see it so, the one that made it so
-            self._turn.notify_all()
-        if is_last:
-            finish(file, self._file, self._digest.hexdigest())
-            self.close()
+            self._crcs |= dict(enumerate(crcs, start // part_of(self._file)))
+            self._left -= len(crcs)
+            if self._left:
+                return
+        file = self.open()
+        if self._file.sha256:  # of an agent before this one, or of one part
+            digest, buffer = hashlib.sha256(), memoryview(bytearray(WINDOW))
+            os.ftruncate(file, self._file.size)
+            for piece in windows(file, 0, self._file.size, buffer):
+                digest.update(piece)
+            finish(file, self._file, digest.hexdigest())
+        else:
+            finish(
+                file,
+                self._file,
+                digest_parts(self._file.size, part_of(self._file), (crc for _, crc in sorted(self._crcs.items()))),
+            )
+        self.close()
 
     def close(self) -> None:
         with self._turn:
@@ -67,123 +66,67 @@ class Large:
 class Fetching:
     """One call of `Engine.fetch`."""
 
-    def __init__(self, store: Store, tree: Tree, *, sleep: Callable[[float], None]) -> None:
-        self._store, self._tree, self._sleep = store, tree, sleep
-        self._failed, self._ahead = threading.Event(), threading.BoundedSemaphore(AHEAD)
-        self._blocks = threading.local()
+    def __init__(self, mover: Mover, tree: Tree, failed: threading.Event) -> None:
+        self._mover, self._tree, self._failed = mover, tree, failed
+        self._blocks = SharedBlocks()
         self._large: dict[str, Large] = {}
 
-    def run(self, files: Sequence[CommittedFile]) -> None:
-        check(files)
-        jobs = list[Future[None]]()
+    def run(self, files: Sequence[CommittedFile], threads: int) -> None:
+        ahead, jobs = threading.BoundedSemaphore(threads * AHEAD), list[Future[None]]()
+
+        def one(read: Span | Piece) -> None:
+            try:
+                if not self._failed.is_set():
+                    self._span(read) if isinstance(read, Span) else self._part(read)
+            except BaseException:
+                self._failed.set()
+                raise
+            finally:
+                ahead.release()
+
         try:
-            with ThreadPoolExecutor(CONNECTIONS, "fetcher") as pool:
-                for request in plan_reads(files):
-                    self._ahead.acquire()
+            with ThreadPoolExecutor(threads, "fetcher") as pool:
+                for request in plan_reads(files, threads):
+                    ahead.acquire()
                     if self._failed.is_set():
                         break
-                    jobs.append(pool.submit(self._one, request))
+                    jobs.append(pool.submit(one, request))
                     if len(jobs) > 1000:
                         jobs = [job for job in jobs if not job.done() or job.exception()]
                 wait(jobs)
         finally:
             for large in self._large.values():
                 large.close()
+            self._blocks.close()
         problems = [problem for job in jobs if (problem := job.exception())]
         if problems:  # of several, what a caller can act on
             raise next((one for one in problems if not isinstance(one, Unusable)), problems[0])
 
-    def _one(self, read: Span | Piece) -> None:
-        try:
-            if self._failed.is_set():
-                return
-            if isinstance(read, Span):
-                self._span(read)
-            else:
-                self._part(read)
-        except BaseException:
-            self._failed.set()
-            raise
-        finally:
-            self._ahead.release()
-
     def _span(self, span: Span) -> None:
-        content = self._block(span.end - span.start)
-        if content:
-            self._get(span.key, span.start, content)
-        for file in span.files:
-            piece = content[file.offset - span.start :][: file.size]
-            target = self._tree.create(file.path)
-            try:
-                write(target, piece, 0)
-                finish(target, file, hashlib.sha256(piece).hexdigest())
-            finally:
-                os.close(target)
+        with self._blocks.take() as block:
+            size = span.end - span.start
+            if size:
+                self._mover.get(span.key, span.start, block.extent(size), size)
+            for file in span.files:
+                piece = block.bytes[file.offset - span.start :][: file.size]
+                target = self._tree.create(file.path)
+                try:
+                    write(target, piece, 0)
+                    finish(target, file, hashlib.sha256(piece).hexdigest())
+                finally:
+                    os.close(target)
 
     def _part(self, part: Piece) -> None:
-        content = self._block(part.end - part.start)
-        self._get(part.file.key, part.file.offset + part.start, content)
         large = self._large.setdefault(part.file.path, Large(part.file, self._tree))
-        large.write(part.start, content, self._failed.is_set)
-
-    def _block(self, size: int) -> memoryview:
-        """This thread's own memory."""
-        if len(getattr(self._blocks, "own", b"")) < size:
-            self._blocks.own = memoryview(bytearray(size))
-        own: memoryview = self._blocks.own if size else memoryview(b"")
-        return own[:size]
-
-    def _get(self, key: str, start: int, into: memoryview) -> None:
-        """Raises Unusable where the object is not there, or ends before."""
-        for attempt in range(1, TRIES + 1):
-            try:
-                self._once(key, start, into)
-            except (HTTPClientError, IncompleteReadError):
-                if attempt == TRIES or self._failed.is_set():
-                    raise
-                self._sleep(PAUSE_S * attempt)
-            else:
-                return
-
-    def _once(self, key: str, start: int, into: memoryview) -> None:
-        where = f"s3://{self._store.bucket}/{key}"
-        try:
-            told = f"bytes={start}-{start + len(into) - 1}"
-            answer = self._store.client.get_object(Bucket=self._store.bucket, Key=key, Range=told)
-        except ClientError as problem:
-            if code_of(problem) in OUTSIDE:
-                raise Unusable(f"{where} ends before byte {start}") from None
-            if self._store.lacks(key, problem):
-                raise Unusable(f"{where} is missing") from None
-            raise
-        with closing(answer["Body"]) as body:
-            if answer["ContentLength"] != len(into):
-                raise Unusable(f"{where} ends before byte {start + len(into)}")
-            receive(into, body)
+        into = Extent(large.open(), part.start, part.end - part.start)
+        crcs = self._mover.get(part.file.key, part.file.offset + part.start, into, part_of(part.file))
+        if not self._failed.is_set():
+            large.take(part.start, crcs)
 
 
-def write(file: int, content: memoryview, start: int) -> None:
-    """Writes a part of a new file, but for zeros: where nothing is written a file has a hole, which reads as zeros and takes no room."""
-    begin = end = 0
-    while end < len(content):
-        block = content[end : end + HOLE]
-        if content[end] or block != ZEROS[: len(block)]:
-            end += len(block)
-            continue
-        _write(file, content[begin:end], start + begin)
-        begin = end = end + len(block)
-    _write(file, content[begin:], start + begin)
-
-
-def _write(file: int, content: memoryview, start: int) -> None:
-    done = 0
-    while done < len(content):
-        done += os.pwrite(file, content[done:], start + done)
-
-
-def finish(file: int, wanted: CommittedFile, sha256: str) -> None:
+def finish(file: int, wanted: CommittedFile, digest: str) -> None:
     """Gives a file its size, mode and time. Raises Unusable where it is another one than was committed."""
-    if sha256 != wanted.sha256:
+    if digest != wanted.digest:
         raise Unusable(f"{wanted.path!r} differs from what was committed")
     os.ftruncate(file, wanted.size)  # it may end with a hole
     os.fchmod(file, wanted.mode & 0o777)

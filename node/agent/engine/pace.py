@@ -1,4 +1,4 @@
-"""Keeps threads to a share of the processors, so that a commit does not slow the training down."""
+"""Keeps threads and helpers to a share of the processors, so that a commit does not slow the training down."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ AHEAD_S = 0.05
 
 
 class Pace:
-    """`cores`: how many seconds of processor time the threads may use in a second, all of them together; None for any."""
+    """`cores`: how many seconds of processor time the threads may use in a second, all of them and their helpers together; None for any."""
 
     def __init__(
         self,
@@ -36,3 +36,8 @@ class Pace:
             ahead = self._spent / self._cores - (self._now() - self._began)
         if ahead > AHEAD_S:
             self._sleep(ahead)
+
+    def count(self, used_s: float) -> None:
+        """Takes note of processor time that was used elsewhere for these threads."""
+        with self._turn:
+            self._spent += used_s

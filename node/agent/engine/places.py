@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NamedTuple
 
 from agent.snapshot import FileState
 from contract.commits import CommittedFile
 
 PACK = 8 * 1024 * 1024
 """The size of a pack, a few files less: one object, one request."""
+PART = 8 * 1024 * 1024
+"""Files larger than this are sent in parts, of this size where there are not too many."""
 SMALL = 1024 * 1024
 """Files up to this size go into packs."""
 
@@ -23,17 +25,21 @@ class Location:
     offset: int = 0
 
 
+class SentBody(NamedTuple):
+    """What S3 has of a body that was sent."""
+
+    etag: str
+    crc32: int
+
+
 @dataclass
 class PartedUpload:
     """An upload in parts that is not complete; where it was cut, the next send goes on with it."""
 
     key: str
     upload: str
-    digest: Any
-    """SHA-256 of the first `hashed` bytes."""
-    hashed: int = 0
-    parts: dict[int, tuple[str, str]] = field(default_factory=dict)
-    """By number: ETag and CRC32 of the parts that have arrived."""
+    parts: dict[int, SentBody] = field(default_factory=dict)
+    """By number, those that have arrived."""
 
 
 @dataclass
@@ -42,19 +48,19 @@ class Memory:
 
     digests: dict[FileState, str] = field(default_factory=dict)
     places: dict[str, Location] = field(default_factory=dict)
-    """Of files that share objects or have keys by content, by SHA-256."""
+    """Of files that share objects or have keys by content, by their digest (`CommittedFile.digest`)."""
     objects: dict[str, str] = field(default_factory=dict)
-    """Of files that have an object under a key of their own, which newer content replaces: key to SHA-256."""
+    """Of files that have an object under a key of their own, which newer content replaces: key to digest."""
     heads: dict[str, str] = field(default_factory=dict)
-    """Of large files: SHA-256 of the first part to that of the whole."""
+    """Of large files: size and CRC32 of the first part to the digest of the whole."""
     unfinished: dict[FileState, PartedUpload] = field(default_factory=dict)
 
     def adopt(self, seen: FileState, file: CommittedFile, *, here: bool = True) -> None:
         """Takes note of a file that was restored: of its digest, and of where it is if that is in this bucket (`here`)."""
-        self.digests[seen] = file.sha256
+        self.digests[seen] = file.digest
         if here:
-            self.places[file.sha256] = Location(file.key, file.offset)
-            self.objects[file.key] = file.sha256
+            self.places[file.digest] = Location(file.key, file.offset)
+            self.objects[file.key] = file.digest
 
     def forget(self, keys: Collection[str]) -> None:
         """Objects that are deleted, or shall be; files in them are sent again."""

@@ -39,6 +39,15 @@ class OpenFiles:
         while self._open:
             os.close(self._open.popitem()[1])
 
+    def hold(self, seen: FileState) -> int:
+        """The file, open until `release`. Raises Changed where it is not the one that was seen."""
+        if seen not in self._open:
+            self._open[seen] = self._opened(seen)
+        return self._open[seen]
+
+    def release(self, seen: FileState) -> None:
+        os.close(self._open.pop(seen))
+
     @contextmanager
     def opened(self, seen: FileState) -> Iterator[int]:
         """The file. Raises Changed where it is not the one that was seen, or has other bytes once it has been read."""
@@ -69,13 +78,3 @@ def unwritten(file: int, seen: FileState) -> None:
     """Raises Changed where the bytes of the open file are no longer those that were seen. Its name may be gone: a newer file has it."""
     if not seen.has_bytes_of(FileState.of(seen.path, os.fstat(file))):
         raise Changed(f"{seen.path} changed")
-
-
-def fill(file: int, piece: memoryview, start: int, seen: FileState) -> None:
-    """Reads so many bytes. Raises Changed where the file has fewer."""
-    have = 0
-    while have < len(piece):
-        got = os.preadv(file, [piece[have:]], start + have)
-        if not got:
-            raise Changed(f"{seen.path} became shorter")
-        have += got

@@ -7,17 +7,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from agent.engine.places import PART
 from agent.snapshot import KEY_BYTES, LATEST_US
 from agent.symlinks import MOST_TARGET, stays_inside
 from contract.commits import CommittedFile, CommittedFolder, CommittedLink
 
 NAME_BYTES = 255
 """The longest name of a file or a folder that Linux takes."""
-PART = SPAN = 8 * 1024 * 1024
-"""The most bytes of one request: for a part of a large file, and for small ones that lie together."""
+SPAN = 8 * 1024 * 1024
+"""The most bytes of one request for small files that lie together."""
+TOGETHER = 64 * 1024 * 1024
+"""The most bytes of one request for parts of a large file, unless one part is larger."""
 GAP = 256 * 1024
 """Bytes between two files that are fetched and thrown away, rather than asking twice."""
-_DIGEST = re.compile(r"[0-9a-f]{64}")
+MOST_PART, MOST_PARTS = 5 * 1024**3, 10_000
+"""What S3 takes."""
+_SHA256, _CRC32 = re.compile(r"[0-9a-f]{64}"), re.compile(r"([1-9][0-9]{0,9})-[0-9a-f]{64}")
 
 
 class Unusable(Exception):
@@ -36,7 +41,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Piece:
-    """A request for a part of one large file: bytes from `start` up to `end` of the file."""
+    """A request for parts of one large file: bytes from `start` up to `end` of the file."""
 
     file: CommittedFile
     start: int
@@ -56,7 +61,7 @@ def check(
         paths.add(one.path)
         above |= {str(parent) for parent in PurePosixPath(one.path).parents}
     for file in files:
-        if file.size < 0 or file.offset < 0 or not file.key or not _DIGEST.fullmatch(file.sha256):
+        if file.size < 0 or file.offset < 0 or not file.key or not _is_digested(file):
             raise Unusable(f"{file.path!r} has no place, no size or no digest")
     for dated in (*files, *folders):
         if not 0 <= dated.mtime_us <= LATEST_US:
@@ -83,14 +88,40 @@ def _check_path(text: str) -> None:
         raise Unusable(f"its path {text[:80]!r}... is longer than any that is committed")
 
 
-def plan_reads(files: Sequence[CommittedFile]) -> Iterator[Span | Piece]:
-    """Yields the small files together, object by object, then the large ones part by part. Empty files are in spans without bytes."""
+def _is_digested(file: CommittedFile) -> bool:
+    """Whether it has one digest, and, where that is of parts, no more of these than S3 takes."""
+    if not file.crc32:
+        return bool(_SHA256.fullmatch(file.sha256))
+    found = _CRC32.fullmatch(file.crc32)
+    if file.sha256 or not found or file.size <= SPAN:
+        return False
+    part = int(found[1])
+    return PART <= part <= MOST_PART and -(-file.size // part) <= MOST_PARTS
+
+
+def part_of(file: CommittedFile) -> int:
+    """The bytes of each part of a large file but the last: of its own parts, where its digest is made of theirs."""
+    return int(file.crc32.partition("-")[0]) if file.crc32 else PART
+
+
+def count_parts(file: CommittedFile) -> int:
+    return -(-file.size // part_of(file))
+
+
+def plan_reads(files: Sequence[CommittedFile], connections: int = 1) -> Iterator[Span | Piece]:
+    """Yields the small files together, object by object, then the large ones, each request with some parts. Empty files are in spans
+    without bytes. The last requests are short, so that all connections end together."""
     small = [file for file in files if file.size <= SPAN]
     yield from _spans(sorted(small, key=lambda file: (file.key, file.offset, file.size)))
-    for file in files:
-        if file.size > SPAN:
-            for start in range(0, file.size, PART):
-                yield Piece(file, start, min(start + PART, file.size))
+    large = [file for file in files if file.size > SPAN]
+    left = sum(count_parts(file) for file in large)
+    for file in large:
+        start, part = 0, part_of(file)
+        while start < file.size:
+            some = max(1, min(TOGETHER // part, left // connections))
+            end = min(start + some * part, file.size)
+            yield Piece(file, start, end)
+            start, left = end, left - some
 
 
 def _spans(files: Sequence[CommittedFile]) -> Iterator[Span]:

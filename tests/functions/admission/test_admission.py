@@ -103,6 +103,13 @@ def test_another_check_needs_no_rate(health: str) -> None:
     assert admit(ask(health=health), EXECUTION, facts, ADMISSION).network == {}
 
 
+def test_nodes_know_the_rate_of_the_card_by_which_they_reach_s3_and_of_no_other() -> None:
+    first, second = (Card(index=index, most=4, types=("interface",), gbps=100.0) for index in (0, 1))
+    facts = with_home(types={"g5.xlarge": replace(HOME.types["g5.xlarge"], cards=(first, second))})
+    assert admit(ask(), EXECUTION, facts, ADMISSION).uplinks == {"g5.xlarge": 100.0}
+    assert admit(ask(), EXECUTION, FACTS, ADMISSION).uplinks == {}
+
+
 def test_the_nodes_meet_at_the_port_of_the_settings() -> None:
     assert admit(ask(), EXECUTION, FACTS, ADMISSION).master_port == 29500
     assert admit(ask(), EXECUTION, FACTS, replace(ADMISSION, master_port=4000)).master_port == 4000
