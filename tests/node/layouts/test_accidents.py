@@ -25,7 +25,7 @@ def folder_of(files: dict[str, bytes]) -> Disk:
     return disk
 
 
-def look(files: dict[str, bytes], layout: str = "auto", later_s: float = 300.0) -> Recognised:
+def read(files: dict[str, bytes], layout: str = "auto", later_s: float = 300.0) -> Recognised:
     return recognise(folder_of(files).listing(later_s), layout)
 
 
@@ -61,7 +61,7 @@ PLAIN = {
 
 @pytest.mark.parametrize("files", PLAIN.values(), ids=PLAIN)
 def test_plain_files_are_of_no_layout(files: dict[str, bytes]) -> None:
-    assert look(files) == Recognised()
+    assert read(files) == Recognised()
 
 
 SURE = {
@@ -80,7 +80,7 @@ SURE = {
 
 @pytest.mark.parametrize("layout", [one for one in SURE if one != "safetensors"])
 def test_a_layout_is_recognised_without_a_word(layout: str) -> None:
-    found = look(SURE[layout])
+    found = read(SURE[layout])
     assert found.layout == layout
     assert found.newest is not None
     assert found.newest.files == set(SURE[layout])
@@ -89,25 +89,25 @@ def test_a_layout_is_recognised_without_a_word(layout: str) -> None:
 
 @pytest.mark.parametrize("layout", SURE)
 def test_a_layout_is_recognised_where_the_request_names_it(layout: str) -> None:
-    found = look(SURE[layout], layout)
+    found = read(SURE[layout], layout)
     assert (found.layout, found.newest is not None) == (layout, True)
 
 
 @pytest.mark.parametrize("layout", SURE)
 def test_another_layout_than_the_named_one_is_not_looked_for(layout: str) -> None:
     for other in sorted(set(SURE) - {layout}):
-        found = look(SURE[layout], other)
+        found = read(SURE[layout], other)
         assert found.newest is None or {layout, other} <= {"transformers", "accelerate", "safetensors"}, other
 
 
 @pytest.mark.parametrize("layout", SURE)
 def test_nothing_is_recognised_where_the_request_says_none(layout: str) -> None:
-    assert look(SURE[layout], "none") == Recognised()
+    assert read(SURE[layout], "none") == Recognised()
 
 
 @pytest.mark.parametrize("layout", SURE)
 def test_what_another_version_of_the_request_names_is_not_recognised(layout: str) -> None:
-    assert look(SURE[layout], "pickle") == Recognised()
+    assert read(SURE[layout], "pickle") == Recognised()
 
 
 def test_every_layout_of_a_request_is_one_that_can_be_recognised() -> None:
@@ -125,13 +125,13 @@ def test_every_layout_of_a_request_is_one_that_can_be_recognised() -> None:
     ],
 )  # fmt: skip
 def test_what_has_no_marker_yet_or_has_it_on_another_rank_is_unfinished(path: str, layout: str) -> None:
-    found = look({path: TORCH})
+    found = read({path: TORCH})
     assert (found.layout, found.newest, found.unfinished) == (layout, None, {path})
     assert found.why
 
 
 def test_files_beside_the_checkpoints_are_neither_theirs_nor_unfinished() -> None:
-    found = look({"runs/events.out.tfevents.1": b"x", "README.md": b"x", **SURE["transformers"]})
+    found = read({"runs/events.out.tfevents.1": b"x", "README.md": b"x", **SURE["transformers"]})
     assert found.newest is not None
     assert found.newest.files == set(SURE["transformers"])
     assert not found.unfinished
@@ -142,7 +142,7 @@ def test_the_outer_layout_counts_where_one_has_others_inside() -> None:
         "checkpoint-3/pytorch_model_fsdp_0/__0_0.distcp": TORCH,
         "checkpoint-3/pytorch_model_fsdp_0/.metadata": METADATA,
     }
-    found = look({**inner, "checkpoint-3/rng_state_0.pth": TORCH, "checkpoint-3/trainer_state.json": STATE})
+    found = read({**inner, "checkpoint-3/rng_state_0.pth": TORCH, "checkpoint-3/trainer_state.json": STATE})
     assert found.layout == "transformers"
     assert found.newest is not None
     assert (found.newest.name, found.newest.step) == ("checkpoint-3", 3)

@@ -71,7 +71,7 @@ def read_nothing(_path: str, _offset: int, _most: int) -> bytes:
     return b""
 
 
-def look(disk: Disk, layout: str = "auto") -> Recognised:
+def read(disk: Disk, layout: str = "auto") -> Recognised:
     return recognise(disk.listing(300), layout)
 
 
@@ -84,7 +84,7 @@ def test_a_marker_of_any_bytes_costs_little_and_raises_nothing(bomb: bytes) -> N
         disk.put(path, bomb)
     with bounded(3):
         for layout in LAYOUTS:
-            found = look(disk, layout)
+            found = read(disk, layout)
             if found.newest is not None:
                 assert found.newest.files <= disk.files.keys()
                 assert not any(".." in path for path in found.newest.needs)
@@ -154,8 +154,8 @@ def test_links_in_a_circle_end() -> None:
     ):
         list(disk.link(path, target))
     for layout in LAYOUTS:
-        look(disk, layout)
-    assert look(disk).newest is None
+        read(disk, layout)
+    assert read(disk).newest is None
 
 
 def test_very_many_folders_cost_bounded_time() -> None:
@@ -165,7 +165,7 @@ def test_very_many_folders_cost_bounded_time() -> None:
         disk.put(f"checkpoint-{number}/trainer_state.json", state)
         disk.put(f"step-{number}/.metadata", b"\x80" + SIGN + b".")
     with bounded(4):
-        found = look(disk)
+        found = read(disk)
     assert found.newest is not None
     assert found.newest.name == "checkpoint-2999"
 

@@ -16,7 +16,7 @@ STEPS = (10, 20, 30, 40)
 SEEDS = range(6)
 
 
-def look(saver: Saver, disk: Disk, later_s: float = 0.02) -> Recognised:
+def read(saver: Saver, disk: Disk, later_s: float = 0.02) -> Recognised:
     return recognise(disk.listing(later_s), saver.layout if saver.named else "auto")
 
 
@@ -53,12 +53,12 @@ def test_nothing_torn_is_called_whole_and_the_newest_whole_one_is_found_whenever
             saves.append(saver.save(disk, step))
             for _ in saves[-1].steps:
                 cuts += 1
-                found = look(saver, disk)
+                found = read(saver, disk)
                 assert_whole(disk, found, saves)
                 if before is not None and not saver.reuses:
                     assert found.newest is not None, f"{before.name} is lost: {found.why}"
                     assert found.newest.name in (before.name, saves[-1].name)
-            found = look(saver, disk, RESTS_S)
+            found = read(saver, disk, RESTS_S)
             assert found.layout == saver.layout
             assert found.newest is not None, found.why
             assert found.newest.name == saves[-1].name
@@ -76,7 +76,7 @@ def test_what_was_restored_is_recognised_as_it_was(saver: Saver) -> None:
             for _ in saves[-1].steps:
                 pass
         disk.now += TRAINS_S
-        found = look(saver, disk.restore(), RESTS_S)
+        found = read(saver, disk.restore(), RESTS_S)
         assert found.newest is not None, found.why
         assert found.newest.name == saves[-1].name
 
@@ -91,6 +91,6 @@ def test_a_second_save_is_whole_as_soon_as_it_has_what_the_first_one_had(saver: 
         save = saver.save(disk, step)
         for _ in save.steps:
             pass
-        found = look(saver, disk)
+        found = read(saver, disk)
     assert found.newest is not None
     assert found.newest.name == save.name, found.why

@@ -86,7 +86,7 @@ def put(files: dict[str, bytes]) -> Disk:
     return disk
 
 
-def look(disk: Disk, case: str) -> Recognised:
+def read(disk: Disk, case: str) -> Recognised:
     """Long after the last write."""
     return recognise(disk.listing(1000), "safetensors" if case == "safetensors" else "auto")
 
@@ -97,7 +97,7 @@ MARKER_OF_ALL = {case: list(files)[-1] for case, files in ALL.items()}
 
 @pytest.mark.parametrize("case", ALL)
 def test_it_is_whole_with_all_of_it(case: str) -> None:
-    found = look(put(ALL[case]), case)
+    found = read(put(ALL[case]), case)
     assert found.newest is not None, found.why
     assert found.newest.files == set(ALL[case])
     assert found.layout == case.split()[0]
@@ -106,7 +106,7 @@ def test_it_is_whole_with_all_of_it(case: str) -> None:
 @pytest.mark.parametrize(("case", "path"), [one for one in CASES if not one[1].endswith(tuple(UNTOLD))])
 def test_it_is_not_whole_where_any_of_its_files_is_torn(case: str, path: str) -> None:
     files = ALL[case]
-    found = look(put({**files, path: files[path][: len(files[path]) // 2]}), case)
+    found = read(put({**files, path: files[path][: len(files[path]) // 2]}), case)
     assert found.newest is None
     assert path in ("latest", "checkpoint") or found.why or not found.layout
 
@@ -118,7 +118,7 @@ def test_it_is_not_whole_where_a_file_is_younger_than_the_marker_that_comes_afte
     disk = put(ALL[case])
     disk.now += 1
     disk.put(path, ALL[case][path])
-    assert look(disk, case).newest is None
+    assert read(disk, case).newest is None
 
 
 @pytest.mark.parametrize("case", ALL)
@@ -126,7 +126,7 @@ def test_it_is_not_whole_without_its_marker(case: str) -> None:
     files = {path: data for path, data in ALL[case].items() if path != MARKER_OF_ALL[case]}
     if case == "dcp of two":
         files.pop("step-3/model/.metadata")
-    assert look(put(files), case).newest is None
+    assert read(put(files), case).newest is None
 
 
 @pytest.mark.parametrize(
@@ -142,24 +142,24 @@ def test_it_is_not_whole_without_its_marker(case: str) -> None:
 )  # fmt: skip
 def test_it_is_not_whole_without_a_file_that_its_marker_stands_for(case: str, path: str) -> None:
     files = {one: data for one, data in ALL[case].items() if one != path}
-    assert look(put(files), case).newest is None
+    assert read(put(files), case).newest is None
 
 
 def test_a_shard_that_is_as_long_as_a_piece_of_it_is_shorter_than_its_metadata_says() -> None:
     metadata = contents.dcp_metadata({SHARD: [len(TORCH), len(TORCH)]})
-    found = look(put({f"step-3/{SHARD}": TORCH, "step-3/.metadata": metadata}), "dcp")
+    found = read(put({f"step-3/{SHARD}": TORCH, "step-3/.metadata": metadata}), "dcp")
     assert (found.newest, found.why) == (None, f"step-3/{SHARD} is shorter than .metadata says")
 
 
 def test_a_shard_of_another_rank_is_needed_and_not_missed_here() -> None:
     metadata = contents.dcp_metadata({SHARD: [len(TORCH)], "__1_0.distcp": [9]})
-    found = look(put({f"step-3/{SHARD}": TORCH, "step-3/.metadata": metadata}), "dcp")
+    found = read(put({f"step-3/{SHARD}": TORCH, "step-3/.metadata": metadata}), "dcp")
     assert found.newest is not None
     assert found.newest.needs == {f"step-3/{SHARD}", "step-3/__1_0.distcp"}
 
 
 def test_a_file_of_a_whole_checkpoint_is_not_unfinished_because_it_lies_in_another_one() -> None:
-    found = look(put({**DCP, f"step-3/other-4/{SHARD}": TORCH}), "dcp")
+    found = read(put({**DCP, f"step-3/other-4/{SHARD}": TORCH}), "dcp")
     assert found.newest is not None
     assert found.newest.name == "step-3"
     assert not found.newest.files & found.unfinished
@@ -167,4 +167,4 @@ def test_a_file_of_a_whole_checkpoint_is_not_unfinished_because_it_lies_in_anoth
 
 def test_what_is_left_of_a_budget_is_not_whole_before_the_next_listing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agent.layouts.view.MOST_CHECKS", 2)
-    assert look(put(ZERO), "deepspeed").newest is None
+    assert read(put(ZERO), "deepspeed").newest is None

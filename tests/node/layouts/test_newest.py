@@ -13,7 +13,7 @@ from tests.node.layouts.disk import Disk
 TORCH = contents.torch_saved(Random(1))
 
 
-def look(disk: Disk, later_s: float = 300.0) -> Recognised:
+def read(disk: Disk, later_s: float = 300.0) -> Recognised:
     return recognise(disk.listing(later_s))
 
 
@@ -23,7 +23,7 @@ def trained(disk: Disk, *folders: str) -> Recognised:
         disk.now += 100
         disk.put(f"{folder}/rng_state.pth", TORCH)
         disk.put(f"{folder}/trainer_state.json", contents.trainer_state(7))
-    return look(disk)
+    return read(disk)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_step_that_no_training_has_is_unknown() -> None:
     disk = Disk()
     disk.put(f"step-{10**20}/__0_0.distcp", TORCH)
     disk.put(f"step-{10**20}/.metadata", contents.dcp_metadata({"__0_0.distcp": [len(TORCH)]}))
-    found = look(disk)
+    found = read(disk)
     assert found.newest is not None
     assert found.newest.step == -1
 
@@ -72,7 +72,7 @@ def test_lightning_goes_on_from_the_youngest_and_has_the_step_of_its_file() -> N
     disk = Disk()
     for name, step in (("epoch=9-step=900.ckpt", 900), ("last.ckpt", 950)):
         disk.put(name, contents.lightning_saved(Random(step), step))
-    found = look(disk)
+    found = read(disk)
     assert found.newest is not None
     assert (found.newest.name, found.newest.step) == ("last.ckpt", 950)
 
@@ -81,7 +81,7 @@ def test_a_link_of_lightning_belongs_to_the_file_that_it_leads_to() -> None:
     disk = Disk()
     disk.put("epoch=9-step=900.ckpt", contents.lightning_saved(Random(1), 900))
     list(disk.link("last.ckpt", "epoch=9-step=900.ckpt"))
-    found = look(disk)
+    found = read(disk)
     assert found.newest is not None
     assert found.newest.files == {"epoch=9-step=900.ckpt", "last.ckpt"}
 
@@ -92,8 +92,8 @@ def test_a_link_of_lightning_to_what_is_not_there_blocks(target: str) -> None:
     disk.put("epoch=9-step=900.ckpt", contents.lightning_saved(Random(1), 900))
     list(disk.link("last.ckpt", target))
     if target:
-        assert look(disk).newest is None
-        assert "last.ckpt" in look(disk).why
+        assert read(disk).newest is None
+        assert "last.ckpt" in read(disk).why
 
 
 def test_a_torn_last_checkpoint_blocks_because_the_training_would_go_on_from_it() -> None:
@@ -101,7 +101,7 @@ def test_a_torn_last_checkpoint_blocks_because_the_training_would_go_on_from_it(
     whole = contents.lightning_saved(Random(1), 900)
     disk.put("epoch=9-step=900.ckpt", whole)
     disk.put("last.ckpt", whole[:-9])
-    found = look(disk)
+    found = read(disk)
     assert (found.newest, found.why) == (None, "last.ckpt is not all there")
     assert found.unfinished == {"last.ckpt"}
 
@@ -111,7 +111,7 @@ def test_a_torn_checkpoint_with_a_name_of_its_own_does_not_hide_the_one_before()
     whole = contents.lightning_saved(Random(1), 900)
     disk.put("epoch=9-step=900.ckpt", whole)
     disk.put("epoch=10-step=1000.ckpt", whole[:-9])
-    found = look(disk)
+    found = read(disk)
     assert found.newest is not None
     assert (found.newest.name, found.unfinished) == ("epoch=9-step=900.ckpt", {"epoch=10-step=1000.ckpt"})
     assert "step=1000" in found.why
@@ -129,7 +129,7 @@ def test_deepspeed_goes_on_from_what_its_file_names(marker: bytes, newest: str |
     for step in (10, 20):
         disk.put(f"global_step{step}/mp_rank_00_model_states.pt", TORCH)
     disk.put("latest", marker)
-    found = look(disk)
+    found = read(disk)
     assert (found.newest.name if found.newest else None) == newest
 
 
@@ -145,7 +145,7 @@ def test_megatron_goes_on_from_the_number_in_its_file(marker: bytes, newest: str
     for folder in ("iter_0000010", "iter_0000020", "release"):
         disk.put(f"{folder}/mp_rank_00/model_optim_rng.pt", TORCH)
     disk.put("latest_checkpointed_iteration.txt", marker)
-    found = look(disk)
+    found = read(disk)
     assert (found.newest.name if found.newest else None) == newest
 
 
@@ -156,7 +156,7 @@ def test_tensorflow_goes_on_from_the_prefix_that_its_file_names_by_any_path(path
         disk.put(f"ckpt-{number}.data-00000-of-00001")
         disk.put(f"ckpt-{number}.index")
     disk.put("checkpoint", f'model_checkpoint_path: "{path}"\n'.encode())
-    found = look(disk)
+    found = read(disk)
     assert found.newest is not None
     assert (found.newest.name, found.newest.step) == ("ckpt-2", 2)
 
@@ -165,7 +165,7 @@ def test_a_checkpoint_that_is_written_over_by_a_later_save_is_not_whole() -> Non
     disk = Disk()
     trained(disk, "checkpoint-10", "checkpoint-20")
     disk.put("checkpoint-20/optimizer.pt", TORCH)
-    found = look(disk)
+    found = read(disk)
     assert found.newest is not None
     assert found.newest.name == "checkpoint-10"
     assert found.why == "checkpoint-20/optimizer.pt was written after trainer_state.json"
@@ -175,8 +175,8 @@ def test_what_a_callback_adds_behind_the_marker_has_to_rest_and_belongs_to_the_c
     disk = Disk()
     trained(disk, "checkpoint-10")
     disk.put("checkpoint-10/card/README.md", b"about")
-    assert look(disk, 0.1).newest is None
-    found = look(disk, 11)
+    assert read(disk, 0.1).newest is None
+    found = read(disk, 11)
     assert found.newest is not None
     assert "checkpoint-10/card/README.md" in found.newest.files
 
@@ -185,9 +185,9 @@ def test_the_first_checkpoint_of_several_processes_has_to_rest() -> None:
     disk = Disk()
     disk.put("checkpoint-10/rng_state_0.pth", TORCH)
     disk.put("checkpoint-10/trainer_state.json", contents.trainer_state(10))
-    assert look(disk, 9).newest is None
-    assert look(disk, 9).why == "checkpoint-10 may not have all its files yet"
-    assert look(disk, 11).newest is not None
+    assert read(disk, 9).newest is None
+    assert read(disk, 9).why == "checkpoint-10 may not have all its files yet"
+    assert read(disk, 11).newest is not None
 
 
 def test_a_checkpoint_without_a_file_that_the_one_before_had_is_waited_for_and_then_taken() -> None:
@@ -197,13 +197,13 @@ def test_a_checkpoint_without_a_file_that_the_one_before_had_is_waited_for_and_t
             disk.put(f"checkpoint-{step}/rng_state_{rank}.pth", TORCH)
         disk.put(f"checkpoint-{step}/trainer_state.json", contents.trainer_state(step))
         disk.now += 60
-    found = look(disk, 0)
+    found = read(disk, 0)
     assert found.newest is not None
     assert (found.newest.name, found.why) == (
         "checkpoint-10",
         "checkpoint-20 lacks a file rng_state_#.pth that the one before had",
     )
-    later = look(disk, 120)
+    later = read(disk, 120)
     assert later.newest is not None
     assert later.newest.name == "checkpoint-20"
 
@@ -213,7 +213,7 @@ def test_an_old_checkpoint_from_which_a_person_removed_a_file_is_kept() -> None:
     trained(disk, "checkpoint-10", "checkpoint-20")
     disk.now += 50
     list(disk.remove("checkpoint-10/rng_state.pth"))
-    assert "checkpoint-10/trainer_state.json" not in look(disk, 0).unfinished
+    assert "checkpoint-10/trainer_state.json" not in read(disk, 0).unfinished
 
 
 def test_the_newest_checkpoint_is_not_whole_while_it_is_being_deleted() -> None:
@@ -221,7 +221,7 @@ def test_the_newest_checkpoint_is_not_whole_while_it_is_being_deleted() -> None:
     trained(disk, "checkpoint-10")
     disk.now += 50
     list(disk.remove("checkpoint-10/rng_state.pth"))
-    assert (look(disk, 1).newest, look(disk, 1).why) == (None, "checkpoint-10 is being deleted")
+    assert (read(disk, 1).newest, read(disk, 1).why) == (None, "checkpoint-10 is being deleted")
 
 
 def test_a_state_of_accelerate_in_the_folder_itself_has_its_shards_and_not_other_checkpoints() -> None:
@@ -239,7 +239,7 @@ def test_a_state_of_accelerate_in_the_folder_itself_has_its_shards_and_not_other
         disk.put(path, data)
     list(disk.remove("checkpoints/checkpoint_4/random_states_0.pkl"))
     disk.put("checkpoints/checkpoint_4/random_states_1.pkl", TORCH)
-    found = look(disk)
+    found = read(disk)
     assert found.newest is not None
     assert found.newest.files == {*shards, "random_states_0.pkl"}
     assert found.unfinished == {"checkpoints/checkpoint_4/random_states_1.pkl"}
@@ -252,6 +252,6 @@ def test_a_value_in_the_name_of_a_file_makes_no_other_file_of_it() -> None:
         for path in ("__0_0.distcp", "__1_0.distcp", f"loss={loss}.json"):
             disk.put(f"step-{step}/{path}", b"{}" if path.endswith(".json") else TORCH)
         disk.put(f"step-{step}/.metadata", contents.dcp_metadata({"__0_0.distcp": [1], "__1_0.distcp": [1]}))
-    found = look(disk, 0)
+    found = read(disk, 0)
     assert found.newest is not None
     assert found.newest.name == "step-20"
