@@ -10,8 +10,12 @@ from samples import Samples
 from torch import nn
 
 CHECKPOINTS = os.environ["CHECKPOINT_DIR"]
-STEPS, SAVES_EVERY = 40, 5
-SETTINGS = {"train_micro_batch_size_per_gpu": 4, "zero_optimization": {"stage": 1}, "zero_allow_untested_optimizer": True}
+STEPS, SAVES_EVERY = 100, 5
+SETTINGS = {
+    "train_micro_batch_size_per_gpu": 4,
+    "zero_optimization": {"stage": 1},
+    "zero_allow_untested_optimizer": True,
+}
 
 deepspeed.init_distributed()
 torch.manual_seed(0)

@@ -25,7 +25,7 @@ class Network(nn.Module):
 
 arguments = TrainingArguments(
     output_dir=CHECKPOINTS,
-    max_steps=40,
+    max_steps=100,
     save_steps=5,
     save_total_limit=2,
     per_device_train_batch_size=4,

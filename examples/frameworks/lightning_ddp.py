@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
-import lightning as L
 import torch
+from lightning import LightningModule, Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 from samples import Samples
 from torch import nn
 from torch.utils.data import DataLoader
 
-CHECKPOINTS = os.environ["CHECKPOINT_DIR"]
-LAST = os.path.join(CHECKPOINTS, "last.ckpt")
+CHECKPOINTS = Path(os.environ["CHECKPOINT_DIR"])
+LAST = CHECKPOINTS / "last.ckpt"
 
 
-class Classifier(L.LightningModule):  # type: ignore[misc]
+class Classifier(LightningModule):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.layers = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
@@ -27,15 +28,15 @@ class Classifier(L.LightningModule):  # type: ignore[misc]
         return torch.optim.AdamW(self.parameters(), lr=1e-3)
 
 
-trainer = L.Trainer(
+trainer = Trainer(
     num_nodes=int(os.environ["NUM_NODES"]),
     strategy="ddp",
-    max_steps=40,
+    max_steps=100,
     callbacks=[ModelCheckpoint(dirpath=CHECKPOINTS, every_n_train_steps=5, save_top_k=-1, save_last="link")],
     logger=False,
     enable_progress_bar=False,
 )
-found = LAST if os.path.exists(LAST) else None
+found = LAST.resolve() if LAST.exists() else None
 print(f"resumes from {found}", flush=True)
 trainer.fit(Classifier(), DataLoader(Samples(1000), batch_size=4), ckpt_path=found)
 print(f"ended at step {trainer.global_step}", flush=True)

@@ -1,7 +1,7 @@
 """Makes the samples of these examples on the spot: 64 numbers and one of 10 classes, the same in every attempt.
 
-SECONDS_A_SAMPLE slows a training down, so that there is something to see. ENDLESS_ATTEMPTS are so many first attempts that stand still
-after SAMPLES_BEFORE_REST samples, until something ends them: a rehearsal waits for its fault like that, however slow the computer is.
+A training of these is over within seconds. A rehearsal that ends it in the middle sets SLOW_ATTEMPTS: in so many first attempts a sample
+takes SECONDS_A_SAMPLE, and after SAMPLES_BEFORE_REST of them the training stands still until something ends it.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import time
 import torch
 from torch.utils.data import Dataset
 
-SECONDS = float(os.environ.get("SECONDS_A_SAMPLE", "0"))
-IS_ENDLESS = int(os.environ.get("ATTEMPT", "1")) <= int(os.environ.get("ENDLESS_ATTEMPTS", "0"))
-BEFORE_REST = int(os.environ.get("SAMPLES_BEFORE_REST", "0"))
+IS_SLOW = int(os.environ.get("ATTEMPT", "1")) <= int(os.environ.get("SLOW_ATTEMPTS", "0"))
+SECONDS = float(os.environ.get("SECONDS_A_SAMPLE", "0.05"))
+BEFORE_REST = int(os.environ.get("SAMPLES_BEFORE_REST", "160"))
 
 
 class Samples(Dataset):  # type: ignore[misc]
@@ -31,7 +31,10 @@ class Samples(Dataset):  # type: ignore[misc]
 
     def __getitem__(self, place: int) -> dict[str, torch.Tensor]:
         self.read += 1
-        time.sleep(SECONDS)
-        while IS_ENDLESS and self.read > BEFORE_REST:
+        if self.read % 20 == 0:
+            print(f"read {self.read} samples", flush=True)
+        if IS_SLOW:
+            time.sleep(SECONDS)
+        while IS_SLOW and self.read > BEFORE_REST:
             time.sleep(1)
         return {"inputs": self.inputs[place], "labels": self.labels[place]}
