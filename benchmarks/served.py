@@ -45,7 +45,7 @@ class Served:
     endpoint: str
     facts: list[str]
 
-    def asked(self, path: str) -> dict[str, Any]:
+    def fetch_json(self, path: str) -> dict[str, Any]:
         with urllib.request.urlopen(f"{self.endpoint}{path}", timeout=30) as answer:
             found: dict[str, Any] = json.load(answer)
             return found

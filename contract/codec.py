@@ -7,8 +7,9 @@ import json
 import math
 import types
 import typing
+from collections.abc import Callable
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar, Union
 
 T = TypeVar("T")
@@ -24,7 +25,17 @@ class Garbled(ValueError):
 
 def encode(value: Any) -> bytes:
     """Writes a dataclass as JSON with sorted keys, so that equal values give equal bytes."""
-    return json.dumps(dataclasses.asdict(value), sort_keys=True, ensure_ascii=False, allow_nan=False).encode()
+    return json.dumps(value, default=_as_dict, sort_keys=True, ensure_ascii=False, allow_nan=False).encode()
+
+
+def _as_dict(value: Any) -> dict[str, Any]:
+    """Returns the fields of a dataclass, as they are: `asdict` copies all that is in them, which takes longer than to write it."""
+    return {name: getattr(value, name) for name in _names(type(value))}
+
+
+@cache
+def _names(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def compact(value: Any) -> bytes:
@@ -72,32 +83,55 @@ def _number(word: str) -> float:
 
 
 @cache
-def _hints(kind: type) -> dict[str, Any]:
-    return typing.get_type_hints(kind)
+def _fields(kind: Any) -> list[tuple[str, Callable[[Any, str], Any], bool]]:
+    """Lists the names of a dataclass' fields, what converts to each, and whether it has no default."""
+    hints = typing.get_type_hints(kind)
+    return [
+        (
+            field.name,
+            _reader(hints[field.name]),
+            field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING,
+        )
+        for field in dataclasses.fields(kind)
+    ]
 
 
 def build(kind: Any, raw: Any, where: str) -> Any:
     """Converts `raw` (parsed JSON) to `kind`: a dataclass, an Enum, a tuple, a dict, an optional or a plain type."""
+    return _reader(kind)(raw, where)
+
+
+@cache
+def _reader(kind: Any) -> Callable[[Any, str], Any]:
+    """Returns what converts to `kind`; to find out what a type is takes longer than to convert to it."""
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if kind is Any:
-        return raw
+        return lambda raw, _: raw
     if origin in (Union, types.UnionType):
-        return None if raw is None else build(next(one for one in inner if one is not type(None)), raw, where)
+        read = _reader(next(one for one in inner if one is not type(None)))
+        return lambda raw, where: None if raw is None else read(raw, where)
     if dataclasses.is_dataclass(kind):
-        return _dataclass(kind, raw, where)
+        return partial(_dataclass, kind)
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return _enum(kind, raw, where)
+        return partial(_enum, kind)
     if origin is tuple:
-        items = _typed(raw, list, where)
-        return tuple(build(inner[0], item, f"{where}[{place}]") for place, item in enumerate(items))
+        return partial(_tuple, _reader(inner[0]))
     if origin is dict:
-        return {key: build(inner[1], item, f"{where}.{key}") for key, item in _typed(raw, dict, where).items()}
-    if kind is float and isinstance(raw, int) and not isinstance(raw, bool):
-        return _float(raw, where)
-    return _typed(raw, kind, where)
+        return partial(_dict, _reader(inner[1]))
+    return _float if kind is float else partial(_typed, kind)
 
 
-def _float(raw: int, where: str) -> float:
+def _tuple(read: Callable[[Any, str], Any], raw: Any, where: str) -> tuple[Any, ...]:
+    return tuple(read(item, f"{where}[{place}]") for place, item in enumerate(_typed(list, raw, where)))
+
+
+def _dict(read: Callable[[Any, str], Any], raw: Any, where: str) -> dict[str, Any]:
+    return {key: read(item, f"{where}.{key}") for key, item in _typed(dict, raw, where).items()}
+
+
+def _float(raw: Any, where: str) -> Any:
+    if not isinstance(raw, int) or isinstance(raw, bool):
+        return _typed(float, raw, where)
     try:
         return float(raw)
     except OverflowError:
@@ -105,18 +139,18 @@ def _float(raw: int, where: str) -> float:
 
 
 def _dataclass(kind: Any, raw: Any, where: str) -> Any:
-    fields, values = _typed(raw, dict, where), {}
-    for field in dataclasses.fields(kind):
-        if field.name in fields:
-            values[field.name] = build(_hints(kind)[field.name], fields[field.name], f"{where}.{field.name}")
-        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
-            raise Garbled(f"{where}.{field.name} is missing")
+    fields, values = _typed(dict, raw, where), {}
+    for name, read, needed in _fields(kind):
+        if name in fields:
+            values[name] = read(fields[name], f"{where}.{name}")
+        elif needed:
+            raise Garbled(f"{where}.{name} is missing")
     return kind(**values)
 
 
 def _enum(kind: type[Enum], raw: Any, where: str) -> Enum:
     # Only text is ever quoted: Python's words for lists in lists may need a deeper stack than reading them did.
-    word = _typed(raw, str, where)
+    word = _typed(str, raw, where)
     try:
         return kind(word)
     except ValueError:
@@ -124,7 +158,7 @@ def _enum(kind: type[Enum], raw: Any, where: str) -> Enum:
         raise Garbled(f"{where} is {raw!r}; allowed: {allowed}") from None
 
 
-def _typed(raw: Any, kind: Any, where: str) -> Any:
+def _typed(kind: Any, raw: Any, where: str) -> Any:
     if not isinstance(raw, kind) or (isinstance(raw, bool) and kind is not bool):
         raise Garbled(f"{where} is {type(raw).__name__}, wanted {kind.__name__}")
     if isinstance(raw, str) and not is_text(raw):

@@ -295,16 +295,16 @@ class GridLimits:
 
     max_lines: int
     max_concurrent: int
-    """Lines that are watched at once; the others wait in the queue."""
+    """The most lines that children watch at once; the others wait in the queue."""
     submissions_per_second: float
     """CreateTrainingJob, a region."""
     max_hours: float
-    """The longest training."""
+    """The most hours of a training."""
     max_instances: int
     """Of one training."""
     max_volume_gb: int
     instance_types: tuple[str, ...]
-    """Patterns with `*`, as in `ml.g5.*`."""
+    """The instance types that lines may name, as patterns with `*` such as `ml.g5.*`."""
 
     @property
     def longest_h(self) -> float:

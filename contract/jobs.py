@@ -175,7 +175,7 @@ class Job:
     checkpoint_minutes: float
     max_hours: float
     recoveries: int
-    """How many new attempts in a row the errors of `errors.NEW_ATTEMPT` may start. A newer checkpoint begins the row anew."""
+    """How many new attempts in a row the errors of `errors.NEW_ATTEMPT` may start. A newer checkpoint resets the count."""
     home_bucket: str
     home_region: str
     log_group: str

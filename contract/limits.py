@@ -16,10 +16,10 @@ class Limits:
     max_hours: float
     recoveries: int
     volume_gb: int
-    """The default of a request, in GiB; a request without it gets more where the image and the code need more."""
+    """GiB of a node's disk where the request names none; more where the image and the code need more."""
     max_volume_gb: int
     instance_types: tuple[str, ...]
-    """Patterns with `*`, as in `g5.*`."""
+    """The instance types that requests may name, as patterns with `*` such as `g5.*`."""
     volume_iops: int = LEAST_IOPS
     """IOPS of each node's gp3 disk: 3,000 cost nothing extra. A disk takes at most 500 for each GiB; a smaller one gets what it takes."""
     volume_throughput: int = LEAST_THROUGHPUT
@@ -29,4 +29,4 @@ class Limits:
     max_wait_hours: float = 336.0
     """The most hours that a job may wait for capacity, all of its attempts together."""
     network_share: float = NETWORK_SHARE
-    """The least part of its network's rate that `health: deep` wants of an all-reduce; with 0 it only has to come to its end."""
+    """The least share of the network's rate that an all-reduce has to reach with `health: deep`; with 0 it only has to complete."""

@@ -15,7 +15,7 @@ class Timing:
     heartbeat_s: float = 300.0
     """Train's HeartbeatSeconds: after this long without a heartbeat the attendant counts as dead."""
     boot_allowance_s: float = 900.0
-    """From launch to a node's first report; a node that takes longer is lost."""
+    """How long a node may take from its launch to its first report; a node that takes longer is lost."""
     metal_boot_allowance_s: float = 2400.0
     """The boot allowance of bare metal, which tests its memory and devices first: the largest types usually take 20 minutes."""
     fabric_patience_s: float = 300.0
@@ -54,7 +54,7 @@ class Timing:
     logs_every_s: float = 5.0
     """How often a node sends its log."""
     stop_grace_s: float = 30.0
-    """From SIGTERM to SIGKILL for the training process."""
+    """How long the training process has from SIGTERM to SIGKILL."""
     deadline_notice_s: float = 300.0
     """How long before its deadline the nodes of a job are ordered to write a last checkpoint and stop."""
     power_off_unknown_s: float = 2700.0
@@ -66,40 +66,41 @@ class Timing:
     launch_patience_s: float = 1800.0
     """How long after an attempt's first walk over the ladder Launch keeps trying; then missing capacity ends the job."""
     launch_again_s: float = 60.0
-    """Between two walks over the ladder."""
+    """How long Launch waits between two walks over the ladder."""
     empty_place_s: float = 120.0
-    """How long a place that had no capacity for one job is not asked for another one."""
+    """How long the launcher skips a place for other jobs once it had no capacity for one."""
     spot_prices_s: float = 3600.0
     """How old spot prices may be that order the places of a job that waits for capacity. They move over hours and days, not minutes."""
     launch_pace_s: float = 2.0
-    """Between two launch calls in a region for jobs that wait for capacity, of all of them together. EC2 allows an account two calls a
+    """The least time between two launch calls in a region for all jobs that wait for capacity together. EC2 allows an account two calls a
     second in a region, and five at once; three quarters of that stay for new jobs. A call for more than two nodes waits longer, one second
     a node and 30 at most: EC2 may count the instances that are asked for, and gives back two a second."""
     wait_again_s: float = 60.0
-    """From one try for a job that waits for capacity to the next, at first; each pause is twice as long as the one before, and varies by
-    half."""
+    """How long the launcher first pauses between two tries for a job that waits for capacity; each pause is twice as long as the one
+    before, and varies by half."""
     wait_longest_s: float = 900.0
-    """The longest such pause."""
+    """The longest pause between two tries for a job that waits for capacity."""
     wait_heartbeat_s: float = 21600.0
-    """HeartbeatSeconds of "Wait for capacity": after this long without one its token counts as lost, and the state is entered anew."""
+    """HeartbeatSeconds of "Wait for capacity": after this long without one its token counts as lost, and the machine
+    enters the state again."""
     recovery_pause_s: float = 30.0
-    """Before a new attempt where the one before died young: without a newer checkpoint, and within `recovery_longest_s` of its launch.
-    Each further one that dies young makes the pause twice as long."""
+    """How long a job pauses before a new attempt where the one before died young: without a newer checkpoint, and within
+    `recovery_longest_s` of its launch. Each further one that dies young makes the pause twice as long."""
     recovery_longest_s: float = 900.0
-    """The longest such pause."""
+    """The longest pause before a new attempt."""
     quota_patience_s: float = 600.0
-    """During a recovery, how long a quota error counts as missing capacity: the lost nodes may still count against the quota."""
+    """How long a quota error counts as missing capacity during a recovery: the lost nodes may still count against the quota."""
     trouble_patience_s: float = 600.0
     """How long Admit and Launch are tried again after errors other than their own verdicts (a throttle, an outage). Instances that
     Launch has already launched cost money meanwhile."""
     sync_patience_s: float = 3600.0
-    """How long Sync is tried again after such errors: no instance runs any more, and the work is done."""
+    """How long Sync is tried again after errors other than its own verdicts: no instance runs any more, and the work is done."""
     terminate_patience_s: float = 600.0
     """How long Terminate asks until instances begin to shut down."""
     terminate_again_s: float = 15.0
-    """Between two tries of Terminate."""
+    """How long Terminate pauses before it is tried again."""
     cleanup_again_s: float = 60.0
-    """From a cleanup after an execution's end to the second one."""
+    """How long after the cleanup of an execution's end the second cleanup follows."""
     reaper_grace_s: float = 600.0
     """The reaper keeps younger resources, and those whose execution ended more recently: Terminate and the cleanup come first."""
     reaper_second_look_s: float = 180.0
@@ -112,24 +113,24 @@ class Timing:
     reaper_longest_margin_s: float = 3600.0
     """An untagged instance with our profile is an orphan when it is older than the longest allowed job by this much."""
     training_watch_s: float = 60.0
-    """Between two looks of a child at its training, give or take a fifth; 10,000 children are 170 DescribeTrainingJob a second."""
+    """How often a child looks at its training, give or take a fifth; 10,000 children are 170 DescribeTrainingJob a second."""
     training_patience_s: float = 86400.0
     """How long a child tries to submit its line while the account has no quota of instances left."""
     grid_collect_again_s: float = 30.0
-    """Between two collections, while trainings without a child still end."""
+    """How often a grid collects again while trainings without a child still end."""
     grid_stop_patience_s: float = 900.0
     """How long a stopped grid waits until its trainings have ended; SageMaker gives them 120 s."""
     image_again_s: float = 15.0
-    """Between two looks of a deploy at the platform's own images."""
+    """How often a deploy looks at the platform's own images."""
     image_patience_s: float = 3000.0
     """How long a deploy waits for the platform's own images; CloudFormation waits an hour at most."""
     drain_again_s: float = 15.0
-    """Between two tries of a destroy."""
+    """How often a destroy looks again whether everything has ended."""
     drain_patience_s: float = 3000.0
     """How long a destroy waits for executions and instances to end; CloudFormation waits an hour at most."""
 
     def boot_allowance_of(self, instance_type: str) -> float:
-        """From launch to the first report of a node of that type."""
+        """How long a node of that type may take from its launch to its first report."""
         return self.metal_boot_allowance_s if ".metal" in instance_type else self.boot_allowance_s
 
     def of(self, kind: type[T]) -> T:

@@ -37,7 +37,7 @@ def main(given: list[str]) -> int:
         return (grid_run if of_a_grid else job_run).carry_out(options, screen, run)
     except KeyboardInterrupt:
         at = ", ".join(screen.parts.going_on()) or "the end"
-        screen.say(f"interrupted at: {at}; everything that was started is over. What there is so far: {run.out}")
+        screen.say(f"interrupted at: {at}; every process has ended. Results so far: {run.out}")
         return 130
     except DeploymentFailed as problem:
         from rehearsal.diagnosis import diagnose_deployment

@@ -31,7 +31,7 @@ class FaultKey:
     default: str
     what: str
     allowed: str
-    """The allowed values in words for a person, after `wanted`."""
+    """The allowed values in words for a person, after `allowed`."""
     fits: Callable[[str], bool]
 
 
@@ -65,8 +65,8 @@ def moment(default: str, what: str, *, least: str = BOOT) -> FaultKey:
 JOB = FaultKey("", "name of the job; empty: every job", "a job's name", lambda _: True)
 RANK = FaultKey("0", "of the node, or `all`", "a whole number or all", lambda text: text == ALL or _whole(text))
 EVERY_RANK = FaultKey(ALL, RANK.what, RANK.allowed, RANK.fits)
-ATTEMPTS = number("1", "so many first attempts of the job", least=1)
-STEP = number("5", "once rank 0 reports so many steps; 0: once it trains, whether it tells steps or not")
+ATTEMPTS = number("1", "this many first attempts of the job", least=1)
+STEP = number("5", "once rank 0 reports this many steps; 0: once it trains, whether it tells steps or not")
 CLOSED = FaultKey(
     "",
     "and not before the attempt has a checkpoint of this step, or of a later one, that another attempt can restore",
@@ -81,7 +81,7 @@ OF_SPOT = {
     "step": STEP,
     "closed": CLOSED,
     "rank": FaultKey("1", RANK.what, RANK.allowed, RANK.fits),
-    "times": number("1", "in so many attempts", least=1),
+    "times": number("1", "in this many attempts", least=1),
     "attempt": FaultKey("", "of the job; empty: any that no other interruption has struck", "a whole number", _whole),
     "job": JOB,
 }

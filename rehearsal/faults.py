@@ -45,7 +45,7 @@ class UnknownFault(ValueError):
 
 FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
     "abort-in-state": FaultKind(
-        "a person stops the execution (StopExecution), once, when it is in a state; no Catch runs, nor any later state",
+        "a person stops the execution (StopExecution), once, when it is in a state; no Catch and no later state runs",
         "The end of the execution wakes the cleanup, which closes the job's attempts, ends its instances and writes its report.",
         {
             "state": choice("Train", "which", *STATES),
@@ -112,14 +112,14 @@ FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
         {"job": JOB},
     ),
     "clock-late": FaultKind(
-        "the one-minute clock is so late, each time",
-        "Everything takes so much longer to be seen; the heartbeat is longer than that. Nothing else.",
+        "each tick of the one-minute clock comes this much later",
+        "The attendant sees everything this much later; the heartbeat is longer than that. Nothing else changes.",
         {"seconds": seconds("120", "how late")},
     ),
     "clock-skew": FaultKind(
         "the node's clock is wrong: `date`, systemd's timers and the agent's `time.time()` (by stand-ins of the rehearsal); "
         "not the trainer's clock, not the signatures of AWS calls",
-        "Reports carry wrong times, which nothing is decided on; log lines are dated by AWS's clock, and all arrive. The node's own order "
+        "Reports carry wrong times, and no decision uses them; log lines are dated by AWS's clock, and all arrive. The node's own order "
         "ahead of the deadline and its power-off timer move by the skew.",
         {
             "seconds": FaultKey("300", "ahead; below 0: behind", "seconds", any_seconds),
@@ -144,18 +144,18 @@ FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
         LASTING,
     ),
     "events-late": FaultKind(
-        "every event arrives so much later",
+        "every event arrives this much later",
         "The clock sees it first; an event that arrives after the end finds nothing to do.",
         {"seconds": seconds("120", "how much later")},
     ),
     "keys-short": FaultKind(
-        "credentials of a job expire so long after they were given, where AWS gives an hour",
+        "credentials of a job expire this long after they were given; AWS gives an hour",
         "The attendant renews them at every look. A node whose credentials have expired says so, trains on, and saves later.",
         {"seconds": seconds("200", "how long they are valid"), "job": JOB},
     ),
     "late-tags": FaultKind(
-        "tags reach the node's metadata so late, those of the launch and the master's address",
-        "The agent waits for them, up to the boot allowance. Nothing else.",
+        "the tags of the launch and of the master's address reach the node's metadata this late",
+        "The agent waits for them, up to the boot allowance. Nothing else changes.",
         {"seconds": seconds("300", "from the call that sets a tag"), "job": JOB},
     ),
     "freeze": FaultKind(
@@ -169,7 +169,7 @@ FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
         {"rungs": number("1", "how many", least=1), "job": JOB},
     ),
     "no-network": FaultKind(
-        "the node reaches nothing: neither AWS nor its metadata answers; the way between nodes stays",
+        "the node reaches nothing: neither AWS nor its metadata answers; nodes still reach each other",
         "No report: beyond the boot allowance, or the allowed silence, NodeLost and a new attempt. With nothing to terminate "
         "it, the node's own timer powers it off.",
         {"at": moment("boot", "when"), **LATER_ON_NODE},
@@ -188,12 +188,12 @@ FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
         },
     ),
     "quota-reached": FaultKind(
-        "CreateTrainingJob answers ResourceLimitExceeded: no capacity is left of what the account may use",
+        "CreateTrainingJob answers ResourceLimitExceeded: the account has used up its quota",
         "The child waits and asks again, up to its patience (a day).",
         {"seconds": seconds("120", "how long"), "after": AFTER, "job": GRID},
     ),
     "reaper-down": FaultKind(
-        "no invocation of the reaper does anything: its heartbeat stays out",
+        "no invocation of the reaper does anything: it sends no heartbeat",
         "The alarm on its silence goes off within twenty minutes, and says OK once it lives again. The other layers go on.",
         {
             **LASTING,
@@ -213,7 +213,7 @@ FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
     ),
     "sagemaker-throttled": FaultKind(
         "CreateTrainingJob and DescribeTrainingJob answer ThrottlingException, whoever asks",
-        "The children ask again, further and further apart; no line is lost, none is created twice.",
+        "The children ask again, further and further apart; no line is lost or created twice.",
         {"seconds": seconds("60", "how long"), "after": AFTER},
     ),
     "session-service-away": FaultKind(
@@ -223,7 +223,7 @@ FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
         {"seconds": seconds("600", "how long"), "after": AFTER, "how": HOW_AWAY, "job": JOB},
     ),
     "slow-boot": FaultKind(
-        "so long from launch to the first line of user data",
+        "the first line of user data runs this long after the launch",
         "The attendant waits for the first report, up to the boot allowance (900 s). Beyond it: NodeLost.",
         {"seconds": seconds("600", "how long"), "rank": EVERY_RANK, "job": JOB},
     ),
@@ -244,8 +244,8 @@ FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
     ),
     "terminate-refused": FaultKind(
         "TerminateInstances refuses the job's instances, as with termination protection (OperationNotPermitted)",
-        "Terminate asks again until its patience is over; the cleanup and the reaper go on asking. What the reaper was refused is a "
-        "message and an alarm, and it ends once it is allowed.",
+        "Terminate asks again until its patience is over; the cleanup and the reaper go on asking. A refusal of the "
+        "reaper's call is a message and an alarm; it ends the instances once it may.",
         {**LASTING, "job": JOB},
     ),
     "terminator-dead": FaultKind(
@@ -262,12 +262,13 @@ FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
     "trainer-hang": FaultKind(
         "the training of the node stands still (SIGSTOP to the command and all that it started) while its agent lives and reports",
         "Its peers wait for it. Once the minutes of `stall` in the request are over, people are told; or every node writes stacks and the "
-        "state of its devices to its log, and a new attempt begins (Stalled), or the job ends. Without it nothing, until the deadline.",
+        "state of its devices to its log, and a new attempt begins (Stalled), or the job ends. Without `stall` nothing happens until "
+        "the deadline.",
         {"at": moment("training", "when", least="training"), **LATER_ON_NODE},
     ),
     "user-data-fails": FaultKind(
         "a line of the user data fails (its second is the first after `#!/bin/bash`), or its shell is killed there",
-        "The script's trap powers the machine off, at the latest where what the line was for is missed. A killed shell has no "
+        "The script's trap powers the machine off, at the latest where a later step needs what the line did. A killed shell has no "
         "trap: the boot allowance ends the attempt, the node's timer the node, whichever comes first. NodeLost, a new attempt.",
         {
             "line": number("2", "which", least=2),
@@ -298,7 +299,7 @@ class Fault:
             if key not in kind.keys:
                 raise UnknownFault(f"--fault {self.name}: it has no key {key!r}{_nearest(key, kind.keys)}")
             if not kind.keys[key].fits(value):
-                raise UnknownFault(f"--fault {self.name}: {key} is {value!r}; wanted {kind.keys[key].allowed}")
+                raise UnknownFault(f"--fault {self.name}: {key} is {value!r}; allowed: {kind.keys[key].allowed}")
         if self.given.get("closed") and "at" in kind.keys and self.text("at") == BOOT:
             raise UnknownFault(
                 f"--fault {self.name}: closed is for a later moment than at={BOOT}, when no checkpoint is there"
@@ -372,7 +373,7 @@ def _parsed(text: str) -> Fault:
     for pair in filter(None, rest.split(",")):
         key, equals, value = pair.partition("=")
         if not equals or key in values:
-            problem = "is given twice" if equals else "has no value; wanted key=value"
+            problem = "is given twice" if equals else "has no value; allowed: key=value"
             raise UnknownFault(f"--fault {name}: {key} {problem}")
         values[key] = value
     return Fault(name, values)

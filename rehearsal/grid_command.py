@@ -29,7 +29,7 @@ def arguments(given: list[str]) -> argparse.Namespace:
     parser.add_argument("--job", "--code", "--nodes", "--metric-at-least", dest="of_a_job", help=argparse.SUPPRESS)
     options = parser.parse_args(given)
     if options.of_a_job is not None:
-        parser.error("--job and its options do not go with --manifest: a rehearsal is of one job, or of one grid")
+        parser.error("--job and its options do not go with --manifest: a rehearsal runs one job or one grid")
     problems = [*_folder_problems(options), *numbers(options)]
     try:
         options.text = read("--manifest", options.manifest)
@@ -52,7 +52,7 @@ def _object(option: str, file: Path) -> dict[str, Any]:
     except ValueError as problem:
         raise UnreadableFile(f"{option} {file}: is not JSON: {problem}") from None
     if not isinstance(found, dict):
-        raise UnreadableFile(f"{option} {file}: wanted a JSON object")
+        raise UnreadableFile(f"{option} {file}: is not a JSON object")
     return found
 
 

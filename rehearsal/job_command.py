@@ -60,7 +60,7 @@ def _built(folder: Path) -> str:
         asked = json.loads(read("--image", file))
         return f"{asked['repository']}:{asked['tag']}"
     except (ValueError, KeyError, TypeError):
-        raise UnreadableFile(f"--image {file}: wanted a JSON object with `repository` and `tag`") from None
+        raise UnreadableFile(f"--image {file}: is not a JSON object with `repository` and `tag`") from None
 
 
 def _request(file: Path) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def _request(file: Path) -> dict[str, Any]:
     except ValueError as problem:
         raise UnreadableFile(f"--job {file}: is not JSON: {problem}") from None
     if not isinstance(found, dict):
-        raise UnreadableFile(f"--job {file}: wanted a JSON object, the request without `code`")
+        raise UnreadableFile(f"--job {file}: is not a JSON object; allowed: the request without `code`")
     if "code" in found:
         raise UnreadableFile(f"--job {file}: has `code`; --code DIR is uploaded in its place, so leave it out")
     return found

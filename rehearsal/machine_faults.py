@@ -38,7 +38,7 @@ MACHINE_FAULTS = {
         "the network of the node is slow while its deep health check measures it: the processes of the all-reduce stand still (SIGSTOP) "
         "but for a moment every few seconds, and its bytes with them. The training is not slowed down",
         "With `health: deep` in the request NodeUnhealthy, before the training: a new attempt, which tries the node's zone last. With two "
-        "nodes either may be named, and the reason has both instances; with more, this one. With another `health` nothing.",
+        "nodes either may be named, and the reason has both instances; with more, this one's. With another `health` nothing happens.",
         {**OF_NODE, "rank": FaultKey("1", RANK.what, RANK.allowed, RANK.fits)},
     ),
 }

@@ -24,7 +24,7 @@ ENTRY = ("fault", "keys", "name", "begins", "ends")
 MOMENT: dict[str, tuple[str, str]] = {
     "attempt": ("once the job has an instance of this attempt, or of a later one", "a whole number from 1"),
     "phase": ("once rank 0 of the newest attempt reports this phase, or a later one", f"one of {', '.join(PHASES)}"),
-    "step": ("once rank 0 of the newest attempt reports so many steps", "a whole number from 0"),
+    "step": ("once rank 0 of the newest attempt reports this many steps", "a whole number from 0"),
     "closed": (
         "once the newest attempt has a checkpoint of this step, or of a later one, that another attempt can restore",
         "a whole number from 0",
@@ -33,7 +33,7 @@ MOMENT: dict[str, tuple[str, str]] = {
         "once the entry of this name has happened: it struck a node, or, if it strikes none, began",
         "a name of another entry",
     ),
-    "seconds": ("so long after all of that, in seconds of a real account", "a number from 0"),
+    "seconds": ("this long after all of that, in seconds of a real account", "a number from 0"),
 }
 """Key to what it means and what it may be."""
 
@@ -79,19 +79,23 @@ def parsed(found: object, where: str) -> tuple[Entry, ...]:
     """Raises BadScenario with every problem; `where` begins each line."""
     listed = found.get("faults") if isinstance(found, dict) else None
     if not isinstance(found, dict) or set(found) != {"faults"} or not isinstance(listed, list) or not listed:
-        raise BadScenario(f'{where}: wanted {{"faults": [...]}} with at least one fault, and nothing beside it')
+        raise BadScenario(
+            f'{where}: has another form; allowed: {{"faults": [...]}} with at least one fault and no other key'
+        )
     problems, entries = list[str](), list[Entry]()
     names = [_name(one, number) for number, one in enumerate(listed, 1)]
     for number, (one, name) in enumerate(zip(listed, names, strict=True), 1):
         place = f"{where}: fault {number}"
         if names.count(name) > 1:
-            problems.append(f"{place}: the name {name!r} is given twice; wanted different names")
+            problems.append(f"{place}: the name {name!r} is given twice; allowed: different names")
         try:
             entries.append(_entry(one, name, [other for other in names if other != name]))
         except BadScenario as problem:
             problems += [f"{place}: {line}" for line in str(problem).splitlines()]
     if not problems and (circle := _circle(entries)):
-        problems.append(f"{where}: {', '.join(circle)} wait for each other; wanted one that waits for none of them")
+        problems.append(
+            f"{where}: {', '.join(circle)} wait for each other; allowed: entries that do not wait in a circle"
+        )
     if problems:
         raise BadScenario("\n".join(problems))
     return tuple(entries)
@@ -105,19 +109,19 @@ def _name(one: object, number: int) -> str:
 
 def _entry(one: object, name: str, others: Collection[str]) -> Entry:
     if not isinstance(one, dict):
-        raise BadScenario(f"{json.dumps(one)} is not an object; wanted one of {', '.join(ENTRY)}")
+        raise BadScenario(f"{json.dumps(one)} is not an object; allowed: one of {', '.join(ENTRY)}")
     problems = [f"there is no key {key!r}{_near(key, ENTRY)}" for key in one if key not in ENTRY]
     if "name" in one and (not isinstance(one["name"], str) or not one["name"]):
-        problems.append(f"name is {json.dumps(one['name'])}; wanted a text")
+        problems.append(f"name is {json.dumps(one['name'])}; allowed: a string")
     given, keys = one.get("fault"), one.get("keys", {})
     if not isinstance(given, str):
-        problems.append(f"fault is {json.dumps(given)}; wanted the name of a fault")
+        problems.append(f"fault is {json.dumps(given)}; allowed: the name of a fault")
     if not isinstance(keys, dict) or not all(_plain(value) for value in keys.values()):
-        problems.append(f"keys is {json.dumps(keys)}; wanted an object of texts and numbers")
+        problems.append(f"keys is {json.dumps(keys)}; allowed: an object of strings and numbers")
     for key in ("begins", "ends"):
         problems += _wrong(key, one.get(key, {}), others)
     if "ends" in one and not one["ends"]:
-        problems.append(f"ends is {json.dumps(one['ends'])}; wanted at least one of {', '.join(MOMENT)}")
+        problems.append(f"ends is {json.dumps(one['ends'])}; allowed: at least one of {', '.join(MOMENT)}")
     if problems:
         raise BadScenario("\n".join(problems))
     begin = ScenarioMoment(**one.get("begins", {}))
@@ -143,7 +147,7 @@ def _plain(value: object) -> bool:
 def _wrong(name: str, moment: Any, others: Collection[str]) -> list[str]:
     """Returns what is wrong with a moment, which `name` calls `begins` or `ends`."""
     if not isinstance(moment, dict):
-        return [f"{name} is {json.dumps(moment)}; wanted an object of {', '.join(MOMENT)}"]
+        return [f"{name} is {json.dumps(moment)}; allowed: an object of {', '.join(MOMENT)}"]
     fits: dict[str, Callable[[Any], bool]] = {
         "attempt": lambda value: _whole(value, 1),
         "phase": lambda value: value in PHASES,
@@ -158,7 +162,7 @@ def _wrong(name: str, moment: Any, others: Collection[str]) -> list[str]:
             problems.append(f"{name}: there is no key {key!r}{_near(key, MOMENT)}")
         elif not fits[key](value):
             allowed = f"{MOMENT[key][1]} ({', '.join(others)})" if key == "after" and others else MOMENT[key][1]
-            problems.append(f"{name}: {key} is {json.dumps(value)}; wanted {allowed}")
+            problems.append(f"{name}: {key} is {json.dumps(value)}; allowed: {allowed}")
     return problems
 
 

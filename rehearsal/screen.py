@@ -23,25 +23,25 @@ if TYPE_CHECKING:
 
 STATES = ("Admit", "Launch", "Train", "Sync", "Terminate", "Decide", "Done", "Failed")
 REPLACED = (
-    "What this rehearsal replaces: EC2, its capacity and placement groups (interfaces are checked as EC2 does, and no node has "
-    "EFA; nodes are processes on loopback, in one network: `master_port` is one that no other rehearsal has, and security groups, "
-    "which launches must name as EC2 wants them, keep no node out), the AMI and its "
+    "What this rehearsal replaces: EC2, its capacity and placement groups (interfaces are checked as EC2 checks them, and no node "
+    "has EFA; nodes are processes on loopback, in one network: each rehearsal has a `master_port` of its own, and security "
+    "groups, which launches must name as on EC2, keep no node out), the AMI and its "
     "drivers (a virtual environment with PyTorch), disks (a folder for each node, which is gone when it ends), "
     "systemd (stand-ins run the same units), Docker (the Dockerfile of the platform's own image is read, not "
-    "run), IAM (a simulator denies nodes what it would; calls of functions are recorded, and tests put them to it), "
+    "run), IAM (a simulator decides for nodes; calls of functions are recorded, and tests put them to it), "
     "`cdk bootstrap` (its template is deployed without it), "
     "the pace and latency of AWS's network, DynamoDB's partitions and their throughput, "
     "the Price List (a few types' prices stand in), spot prices (made up), capacity and interruptions of "
-    "spot (only when a fault says so), the times by which "
-    "metrics are late. Rates of schedules, periods of alarms and time-outs of queues run at the rehearsal's speed, time-outs of "
+    "spot (only when a fault says so), the delay "
+    "of metrics. Rates of schedules, periods of alarms and time-outs of queues run at the rehearsal's speed, time-outs of "
     "functions do not. pip's download cache is shared between nodes, and so are processors: each node computes with one thread "
     "(OMP_NUM_THREADS)."
 )
 SAME_PATH = "Every node sees its own disk at one path, as on EC2, and no other node's."
 OWN_PATHS = (
     "This computer gives no process mounts of its own, so the work folder has another path on each node: a job that writes absolute paths "
-    "into its checkpoints finds none of them after a restart, where on EC2 it would. A node also sees the disks of those that have not "
-    "ended, as it would not on EC2."
+    "into its checkpoints finds none of them after a restart, but would on EC2. A node also sees the disks of nodes that still run, "
+    "which it would not on EC2."
 )
 
 
@@ -166,7 +166,7 @@ def not_deployed(left_out: Sequence[str]) -> str:
     """Returns a sentence for the printed result."""
     if not left_out:
         return "Every stack was deployed."
-    return f"Not deployed, as nothing of this run needs it: {', '.join(left_out)}."
+    return f"Not deployed, because this run needs none of it: {', '.join(left_out)}."
 
 
 def attempt_of(states: Sequence[str]) -> int:

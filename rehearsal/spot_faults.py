@@ -17,7 +17,7 @@ SPOT_FAULTS: dict[str, FaultKind] = {
         OF_SPOT,
     ),
     "spot-price-moves": FaultKind(
-        "the spot price of places is so many times what it was; empty keys name all",
+        "the spot price of places becomes this many times what it was; empty keys name all",
         "A job that waits asks the cheaper places of a type first, by prices that are at most an hour old. One that runs sees nothing.",
         {
             "factor": factor("3", "times the price before"),
@@ -29,8 +29,8 @@ SPOT_FAULTS: dict[str, FaultKind] = {
     ),
     "spot-rebalance": FaultKind(
         "AWS says in a spot node's metadata that it expects to take it back (a rebalance recommendation), and does not",
-        "Nothing; with `limits.leave_on_rebalance`, once the attempt has a checkpoint, all ranks commit a last one, and a new attempt "
-        "begins (Interrupted).",
+        "Nothing happens; with `limits.leave_on_rebalance`, once the attempt has a checkpoint, all ranks commit a last one, and a new "
+        "attempt begins (Interrupted).",
         OF_SPOT,
     ),
 }

@@ -18,7 +18,7 @@ def _rate(text: str) -> bool:
 
 STORAGE_FAULTS: dict[str, FaultKind] = {
     "s3-failing": FaultKind(
-        "S3 refuses a share of the calls, without an effect",
+        "S3 refuses a share of the calls; a refused call has no effect",
         "While training, commits come late and the training goes on. The last ones are tried as often as SDKs try; a node whose work is "
         "then not in S3 says so: NodeLost, a new attempt from the newest checkpoint. A restore that cannot read is NodeLost too, never a "
         "beginning from zero. Admit, Launch and Sync are tried again until their patience is over; Admit takes AccessDenied for an answer.",
@@ -32,7 +32,7 @@ STORAGE_FAULTS: dict[str, FaultKind] = {
             ),
             "share": FaultKey("1", "of the calls", "a number above 0, at most 1", _share),
             "calls": choice("all", "which: those that read, that write, or all", "all", "reads", "writes"),
-            "part": FaultKey("", "of an object's key, or of a list's prefix; empty: any", "a text", JOB.fits),
+            "part": FaultKey("", "of an object's key, or of a list's prefix; empty: any", "a string", JOB.fits),
             "who": WHO,
             **LASTING,
             "job": OF_NODES,
@@ -40,8 +40,8 @@ STORAGE_FAULTS: dict[str, FaultKind] = {
     ),
     "s3-slow": FaultKind(
         "every answer of S3 takes longer",
-        "The training goes on, and its commits are late by so much. A restore, and the last commits, have the time that their phases have "
-        "(`restore_allowance_s`, `save_allowance_s`): beyond it the attempt is Stalled, and a new one begins.",
+        "The training goes on, and its commits are late by that much. A restore, and the last commits, have the time that their phases "
+        "have (`restore_allowance_s`, `save_allowance_s`): beyond it the attempt is Stalled, and a new one begins.",
         {
             "each": seconds("5", "longer that each answer takes"),
             "rate": FaultKey(

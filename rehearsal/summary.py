@@ -102,9 +102,9 @@ def shortcomings(summary: Summary, *, nodes: int, metric_at_least: float | None)
     if summary.status != "SUCCEEDED":
         return lines
     if summary.world_size not in (0, nodes):
-        lines.append(f"the trainer saw a world of {summary.world_size}, wanted {nodes}")
+        lines.append(f"the trainer saw a world of {summary.world_size}; expected: {nodes}")
     if metric_at_least is not None and (summary.metric is None or summary.metric < metric_at_least):
-        lines.append(f"the metric is {summary.metric}, wanted at least {metric_at_least}")
+        lines.append(f"the metric is {summary.metric}; expected: at least {metric_at_least}")
     if metric_at_least is not None and summary.world_size != nodes:
         lines.append(f"the trainer reported no world of {nodes}")
     for rank in range(nodes):

@@ -204,7 +204,7 @@ class GridStack(cdk.Stack):
             function,
             queue=queue,
             letters=letters,
-            description="An execution of the Grid machine ended, and not well",
+            description="An execution of the Grid machine ended without success",
         )
         return function
 

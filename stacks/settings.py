@@ -150,14 +150,14 @@ class TimingSettings(Timing):
     def _agrees(self) -> TimingSettings:
         for name in Timing.__dataclass_fields__:
             if getattr(self, name) <= 0:
-                raise ValueError(f"{name} is {getattr(self, name)}; more than 0 seconds is allowed")
+                raise ValueError(f"{name} is {getattr(self, name)}; allowed: more than 0 seconds")
         for longer, times, shorter in RATIOS:
             if getattr(self, longer) < times * getattr(self, shorter):
                 wanted = f"{times} x {shorter}" if times > 1 else shorter
-                raise ValueError(f"{longer} is {getattr(self, longer)}; at least {wanted} is allowed")
+                raise ValueError(f"{longer} is {getattr(self, longer)}; allowed: at least {wanted}")
         for name, most, why in MOST:
             if getattr(self, name) > most:
-                raise ValueError(f"{name} is {getattr(self, name)}; at most {most} is allowed: {why}")
+                raise ValueError(f"{name} is {getattr(self, name)}; allowed: at most {most}, because {why}")
         return self
 
 
@@ -165,11 +165,11 @@ class ReaperSettings(Block):
     """What the reaper may do."""
 
     report_only: bool = False
-    """The reaper reports what it would end, and ends nothing."""
+    """Whether the reaper only reports what it would end, and ends nothing."""
     max_share: float = Field(default=0.2, ge=0, le=1)
-    """The largest share of the deployment's instances that one pass may end before their deadline ..."""
+    """The largest share of the deployment's instances that one pass may end before their deadline, or `max_least` if that is more."""
     max_least: int = Field(default=5, ge=1, le=1000)
-    """... and how many it may end in any case: a fifth of a small deployment is less than one instance."""
+    """How many instances one pass may end before their deadline in any case: a fifth of a small deployment is less than one instance."""
 
 
 @dataclass(config=CLOSED, frozen=True, kw_only=True)
@@ -180,7 +180,7 @@ class GridLimitSettings(GridLimits):
     """The most lines of a manifest."""
     max_concurrent: int = Field(default=1000, ge=1, le=10_000)
     submissions_per_second: float = Field(default=1.0, gt=0, le=50)
-    """How many trainings are created in a second, in each region."""
+    """How many trainings a grid creates in a second, in each region."""
     max_hours: float = Field(default=72.0, gt=0, le=STEP_FUNCTIONS_LONGEST_H)
     max_instances: int = Field(default=16, ge=1, le=1000)
     """The most instances of one training."""
@@ -209,7 +209,7 @@ class GridSettings(Block):
     """The image on which the children's image is built. Of a tag, the first build keeps the digest, and every later build uses that
     digest; another tag, or a digest (`...@sha256:...`), brings a newer base."""
     spot_children: bool = False
-    """Run children on Fargate Spot, which costs about a third; AWS restarts some of them, without an effect on their trainings."""
+    """Whether children run on Fargate Spot, which costs about a third; AWS restarts some of them, without an effect on their trainings."""
 
 
 class Settings(Block):

@@ -334,7 +334,7 @@ class WorkflowStack(cdk.Stack):
             function,
             queue=queue,
             letters=letters,
-            description="An execution of the Train machine ended, and not well",
+            description="An execution of the Train machine ended without success",
         )
         watch_cleanup(self._alarms, letters, function)
         return letters

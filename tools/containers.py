@@ -32,7 +32,7 @@ name of a channel or of a hyperparameter, in capitals.
 DOCKER = """
 ## What docker is told
 
-The node's agent runs `docker run` with these options and no others, then the image by its digest, then the words of the job as they stand.
+The node's agent runs `docker run` with these options and no others, then the image by its digest, then the words of the job unchanged.
 No shell reads them. `--gpus` and `--device` are there where the instance type has such devices, `--workdir` where the request has code,
 `--entrypoint` where it has a command.
 

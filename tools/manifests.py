@@ -13,7 +13,7 @@ HEAD = """# Manifests
 
 <!-- Written by `make docs` from lambda/grid_plan/columns.py. -->
 
-A manifest is a text in UTF-8 in S3, in the home bucket below `uploads/` or in a bucket of `data_buckets`. Its form is known by
+A manifest is a file in UTF-8 in S3, in the home bucket below `uploads/` or in a bucket of `data_buckets`. Its form is known by
 what stands in it:
 
 - **two columns**, `region,s3_location`, without a header;

@@ -20,9 +20,9 @@ HEAD = f"""# Settings
 
 <!-- Written by `make docs` from stacks/settings.py, where each setting has its type, its bounds, its default and its meaning. -->
 
-Everything that a deployment can choose stands in `cdk.json`, under `context.{BLOCK}`. What is left out has its default; a key that
-there is not, and a value that is not allowed, end `make synth` and `make deploy` with a line that names the key and says what is
-allowed. [settings.schema.json](settings.schema.json) is a JSON Schema of `cdk.json`, for editors.
+Everything that a deployment can choose stands in `cdk.json`, under `context.{BLOCK}`. What is left out has its default; an unknown
+key, or a value that is not allowed, ends `make synth` and `make deploy` with a line that names the key and says what is allowed.
+[settings.schema.json](settings.schema.json) is a JSON Schema of `cdk.json`, for editors.
 """
 TAIL = """
 
@@ -125,7 +125,7 @@ def _blocks(path: str, block: dict[str, Any], definitions: dict[str, Any]) -> li
 
 def _default(setting: dict[str, Any], *, required: bool) -> str:
     if required:
-        return "has to be there"
+        return "required"
     value = setting.get("default")
     if isinstance(value, dict) and value:
         return "<br>".join(f"`{json.dumps(name)}: {json.dumps(one)}`" for name, one in value.items())

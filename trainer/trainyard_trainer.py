@@ -63,7 +63,7 @@ class Run:
         Checkpoints are written to `<folder>.tmp` beside the folder, which has to be on the same file system.
         """
         if keep < 1:
-            raise ValueError(f"keep is {keep}; at least 1 is allowed")
+            raise ValueError(f"keep is {keep}; allowed: at least 1")
         given = os.environ.get("PROGRESS_FILE") if progress_file is None else progress_file
         self._folder = Path(os.environ.get("CHECKPOINT_DIR") or "checkpoints") if folder is None else Path(folder)
         self._beside = self._folder.with_name(f"{self._folder.name}.tmp")
@@ -216,7 +216,7 @@ def _whole(value: Any, name: str = "step") -> int:
     except (TypeError, ValueError, OverflowError):
         whole = -1
     if isinstance(value, bool) or whole != value or not 0 <= whole < 10**18:
-        raise ValueError(f"{name} is {value!r}; a whole number from 0, of at most 18 digits, is allowed")
+        raise ValueError(f"{name} is {value!r}; allowed: a whole number from 0, of at most 18 digits")
     return whole
 
 

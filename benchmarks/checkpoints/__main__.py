@@ -57,7 +57,7 @@ class Server:
     endpoint: str
     authority: str
 
-    def told(self, command: str) -> dict[str, Any]:
+    def send_command(self, command: str) -> dict[str, Any]:
         """Sends a command (`clear`, `verify`, `trust`), and returns what was asked of the server since the last one."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
@@ -130,7 +130,7 @@ def command(by: str, what: str, source: Path, target: Path, listing: Path) -> li
 
 def both(by: str, at: Server, source: Path, work: Path) -> dict[str, Run]:
     """A commit of the folder to an empty bucket, and its restore to an empty folder."""
-    at.told("clear")
+    at.send_command("clear")
     target, listing, found = work / "restored", work / f"{source.name}.list", {}
     for what in ("commit", "restore"):
         shutil.rmtree(target, ignore_errors=True)
@@ -146,7 +146,7 @@ def both(by: str, at: Server, source: Path, work: Path) -> dict[str, Run]:
 
 def proven(by: str, at: Server, sources: dict[str, Path], work: Path) -> str:
     """Checks that all bytes arrive and come back. Returns the checksums that were sent."""
-    at.told("verify")
+    at.send_command("verify")
     for files, source in sources.items():
         both(by, at, source, work)
         paths = {path.relative_to(source) for path in source.rglob("*") if path.is_file()}
@@ -154,7 +154,7 @@ def proven(by: str, at: Server, sources: dict[str, Path], work: Path) -> str:
         assert paths == back, f"{by}, {files}: {sorted(paths ^ back)[:3]}"
         differ = [path for path in paths if not filecmp.cmp(source / path, work / "restored" / path, shallow=False)]
         assert not differ, f"{by}, {files}: {differ[:3]} came back with other bytes"
-    return ", ".join(sorted(at.told("trust")["checksums"])) or "none"
+    return ", ".join(sorted(at.send_command("trust")["checksums"])) or "none"
 
 
 def race(at: Server, sources: dict[str, Path], work: Path, rounds: int) -> dict[tuple[str, str, str], list[Run]]:
@@ -207,7 +207,7 @@ def main() -> int:
             with server(work / f"server-{late_ms}", late_ms) as at:
                 if not late_ms:
                     checksums = {by: proven(by, at, sources, work) for by in (OURS, S5CMD, AWS)}
-                at.told("trust")
+                at.send_command("trust")
                 passes = quiet(at, work)
                 found[answers] = race(at, sources, work, rounds)
     machine = f"{platform.machine()}, {os.cpu_count()} CPUs, load {before} at the start and {load()} at the end"
@@ -216,7 +216,7 @@ def main() -> int:
     table = [*HEAD, *(row for answers, runs in found.items() for row in rows(answers, runs))]
     facts = (
         f"{rounds} rounds; {machine}. {versions()}. Checksums of bodies: {sent}. With the start of a process, its libraries and\n"
-        f"its client the engine's commit of {SMALL} takes {median(run.whole_s for run in ours):.2f} s.\n\n{passes.told}"
+        f"its client the engine's commit of {SMALL} takes {median(run.whole_s for run in ours):.2f} s.\n\n{passes.sentence}"
     )
     write_page(PAGE, "\n".join([ABOUT, facts, "", *table]) + "\n" + NOT_MEASURED)
     bounded = next(iter(RACES))

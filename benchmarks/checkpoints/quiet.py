@@ -54,10 +54,10 @@ def main() -> None:
     assert artifacts.commit() is not None
     requests = list[str]()
 
-    def asked(request: Any, **_: Any) -> None:
+    def count_request(request: Any, **_: Any) -> None:
         requests.append(request.url)
 
-    store.client.meta.events.register("before-send.s3", asked)
+    store.client.meta.events.register("before-send.s3", count_request)
     passes, walks = list[float](), list[float]()
     for _ in range(TIMES):
         passes.append(seconds(artifacts.commit))

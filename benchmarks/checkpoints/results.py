@@ -44,7 +44,7 @@ class Quiet:
     requests: int
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         return (
             f"A pass over 10,000 files of which none is new made {self.requests} requests and took {self.pass_s * 1e3:.0f} ms, "
             f"**{self.pass_s / self.walk_s:.2f} x** a bare walk over them (scandir and stat)."
@@ -53,7 +53,7 @@ class Quiet:
     @property
     def broken(self) -> list[str]:
         slow = self.pass_s > MOST_WALKS * self.walk_s
-        return [f"{self.told} Allowed: no request, {MOST_WALKS:g} x."] if self.requests or slow else []
+        return [f"{self.sentence} Allowed: no request, {MOST_WALKS:g} x."] if self.requests or slow else []
 
 
 Found = Mapping[tuple[str, str, str], Sequence[Run]]

@@ -100,14 +100,14 @@ def race(one: Race, rounds: int) -> Runs:
         (late,) = map(int, at.facts)  # instances past their deadline: what both have to find
         for _ in range(rounds):
             for name in runs:
-                at.asked("/counts")  # starts the counts and the throttles' buckets anew
+                at.fetch_json("/counts")  # starts the counts and the throttles' buckets anew
                 work = Path(folder)
                 if name == "reaper":
                     run, found = ours(at, work, sixth=one.sixth)
                 else:
                     run, found = custodian(at, work, filtered=one.filtered)
                 assert found == late, f"{name} found {found} of {late}"
-                runs[name].append((run, at.asked("/counts")))
+                runs[name].append((run, at.fetch_json("/counts")))
                 print(f"  {name:10} {run.seconds:7.2f} s {run.peak_mb:8.0f} MB", flush=True)
     return runs
 

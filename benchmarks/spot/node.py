@@ -150,7 +150,7 @@ class Node:
             monotonic=self._clock.monotonic,
         )  # fmt: skip
         self._report()
-        self._look()
+        self._read_orders()
         self._restore(store)
         return None
 
@@ -205,10 +205,10 @@ class Node:
         if not self.around.quiet(self.training):
             self._reporter.send()
 
-    def _look(self) -> None:
+    def _read_orders(self) -> None:
         if self._leaving:
             return
-        self._later(self.around.job.timing.orders_every_s, self._look)
+        self._later(self.around.job.timing.orders_every_s, self._read_orders)
         if self.around.quiet(self.training):
             return
         before = self._watch.order, self._reporter.report.order
@@ -246,9 +246,9 @@ class Node:
 
     def _tick(self) -> None:
         self._later(TICK_S, self._tick)
-        self._told(self._checkpoints.tick())
+        self._handle_answer(self._checkpoints.tick())
 
-    def _told(self, answered: bool) -> None:
+    def _handle_answer(self, answered: bool) -> None:
         closed = self._checkpoints.closed_step
         if closed > self._closed:
             self._closed = closed
@@ -289,7 +289,7 @@ class Node:
         if writes:
             self._write(self.training.step(self._clock.now))
         if began:
-            self._told(self._checkpoints.finish())
+            self._handle_answer(self._checkpoints.finish())
         self._reporter.end(ending, tries=1, sleep=self._clock.sleep)
         self._exit, self.ended_at = ending, self._clock.now
 

@@ -13,7 +13,7 @@ from benchmarks.spot import peers
 from benchmarks.spot.assumed import Assumed, Chance
 from benchmarks.spot.cases import CASES, NOTICED, TABLE
 from benchmarks.spot.peers import Peer
-from benchmarks.spot.relaunch import Relaunched, told
+from benchmarks.spot.relaunch import Relaunched, describe_relaunch
 from benchmarks.spot.replay import LIMITS, Replayed
 from benchmarks.spot.traces import SOURCE, Trace
 
@@ -36,7 +36,10 @@ def page(traces: Sequence[Trace], known: Known, soon: Relaunched | None) -> str:
         _cases(traces, known),
         _interval(traces),
     ]
-    return "\n".join([_ABOUT, *(line for part in parts for line in part), *told(soon), *_assumptions()]) + "\n"
+    return (
+        "\n".join([_ABOUT, *(line for part in parts for line in part), *describe_relaunch(soon), *_assumptions()])
+        + "\n"
+    )
 
 
 def broken(traces: Sequence[Trace], known: Known, soon: Relaunched | None) -> list[str]:

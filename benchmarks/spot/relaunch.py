@@ -103,7 +103,7 @@ def relaunched(losses: int = LOSSES) -> Relaunched:
     return Relaunched(every, calls, next(iter(fair({}))))
 
 
-def told(found: Relaunched | None) -> list[str]:
+def describe_relaunch(found: Relaunched | None) -> list[str]:
     """Its section; nothing where it was not measured."""
     if found is None:
         return []

@@ -96,7 +96,7 @@ class Node:
         self._reporter.change(note="restored s3://bucket/checkpoints of step 1200 in 41 s", restored_step=1200)
         self._orders: OrderWatch = watch(store, Notices(), rank, now=NOW, monotonic=clock.monotonic)
         self._report()
-        self._look()
+        self._read_orders()
 
     def _progress(self) -> Progress:
         return Progress(step=self._step, world_size=NODES * 8, metric=0.1234567)
@@ -108,9 +108,9 @@ class Node:
         assert self._reporter.send()
         self._clock.at(self._clock.now + JOB.timing.report_every_s, self._report)
 
-    def _look(self) -> None:
+    def _read_orders(self) -> None:
         assert self._orders.read_order() is None
-        self._clock.at(self._clock.now + JOB.timing.orders_every_s, self._look)
+        self._clock.at(self._clock.now + JOB.timing.orders_every_s, self._read_orders)
 
 
 def eight_hours(call_s: float, item_s: float) -> Bill:

@@ -75,7 +75,7 @@ def laid_out(work: Path) -> None:
 
 def run(name: str, at: Served, late_ms: float, work: Path) -> Run:
     """One process, to its end. Raises AssertionError where it did not submit what is wanted, measured.Failed where it failed."""
-    told = at.asked(
+    told = at.fetch_json(
         f"/begin/{late_ms}"
     )  # a new account; the request that is wanted, the child's environment, the region
     common = of_both(at, told["region"], work)
@@ -84,7 +84,7 @@ def run(name: str, at: Served, late_ms: float, work: Path) -> Run:
     else:
         (work / "request.json").write_text(json.dumps(told["wanted"]))
         child = measured([str(PYTHON[name]), "estimator.py", "request.json"], variables=common, work=work)
-    seen = at.asked("/seen")
+    seen = at.fetch_json("/seen")
     assert seen["request"], f"{name} submitted nothing: {seen['calls']}"
     problems = differences(seen["request"], told["wanted"])
     assert not problems, f"{name}: {'; '.join(problems)}"

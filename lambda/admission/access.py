@@ -24,7 +24,7 @@ def check_place(field: str, location: str, denied: Mapping[str, str], env: Admis
     if is_foreign_place(location, env):
         ours = [f"s3://{env.bucket}/{keys.UPLOADS}...", *(f"s3://{bucket}/..." for bucket in env.data_buckets)]
         return [
-            f"{field}: {plain(location)} is in no bucket that jobs may read; allowed: {', '.join(ours)} (data_buckets in cdk.json)"
+            f"{field}: {plain(location)} is not in a bucket that jobs may read; allowed: {', '.join(ours)} (data_buckets in cdk.json)"
         ]
     if code := denied.get(location):
         return [f"{field}: {plain(location)} cannot be read: {denial(code)}; allowed: what the deployment may read"]

@@ -156,7 +156,7 @@ def list_fetch_problems(commit: GitCommit, found: NotFetched, hosts: Mapping[str
             ]
         case FetchTrouble.REFUSED:
             return [
-                f"{where} {said}; allowed: plain files and folders, links that stay among them, and what they need as files of their own"
+                f"{where} {said}; allowed: plain files and folders, and links that stay among them; no submodule, no file in git-LFS"
             ]
         case FetchTrouble.BROKEN:
             return [f"{where} cannot be read as a git repository ({said}); allowed: one that `git clone` reads"]

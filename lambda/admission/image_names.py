@@ -43,7 +43,7 @@ class NamedImage:
             return []
         ours = ", ".join(known.repositories)
         if not image.registry:
-            return [] if known.awss else [f"{where} is in no repository of {known.deployment}; allowed: {ours}"]
+            return [] if known.awss else [f"{where} is not in a repository of {known.deployment}; allowed: {ours}"]
         if not image.account:
             order = {"copy": plain(str(image), 300), "repository": known.repositories[0], "tag": image.tag or "v1"}
             return [

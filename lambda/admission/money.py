@@ -161,7 +161,7 @@ def _describe_cost(job: Job) -> str:
     first = job.ladder[0]
     hourly = hourly_usd(job.nodes, first)
     if hourly is None:
-        return f"The price of {_count_nodes(job.nodes, first)} in {first.zone} is not known here."
+        return f"The price of {_count_nodes(job.nodes, first)} in {first.zone} is unknown."
     said = f"{_count_nodes(job.nodes, first)} in {first.zone} cost ${hourly:.2f} an hour at most with their disks"
     if first.market is Market.SPOT and first.usd is not None:
         said += f" (${first.usd * job.nodes:.2f} without them at the current spot price)"

@@ -76,4 +76,6 @@ def describe_holder(execution: Execution, job: Job | None) -> str:
     if job and job.execution == execution.arn:
         began = datetime.fromtimestamp(job.admitted_at, UTC)
         held = f"of the same name, of {began:%Y-%m-%d %H:%M} UTC, whose files are kept"
-    return f"name: {execution.name} is the name of a job of another execution {held}; allowed: a name that no job had"
+    return (
+        f"name: {execution.name} is the name of a job of another execution {held}; allowed: a name that no job has had"
+    )

@@ -38,7 +38,7 @@ DEFAULT_HOURS = 24.0
 MOST_VARIABLES = 200
 MOST_SECRETS = 50
 MOST_DATA = 100
-TEXTS = f"texts of up to {MOST_BYTES:,} bytes"
+STRINGS = f"strings of up to {MOST_BYTES:,} bytes"
 EVENTS = ", ".join(Event)
 
 
@@ -71,13 +71,13 @@ class JobRequest(BaseModel):
     )
     command: Annotated[
         values.CommandWords,
-        MayBe(f"a list of 1 to {MOST_ARGUMENTS:,} texts, or one text of such words", TEXTS),
+        MayBe(f"a list of 1 to {MOST_ARGUMENTS:,} strings, or one string of such words", STRINGS),
     ] = Field(
         default_factory=list,
         min_length=1,
         max_length=MOST_ARGUMENTS,
         description=(
-            "Arguments of the command that runs on every node, as they stand; or one string without shell syntax, split as a shell "
+            "Arguments of the command that runs on every node, unchanged; or one string without shell syntax, split as a shell "
             "splits words. No shell runs either. With image it runs in place of the image's entry point, which runs without it."
         ),
         examples=[
@@ -98,11 +98,11 @@ class JobRequest(BaseModel):
         ),
         examples=["images:digits-1", "pytorch-training:2.8.0-gpu-py312-cu129-ubuntu22.04-ec2"],
     )
-    arguments: Annotated[list[Passable], MayBe(f"a list of 1 to {MOST_ARGUMENTS:,} texts", TEXTS)] = Field(
+    arguments: Annotated[list[Passable], MayBe(f"a list of 1 to {MOST_ARGUMENTS:,} strings", STRINGS)] = Field(
         default_factory=list,
         min_length=1,
         max_length=MOST_ARGUMENTS,
-        description="Arguments of the image's entry point, or of command, as they stand. Only with image.",
+        description="Arguments of the image's entry point, or of command, unchanged. Only with image.",
         examples=[["--epochs", "20"]],
     )
     instance_types: Annotated[
@@ -112,7 +112,7 @@ class JobRequest(BaseModel):
         default_factory=list,
         min_length=1,
         max_length=MOST_TYPES,
-        description="Tried in this order, each in every zone that has it.",
+        description="Instance types, tried in this order, each in every zone that offers it.",
         examples=[["g5.12xlarge", "g4dn.12xlarge"]],
         json_schema_extra={"uniqueItems": True},
     )
@@ -182,7 +182,7 @@ class JobRequest(BaseModel):
         default=None,
         ge=LEAST_HOURS,
         allow_inf_nan=False,
-        description="The job is stopped after so many hours, whatever happens (24, or the deployment's limit).",
+        description="Trainyard stops the job after this many hours, whatever happens (24, or the deployment's limit).",
     )
     max_wait_hours: Annotated[float, MayBe("a number from 0", limit="max_wait_hours")] = Field(
         default=0,
@@ -199,8 +199,8 @@ class JobRequest(BaseModel):
         gt=0,
         allow_inf_nan=False,
         description=(
-            "What the nodes of all attempts together may cost, US dollars, with their disks, at on-demand prices: a last checkpoint is "
-            "committed and the job ends before. No cap where it is left out."
+            "The most US dollars that the nodes of all attempts may cost with their disks, at on-demand prices: the job commits a last "
+            "checkpoint and ends before it has cost more. Without it the job has no cap."
         ),
         examples=[100],
     )
@@ -233,8 +233,8 @@ class JobRequest(BaseModel):
     resume_from: Annotated[values.SourceJob | None, MayBe(values.RESUME_MAY_BE)] = Field(
         default=None,
         description=(
-            "Name of another job of this deployment, which has ended: training begins from its newest committed checkpoint, in whichever "
-            "region that is."
+            "Name of another job of this deployment, which has ended: training begins from its newest committed checkpoint, whichever "
+            "region has it."
         ),
         examples=["resnet-50-a"],
     )
@@ -250,25 +250,25 @@ class JobRequest(BaseModel):
         values.StallField | None,
         MayBe(
             'an object of minutes and then, as in {"minutes": 30, "then": "restart"}',
-            f"minutes, from {LEAST_MINUTES:g} to {MOST_MINUTES}, and then, one of {', '.join(Reaction)}",
+            f"minutes (from {LEAST_MINUTES:g} to {MOST_MINUTES}) and then (one of {', '.join(Reaction)})",
         ),
     ] = Field(
         default=None,
         description=(
-            "What follows where the training makes no progress for so many minutes: its PROGRESS_FILE says nothing new, or, without one, "
-            "it neither writes output nor checkpoints. Without it nothing follows."
+            "What Trainyard does once the training has made no progress for this many minutes: its PROGRESS_FILE says nothing new or, "
+            "without one, it writes neither output nor checkpoints. Without it Trainyard does nothing."
         ),
         examples=[{"minutes": 30, "then": "restart"}],
     )
     notify: Annotated[
         list[Annotated[Event, BeforeValidator(one_of(Event, "known event"))]],
-        MayBe(f"a list of different words out of {EVENTS}", f"words out of {EVENTS}"),
+        MayBe(f"a list of different events, each one of {EVENTS}", f"one of {EVENTS}"),
     ] = Field(
         default_factory=list,
         max_length=len(Event),
         description=(
-            "Of what the notification topic is told: done, failed (stopped by a person too), recovered (a new attempt trains), stalled (by "
-            "stall, whatever follows). Of nothing without it, but of a stall whose reaction is notify."
+            "Events of which the notification topic gets a message: done, failed (also by a person who stops the job), recovered (a new "
+            "attempt trains), stalled (by stall, whatever follows). Without it only a stall whose reaction is notify sends one."
         ),
         examples=[["failed", "recovered"]],
         json_schema_extra={"uniqueItems": True},
@@ -278,14 +278,14 @@ class JobRequest(BaseModel):
     ] = Field(
         default=HealthCheck.QUICK,
         description=(
-            "How nodes check their machine: quick (GPUs, errors that the kernel tells, EFA devices, disk, before the training and once the "
-            "command has failed), deep (that, and an all-reduce between the nodes just before the training) or off. An unhealthy machine "
-            "is replaced by a new attempt."
+            "How nodes check their machine: quick (GPUs, errors that the kernel reports, EFA devices, disk, before the training and once "
+            "the command has failed), deep (that, and an all-reduce between the nodes just before the training) or off. An unhealthy "
+            "machine is replaced by a new attempt."
         ),
     )
     environment: Annotated[
         dict[Variable, Passable],
-        MayBe(f"an object of up to {MOST_VARIABLES} names of variables and their texts", TEXTS),
+        MayBe(f"an object of up to {MOST_VARIABLES} names of variables and their values", STRINGS),
     ] = Field(default_factory=dict, description="Environment variables of the command.", max_length=MOST_VARIABLES)
     secrets: Annotated[
         dict[Variable, values.Secret],

@@ -86,14 +86,14 @@ def read_words(value: object) -> object:
         split = shlex.split(value)
     except ValueError as problem:
         raise ValueError(
-            f"cannot be split into words ({problem}); allowed: a list of texts, or words quoted as for a shell"
+            f"cannot be split into words ({problem}); allowed: a list of strings, or words quoted as for a shell"
         ) from None
     if found := shell_syntax(value):
         rest = f" and {len(found) - SHELL_SHOWN} more" if len(found) > SHELL_SHOWN else ""
         form = json.dumps(["bash", "-c", value.strip()], ensure_ascii=False)
         raise ValueError(
             f"has shell syntax, and no shell runs the command: {' '.join(map(plain, found[:SHELL_SHOWN]))}{rest}; "
-            f"allowed: {plain(form, LIST_SHOWN)}, or quotes around what the program is to receive as it stands"
+            f"allowed: {plain(form, LIST_SHOWN)}, or quotes around what the program must receive unchanged"
         )
     return split
 

@@ -29,7 +29,7 @@ def _fault(file: CommittedFile, size: int | None) -> str:
         return "is not there"
     if is_pack(file.key):
         return f"ends at byte {end} of a pack that has {size}" if size < end else ""
-    return f"has {size} bytes, committed were {end}" if size != end else ""
+    return f"has {size} bytes, and its commit says {end}" if size != end else ""
 
 
 def misplaced(key: str, job: str, kind: CommitKind) -> str:

@@ -59,7 +59,7 @@ class DrainPass:
         try:
             left = self._end_all()
         except (ClientError, BotoCoreError) as problem:
-            left = [f"- AWS could not be asked: {problem}"]
+            left = [f"- a call to AWS failed: {problem}"]
         logger.info("drained as far as it goes", left=left)
         if left:
             patience = self.env.timing.drain_patience_s
@@ -89,7 +89,7 @@ class DrainPass:
                     if region in self.env.regions
                     else f" (it is read because something was launched there: {_name_item(region)})"
                 )
-                dark.append(f"- {region} could not be asked{note}: {problem}")
+                dark.append(f"- a call to {region} failed{note}: {problem}")
         return found, dark
 
     def _end_executions(self, state: State | None) -> list[str]:

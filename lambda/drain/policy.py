@@ -40,7 +40,7 @@ def refuse_kept(instances: Iterable[Instance], deployment: str, profile: str) ->
             [
                 f"Deployment {deployment} was not destroyed. These instances are kept:",
                 *shorten(lines),
-                f"Take the tag off, or end them by hand, then destroy again. Until then nothing is admitted. {BY_HAND}",
+                f"Take the tag off, or end them by hand, then destroy again. Until then admission stays closed. {BY_HAND}",
             ]
         )
     )

@@ -84,7 +84,7 @@ class Ending:
                 found, after, refused = self._end_in(ec2, job, attempt, intents)
             except (ClientError, BotoCoreError) as problem:  # the other regions' instances end all the same
                 if certain:
-                    left.append(f"- {region} could not be asked: {problem}")
+                    left.append(f"- a call to {region} failed: {problem}")
                 else:
                     logger.warning(
                         "a region did not answer; nothing was launched there",

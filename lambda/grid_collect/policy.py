@@ -16,5 +16,5 @@ def gave_up(absent: Sequence[int], rounds: int, submissions: Sequence[Mapping[st
     return GridFailed(
         f"After {rounds} rounds {len(absent)} lines have neither a record nor a training (indices {shown}): their children "
         "did not begin, or broke. Their log says more. "
-        + (f"Batch said: {' '.join(heard)[:2000]}" if heard else "Batch said nothing of it.")
+        + (f"Batch said: {' '.join(heard)[:2000]}" if heard else "Batch gave no reason.")
     )

@@ -79,8 +79,8 @@ def warnings(training: Wanted, decision: Decision, answers: Answers) -> Iterator
         if address in read and names:
             shown = ", ".join(names[: NAMES - 1]) + (" and more" if len(names) == NAMES else "")
             yield (
-                f"{field}: {plain(address)} is neither one object nor one folder alone, and SageMaker reads everything that begins so: "
-                f"{shown} (the address of a folder ends with /)"
+                f"{field}: {plain(address)} is neither one object nor one folder alone, and SageMaker reads everything that begins "
+                f"with it: {shown} (the address of a folder ends with /)"
             )
 
 
@@ -131,7 +131,7 @@ def _with_data(training: Wanted, candidates: list[str], answers: Answers) -> tup
         left = [region for region in candidates if region in where]
         if not left and training.spec.region != AUTO:
             problems.append(
-                f"{field}: lies in {', '.join(where)}, and SageMaker reads in {training.spec.region} only buckets of that region; "
+                f"{field}: lies in {', '.join(where)}, and SageMaker in {training.spec.region} reads only buckets of that region; "
                 f"allowed: a copy in {training.spec.region}, or the region {' or '.join([AUTO, *where])}"
             )
         elif not left:
@@ -157,7 +157,7 @@ def _with_image(training: Wanted, candidates: list[str], answers: Answers) -> tu
         return [], [f"{where} cannot be checked (ECR answers {', '.join(codes)}); allowed: {may_be}"]
     if training.registries.is_awss(training.image):
         return [], [
-            f"{where} is in no repository of {training.env.deployment}, and AWS's containers of {', '.join(candidates)} lack it; "
+            f"{where} is not in a repository of {training.env.deployment}, and AWS's containers of {', '.join(candidates)} lack it; "
             f"allowed: {', '.join(training.env.repositories)}, or name and tag of one of AWS's"
         ]
     return [], [

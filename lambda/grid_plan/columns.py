@@ -292,7 +292,7 @@ class TrainingSpec(Closed):
         default=None,
         ge=limits.LEAST_HOURS,
         allow_inf_nan=False,
-        description="SageMaker stops the training after so many hours (24, or the limit).",
+        description="SageMaker stops the training after this many hours (24, or the limit).",
     )
     max_wait_hours: float | None = Field(
         default=None,

@@ -146,7 +146,7 @@ def _manifest(request: GridRequest, env: GridEnvironment) -> tuple[pinned.Pinned
         return None, []
     address, where = Address.parse(request.manifest), f"manifest: {request.manifest}"
     if not is_readable(address, env):
-        return None, [f"{where} is in no place for manifests; allowed: {places(env)}"]
+        return None, [f"{where} is not in a place for manifests; allowed: {places(env)}"]
     try:
         found = pinned.head(address.bucket, address.key)
     except ClientError as problem:

@@ -26,7 +26,7 @@ MOST_METRICS, MOST_EXPRESSION = 40, 500
 
 def allowed(limits: GridLimits) -> dict[str, str]:
     """Says for each field what it may be in this deployment."""
-    arguments = f"a list of 1 to {MOST_ARGUMENTS} texts of up to {MOST_ARGUMENT} characters"
+    arguments = f"a list of 1 to {MOST_ARGUMENTS} strings of up to {MOST_ARGUMENT} characters"
     return {
         "region": "auto, or a region of the deployment, as in eu-central-1",
         "data": f"up to {MOST_COPIES} copies of the data in different regions, as in s3://bucket/folder/",
@@ -42,7 +42,7 @@ def allowed(limits: GridLimits) -> dict[str, str]:
         "arguments": arguments,
         "hyperparameters": f"an object of up to {MOST_HYPERPARAMETERS} names ({MOST_NAME} characters) "
         f"and values ({MOST_VALUE:,} characters)",
-        "environment": f"an object of up to {MOST_VARIABLES} names of variables and texts of up to {MOST_VARIABLE} characters",
+        "environment": f"an object of up to {MOST_VARIABLES} names of variables and strings of up to {MOST_VARIABLE} characters",
         "sweep": f"an object of hyperparameters and lists of 1 to {MOST_SWEEP:,} different values",
         "instance_type": f"a type of SageMaker trainings, {', '.join(limits.instance_types)} (grid.limits.instance_types in cdk.json)",
         "instance_count": f"a whole number from 1 to {limits.max_instances:,} (grid.limits.max_instances in cdk.json)",
@@ -53,8 +53,8 @@ def allowed(limits: GridLimits) -> dict[str, str]:
         "checkpoint": "a folder for this training alone in the bucket of bytes of its region; by default, one of its own",
         "distribution": "mpi, torchrun or none",
         "processes_per_host": f"a whole number from 1 to {MOST_PROCESSES}, for mpi only",
-        "mpi_options": f"a text of up to {MOST_OPTIONS:,} characters, for mpi only",
-        "tags": f"an object of up to {MOST_TAGS} keys ({MOST_TAG_KEY} characters) and texts ({MOST_TAG_VALUE}), "
+        "mpi_options": f"a string of up to {MOST_OPTIONS:,} characters, for mpi only",
+        "tags": f"an object of up to {MOST_TAGS} keys ({MOST_TAG_KEY} characters) and strings ({MOST_TAG_VALUE}), "
         f"without keys that begin with aws: or {RESERVED}",
         "metrics": f"an object of up to {MOST_METRICS} names and regular expressions of up to {MOST_EXPRESSION} characters",
         "subnets": "nothing; leave it out, and SageMaker trains in a network of its own",

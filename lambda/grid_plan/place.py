@@ -27,5 +27,5 @@ def places(env: GridEnvironment) -> str:
 def taken(name: str, execution: str, started_at: str) -> str:
     return (
         f"name: {name} is the name of a grid of another execution ({execution}, started {started_at}); "
-        "allowed: a name that no grid had"
+        "allowed: a name that no grid has had"
     )

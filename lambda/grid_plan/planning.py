@@ -199,9 +199,9 @@ class Planner:
         cost = decision.most_usd(training)
         if cost is None:
             checked.unpriced += 1
-            unknown = f"no price of {training.spec.instance_type} in {decision.region} is known"
+            unknown = f"the price of {training.spec.instance_type} in {decision.region} is unknown"
             if self._asked.max_cost_usd is None:
-                checked.warnings.add(f"{unknown}, nor whether SageMaker offers the type there", draft.line)
+                checked.warnings.add(f"{unknown}, and SageMaker may not offer the type there", draft.line)
             else:
                 may_be = "other types, or no max_cost_usd"
                 checked.report.add(

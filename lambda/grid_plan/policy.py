@@ -103,12 +103,12 @@ def _together(training: Wanted, may_be: dict[str, str]) -> Iterator[str]:
     if spec.channels and spec.data and spec.channel in spec.channels:
         yield f"channels.{spec.channel}: is also the channel of data; allowed: different names"
     if (count := len(training.channels) + bool(spec.code)) > MOST_CHANNELS:
-        yield f"channels: make {count} with those of data and code; allowed: up to {MOST_CHANNELS}"
+        yield f"channels: are {count} with those of data and code; allowed: up to {MOST_CHANNELS}"
     settings, said = training.launcher | training.toolkit, spec.hyperparameters or {}
     for name in sorted(settings.keys() & said.keys()):
         yield f"hyperparameters.{name}: is set by {'program' if name in training.toolkit else 'distribution'}; allowed: one of them"
     if (count := len(settings.keys() | said.keys())) > MOST_HYPERPARAMETERS:
-        yield f"hyperparameters: make {count} with those of sweep, program and distribution; allowed: up to {MOST_HYPERPARAMETERS}"
+        yield f"hyperparameters: are {count} with those of sweep, program and distribution; allowed: up to {MOST_HYPERPARAMETERS}"
 
 
 def _image(training: Wanted) -> Iterator[str]:
@@ -124,16 +124,16 @@ def _image(training: Wanted) -> Iterator[str]:
         if not any(training.registries.in_region(image, one) for one in asked):
             there = spec.region if spec.region != AUTO else "any region"
             yield (
-                f"{where} is in no repository of {env.deployment}, and no containers of AWS are known in {there}; "
+                f"{where} is not in a repository of {env.deployment}, and no containers of AWS are known in {there}; "
                 f"allowed: {ours}"
             )
     elif not image.account:
-        yield f"{where} is in no private ECR registry, and SageMaker pulls from no other; allowed: {copied}"
+        yield f"{where} is not in a private ECR registry, and SageMaker pulls only from those; allowed: {copied}"
     elif image.account == env.account:
         yield f"{where} is not a repository of this deployment; allowed: {ours}"
     elif spec.region not in (AUTO, image.region):
         yield (
-            f"{where} lies in {image.region}, and SageMaker pulls in {spec.region} from a registry of that region alone; "
+            f"{where} lies in {image.region}, and SageMaker in {spec.region} pulls only from registries of that region; "
             f"allowed: the same image in {spec.region}, or {copied}"
         )
 
@@ -141,7 +141,7 @@ def _image(training: Wanted) -> Iterator[str]:
 def _data(training: Wanted) -> Iterator[str]:
     for name, address in training.addresses():
         if not is_readable(Address.parse(address), training.env):
-            yield f"{name}: {plain(address)} is in no place that trainings may read; allowed: {_places(training.env)}"
+            yield f"{name}: {plain(address)} is not in a place that trainings may read; allowed: {_places(training.env)}"
 
 
 def _code(training: Wanted, excused: Collection[str]) -> Iterator[str]:
@@ -159,12 +159,13 @@ def _code(training: Wanted, excused: Collection[str]) -> Iterator[str]:
     if spec.entrypoint and len(spec.entrypoint) > most:
         yield f"entrypoint: has {len(spec.entrypoint)} entries, beside those that unpack the code; allowed: up to {most}"
     if not (spec.program or spec.entrypoint or {"program", "entrypoint"} & set(excused)):
-        yield f"{where} is not run by anything; allowed: program (AWS's containers for SageMaker) or entrypoint (any image) beside it"
+        may_be = "program (AWS's containers for SageMaker) or entrypoint (any image) beside it"
+        yield f"{where} has neither program nor entrypoint to run it; allowed: {may_be}"
     if code.CHANNEL in training.channels:
         yield f"{where} becomes the channel {code.CHANNEL}, which the line has too; allowed: another name for the channel"
     if not is_offered(Address.parse(spec.code), env.bucket, env.data_buckets):
         ours = [f"s3://{env.bucket}/{keys.UPLOADS}...", *(f"s3://{bucket}/..." for bucket in env.data_buckets)]
-        yield f"{where} is in no place that code may come from; allowed: {', '.join(ours)} (data_buckets in cdk.json)"
+        yield f"{where} is not in a place that code may come from; allowed: {', '.join(ours)} (data_buckets in cdk.json)"
 
 
 def is_readable(address: Address, env: GridEnvironment) -> bool:

@@ -35,7 +35,7 @@ def _renamed(fields: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
         if other in known:
             value = known.pop(other)
             if name in known:
-                problems.append(f"{other}: is {name} by another name, and both are there; allowed: one of them")
+                problems.append(f"{other}: is another name of {name}, and the line has both; allowed: one of them")
             else:
                 known[name] = value
     return known, problems

@@ -32,7 +32,7 @@ def find_stand_in(text: str) -> str:
     """Says what stands there in the place of a value, or around it, as the second half of a problem; empty where the text may be meant."""
     bare = trim(text)
     if MISSING.fullmatch(bare):
-        return "stands for a missing value (a cell without a value is left empty, a field left out)"
+        return "stands for a missing value (leave the cell empty, or leave the field out)"
     if len(bare) > 1 and bare[0] in OPENING and bare[-1] in CLOSING:
         return 'is in typographic quotes (straight ones are ")'
     return find_error(bare)

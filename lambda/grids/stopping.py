@@ -67,7 +67,7 @@ class Stopping:
         try:
             alive = jobs_of(grid, self.jobs)
         except (ClientError, BotoCoreError) as problem:
-            return [f"jobs that Batch could not be asked for ({problem})"]
+            return [f"jobs that Batch did not list ({problem})"]
         return [f"job {job.name} ({job.status}{self._terminate_job(job)})" for job in alive]
 
     def _terminate_job(self, job: BatchJob) -> str:

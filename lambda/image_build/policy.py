@@ -189,7 +189,7 @@ def _context_problems(request: ImageRequest, facts: ImageFacts, env: ImageBuildE
     where = f"context: {plain(request.context)}"
     if _foreign(Address.parse(request.context), env):
         ours = ", ".join(f"s3://{one}/..." for one in (f"{env.bucket}/{keys.UPLOADS.rstrip('/')}", *env.data_buckets))
-        return [f"{where} is in no place for contexts; allowed: {ours} (data_buckets in cdk.json)"]
+        return [f"{where} is not in a place for contexts; allowed: {ours} (data_buckets in cdk.json)"]
     if facts.denied:
         return [
             f"{where} cannot be checked (S3 answers {facts.denied}); allowed: an object that the deployment may read"

@@ -18,7 +18,7 @@ ALLOWED = {
     "copy": "an image with its registry, as in public.ecr.aws/docker/library/python:3.12-slim",
     "repository": "one of the deployment's repositories, as in images",
     "tag": "1 to 128 letters, digits, _, . and -, not beginning with . or -",
-    "build_arguments": f"an object of names and texts, each up to {MOST_VALUE:,} characters",
+    "build_arguments": f"an object of names and strings, each up to {MOST_VALUE:,} characters",
     "base": "name and tag of a Deep Learning Container, as in pytorch-training:2.8.0-gpu-py312-cu129-ubuntu22.04-ec2",
     "platform": " or ".join(PLATFORMS),
     "if_absent": "true or false",

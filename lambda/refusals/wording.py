@@ -111,7 +111,7 @@ def denial(code: str) -> str:
     if code in {"NoSuchBucket", "404"}:
         return "there is no such bucket"
     if code in {"403", "AccessDenied"}:
-        return f"S3 answers {code}, so the bucket is another account's, or its policy or key keeps the deployment out"
+        return f"S3 answers {code}, so the bucket belongs to another account, or its policy or key denies the deployment access"
     return f"S3 answers {code}"
 
 

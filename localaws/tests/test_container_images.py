@@ -165,7 +165,7 @@ CODE = {"sagemaker_program": '"t.py"', "sagemaker_submit_directory": '"/opt/ml/i
 NOTHING = "FROM base\n"
 
 
-def brought(tmp_path: Path, dockerfile: str, body: bytes, hyper: dict[str, str] = CODE) -> tuple[Started, Path]:
+def start_with_code(tmp_path: Path, dockerfile: str, body: bytes, hyper: dict[str, str] = CODE) -> tuple[Started, Path]:
     """How the toolkit starts with code in a channel, and its folder of code."""
     one = image(tmp_path, dockerfile, "t.py")
     (host, *others) = hosts(tmp_path, one)
@@ -177,23 +177,25 @@ def brought(tmp_path: Path, dockerfile: str, body: bytes, hyper: dict[str, str] 
 
 
 def test_the_toolkit_unpacks_the_code_of_a_channel_and_runs_the_program_in_its_folder(tmp_path: Path) -> None:
-    how, code = brought(tmp_path, NOTHING, packed("t.py", "lib/a.py"))
+    how, code = start_with_code(tmp_path, NOTHING, packed("t.py", "lib/a.py"))
     assert ([*how.command], how.folder) == (["python", "t.py"], code)
     assert (code / "lib/a.py").exists()
 
 
 def test_the_toolkit_leaves_what_the_image_has_in_the_folder_of_the_code(tmp_path: Path) -> None:
-    _, code = brought(tmp_path, "FROM base\nCOPY t.py /opt/ml/code/\n", packed("other.py"))
+    _, code = start_with_code(tmp_path, "FROM base\nCOPY t.py /opt/ml/code/\n", packed("other.py"))
     assert [one.name for one in code.iterdir()] == ["t.py"]
 
 
 def test_the_variable_comes_before_the_hyperparameter(tmp_path: Path) -> None:
-    how, _ = brought(tmp_path, "FROM base\nENV SAGEMAKER_PROGRAM=b.py\n", packed("t.py", "b.py"))
+    how, _ = start_with_code(tmp_path, "FROM base\nENV SAGEMAKER_PROGRAM=b.py\n", packed("t.py", "b.py"))
     assert [*how.command] == ["python", "b.py"]
 
 
 def test_another_program_than_python_runs_under_a_shell(tmp_path: Path) -> None:
-    how, code = brought(tmp_path, NOTHING, packed("run.sh"), {**CODE, "sagemaker_program": '"run.sh"', "lr": "1"})
+    how, code = start_with_code(
+        tmp_path, NOTHING, packed("run.sh"), {**CODE, "sagemaker_program": '"run.sh"', "lr": "1"}
+    )
     assert [*how.command] == ["/bin/sh", "-c", "./run.sh --lr 1"]
     assert (code / "run.sh").stat().st_mode & 0o111
 
@@ -207,7 +209,7 @@ def test_another_program_than_python_runs_under_a_shell(tmp_path: Path) -> None:
 )
 def test_where_the_toolkit_itself_fails_it_says_so(tmp_path: Path, body: bytes, program: str, says: str) -> None:
     with pytest.raises(ToolkitError, match=f"(?s)framework error: .*{says}"):
-        brought(tmp_path, NOTHING, body, {**CODE, "sagemaker_program": json.dumps(program)})
+        start_with_code(tmp_path, NOTHING, body, {**CODE, "sagemaker_program": json.dumps(program)})
 
 
 def test_the_files_of_the_contract_say_what_the_request_said(tmp_path: Path) -> None:

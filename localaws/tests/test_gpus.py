@@ -12,7 +12,7 @@ from localaws.machines.gpus import GpuState
 from localaws.services.ec2_moto import gpus_of
 
 
-def asked(folder: Path, timeout: float = 10.0) -> tuple[int, list[str]]:
+def run_nvidia_smi(folder: Path, timeout: float = 10.0) -> tuple[int, list[str]]:
     """What the node's nvidia-smi answers."""
     command = [str(folder / gpus.INSTALLED), "--query-gpu=pci.bus_id", "--format=csv,noheader"]
     done = subprocess.run(
@@ -24,7 +24,7 @@ def asked(folder: Path, timeout: float = 10.0) -> tuple[int, list[str]]:
 
 def test_a_node_shows_as_many_healthy_gpus_as_its_type_has(tmp_path: Path) -> None:
     gpus.install(tmp_path, GpuState(gpus=gpus_of("p5.48xlarge")))
-    code, rows = asked(tmp_path)
+    code, rows = run_nvidia_smi(tmp_path)
     assert (code, len(rows), len(set(rows))) == (0, 8, 8)
     assert all(row.endswith(", 0, No, No, [N/A]") for row in rows)
 
@@ -37,15 +37,15 @@ def test_a_type_without_whole_gpus_of_nvidia_has_none(name: str, number: int) ->
 def test_a_bad_one_answers_with_its_words_and_its_code(tmp_path: Path) -> None:
     gpus.install(tmp_path, GpuState(gpus=1))
     gpus.show(tmp_path, GpuState(gpus=0, code=15, words="GPU is lost"))
-    assert asked(tmp_path) == (15, ["GPU is lost"])
+    assert run_nvidia_smi(tmp_path) == (15, ["GPU is lost"])
 
 
 def test_only_the_first_one_has_errors(tmp_path: Path) -> None:
     gpus.install(tmp_path, GpuState(gpus=2, errors=3))
-    assert [row.split(", ")[1] for row in asked(tmp_path)[1]] == ["3", "0"]
+    assert [row.split(", ")[1] for row in run_nvidia_smi(tmp_path)[1]] == ["3", "0"]
 
 
 def test_one_that_hangs_says_nothing(tmp_path: Path) -> None:
     gpus.install(tmp_path, GpuState(gpus=1, hangs=True))
     with pytest.raises(subprocess.TimeoutExpired):
-        asked(tmp_path, timeout=0.3)
+        run_nvidia_smi(tmp_path, timeout=0.3)

@@ -17,7 +17,7 @@ TOPIC = f"arn:aws:sns:{HERE}:people"
 QUEUE = f"https://sqs.eu-central-1.amazonaws.com/{OWNER}/ended"
 
 
-def asked(name: str, **parameters: Any) -> list[tuple[str, str]]:
+def list_questions(name: str, **parameters: Any) -> list[tuple[str, str]]:
     return [(one.action, one.resource) for one in questions_of(name, REGION, **parameters)]
 
 
@@ -57,7 +57,7 @@ QUESTIONS: list[tuple[str, dict[str, Any], list[tuple[str, str]]]] = [
 def test_a_call_is_asked_for_what_it_touches(
     name: str, parameters: dict[str, Any], questions: list[tuple[str, str]]
 ) -> None:
-    assert asked(name, **parameters) == questions
+    assert list_questions(name, **parameters) == questions
 
 
 def test_a_key_answers_by_its_own_policy() -> None:
@@ -70,4 +70,4 @@ def test_a_key_answers_by_its_own_policy() -> None:
 @pytest.mark.parametrize("name", ["states:RedriveExecution", "sns:DeleteTopic", "ec2:RebootInstances", "kms:Encrypt"])
 def test_a_call_that_nobody_taught_is_an_error(name: str) -> None:
     with pytest.raises(Untaught, match=name):
-        asked(name)
+        list_questions(name)

@@ -52,7 +52,7 @@ def policy(**condition: Any) -> dict[str, Policies]:
 BOUND = policy(**{"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ["${aws:userid}"]}})
 
 
-def made(name: str, session: str = INSTANCE, /, **parameters: Any) -> Call:
+def build_call(name: str, session: str = INSTANCE, /, **parameters: Any) -> Call:
     return Call(
         at=0.0,
         role=ROLE,
@@ -82,25 +82,25 @@ def test_a_call_is_asked_for_its_table_its_keys_and_its_caller(name: str) -> Non
 
 @pytest.mark.parametrize("name", ACTIONS)
 def test_a_caller_may_touch_what_lies_under_its_own_id_and_nothing_else(name: str) -> None:
-    assert allowed(BOUND, made(name, **calls(OWN)[name])) == [True]
+    assert allowed(BOUND, build_call(name, **calls(OWN)[name])) == [True]
     for other in (OTHER, ROLE_ID, f"{OWN}#", "job#a"):
-        assert allowed(BOUND, made(name, **calls(other)[name])) == [False]
+        assert allowed(BOUND, build_call(name, **calls(other)[name])) == [False]
 
 
 def test_a_batch_with_one_key_of_somebody_else_is_denied_as_a_whole() -> None:
     both = {"yard": {"Keys": [key(OWN), {**key(OTHER)}]}}
-    assert allowed(BOUND, made("BatchGetItem", RequestItems=both)) == [False]
+    assert allowed(BOUND, build_call("BatchGetItem", RequestItems=both)) == [False]
 
 
 def test_who_has_no_session_is_nobody_to_a_policy_that_names_the_caller() -> None:
-    assert allowed(BOUND, made("GetItem", "", **calls(OWN)["GetItem"])) == [False]
-    assert allowed(BOUND, made("GetItem", "function", **calls(OWN)["GetItem"])) == [False]
+    assert allowed(BOUND, build_call("GetItem", "", **calls(OWN)["GetItem"])) == [False]
+    assert allowed(BOUND, build_call("GetItem", "function", **calls(OWN)["GetItem"])) == [False]
 
 
 def test_a_function_may_touch_the_kinds_of_keys_that_its_policy_names() -> None:
     kinds = policy(**{"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["job#*", "grid#*"]}})
-    assert allowed(kinds, made("PutItem", "worker", **calls("job#a")["PutItem"])) == [True]
-    assert allowed(kinds, made("PutItem", "worker", **calls("node#a")["PutItem"])) == [False]
+    assert allowed(kinds, build_call("PutItem", "worker", **calls("job#a")["PutItem"])) == [True]
+    assert allowed(kinds, build_call("PutItem", "worker", **calls("node#a")["PutItem"])) == [False]
 
 
 def test_a_stream_is_asked_for_by_its_arn() -> None:

@@ -58,7 +58,7 @@ def test_a_custom_resource_is_made_by_its_function_and_its_answer_is_what_getatt
     assert places["Word"] == "found"
 
 
-def asked(services: Services, places: dict[str, str], stack: str) -> list[dict[str, Any]]:
+def list_requests(services: Services, places: dict[str, str], stack: str) -> list[dict[str, Any]]:
     """What the function was asked for a stack, oldest first."""
     return [one for one in services.noted(places["Bucket"], "asked") if f":stack/{stack}/" in one["StackId"]]
 
@@ -67,7 +67,7 @@ def test_a_custom_resource_that_says_no_at_its_creation_rolls_the_stack_back(
     services: Services, places: dict[str, str]
 ) -> None:
     assert services.with_custom("refused", places["FunctionArn"], Create="FAILED") == "ROLLBACK_COMPLETE"
-    assert [one["RequestType"] for one in asked(services, places, "refused")] == ["Create", "Delete"]
+    assert [one["RequestType"] for one in list_requests(services, places, "refused")] == ["Create", "Delete"]
     with pytest.raises(ClientError, match="ParameterNotFound"):
         services.aws.client("ssm", REGION).get_parameter(Name="/kept/refused")
 
@@ -98,7 +98,7 @@ def test_a_deletion_that_the_function_refuses_keeps_what_it_needs_and_can_be_ask
     reasons = {one["LogicalResourceId"]: one.get("ResourceStatusReason", "") for one in events}
     assert "as asked" in reasons["Thing"]
     assert services.aws.client("ssm", REGION).get_parameter(Name="/kept/stays")["Parameter"]["Value"] == "needed"
-    told = asked(services, places, "stays")
+    told = list_requests(services, places, "stays")
     assert [one["RequestType"] for one in told] == ["Create", "Delete", "Delete"]
     assert {one["PhysicalResourceId"] for one in told[1:]} == {"thing"}
 

@@ -12,7 +12,7 @@ from contract.reports import Progress
 
 T = TypeVar("T")
 MOST = 10**18
-WHOLE = "a whole number from 0, of at most 18 digits,"
+WHOLE = "a whole number from 0, of at most 18 digits"
 FINITE = "a finite number"
 SECONDS = "a finite number from 0"
 LONGEST_SHOWN = 60
@@ -33,7 +33,7 @@ def parse_progress(document: bytes) -> Reading:
     """Reads a PROGRESS_FILE. Values of other names are ignored. Raises ValueError or RecursionError where it is not a JSON object."""
     raw: Any = json.loads(document)
     if not isinstance(raw, dict):
-        raise ValueError(f"it is {_show(raw)}; an object is allowed")
+        raise ValueError(f"it is {_show(raw)}; allowed: an object")
     problems = dict[str, str]()
 
     def read(field: str, parse: Callable[[Any], T | None], allowed: str, otherwise: T) -> T:
@@ -41,7 +41,7 @@ def parse_progress(document: bytes) -> Reading:
         if value is None:
             return otherwise
         if (parsed := parse(value)) is None:
-            problems[field] = f"is {_show(value)}; {allowed} is allowed"
+            problems[field] = f"is {_show(value)}; allowed: {allowed}"
             return otherwise
         return parsed
 
@@ -51,7 +51,7 @@ def parse_progress(document: bytes) -> Reading:
     metric = read("metric", _finite, FINITE, None)
     import_s = read("import_s", _seconds, SECONDS, 0.0)
     if step is None:
-        problems.setdefault("step", f"is missing; {WHOLE} is needed")
+        problems.setdefault("step", f"is missing; allowed: {WHOLE}")
         step = checkpoint
     if step is None:
         return Reading(None, None, problems)

@@ -18,7 +18,7 @@ def pause_before(scope: Construct) -> sfn.Wait:
     return sfn.Wait.jsonata(
         scope,
         "Pause",
-        comment="No time at all, but after attempts that died young, one after the other: then twice as long each time.",
+        comment="Waits only after attempts that died young, one after the other: each time twice as long.",
         time=sfn.WaitTime.seconds("{% $pause %}"),
     )
 

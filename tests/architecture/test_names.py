@@ -76,6 +76,13 @@ def test_no_name_is_a_word_of_many_meanings() -> None:
     assert found("vague", READ) == {}
 
 
+def test_no_function_of_tests_and_benchmarks_is_one_either() -> None:
+    """The name of a test is a sentence, in which these words have their plain meaning."""
+    every = found("vague", python_files("tests", "localaws/tests", "benchmarks"))
+    functions = [f"{file}:{line}" for file, lines in every.items() for line in lines if ": function " in line]
+    assert [line for line in functions if ": function test_" not in line] == []
+
+
 def test_no_module_is_called_by_such_a_word() -> None:
     assert [name(file) for file in READ if file.stem in VAGUE] == []
 

@@ -22,6 +22,8 @@ RULES = {
     "a plan that stands": re.compile(r"\b(plan|reservation) stands\b"),
     "a thing that says nothing to another": re.compile(r"\bsays nothing to\b"),
     "a thing that is none": re.compile(r"\bthat (is|are) none\b"),
+    "a thing that there is not": re.compile(r"\bthat there is not\b"),
+    "a thing that is in no place": re.compile(r"\bis in no (bucket|place|registry|repository)\b"),
     "resources that are known": re.compile(r"\bknows? no resources?\b"),
 }
 
@@ -58,6 +60,8 @@ def test_nobody_and_somebody_do_nothing() -> None:
         "max_wait_hours: says nothing to the market on-demand",
         "has a tag that is none",
         "Describe calls know no resources",
+        "a field that there is not",
+        "s3://elsewhere/a.zip is in no bucket that jobs may read",
     ],
 )
 def test_a_bad_sentence_would_be_seen(text: str) -> None:

@@ -31,13 +31,13 @@ def server() -> Iterator[Server]:
     with Server() as found:
         thread = threading.Thread(target=found.serve_forever, daemon=True)
         thread.start()
-        asked(found, "/begin/0")
+        fetch_json(found, "/begin/0")
         yield found
         found.shutdown()
         thread.join()
 
 
-def asked(server: Server, path: str) -> dict[str, Any]:
+def fetch_json(server: Server, path: str) -> dict[str, Any]:
     with urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}{path}", timeout=10) as answer:
         found: dict[str, Any] = json.load(answer)
         return found
@@ -52,7 +52,7 @@ def client(server: Server, service: str, **more: Any) -> Any:
 
 def test_a_submission_is_accepted_and_remembered(server: Server) -> None:
     arn = client(server, "sagemaker").create_training_job(**plan.wanted())["TrainingJobArn"]
-    seen = asked(server, "/seen")
+    seen = fetch_json(server, "/seen")
     assert arn.startswith(f"arn:aws:sagemaker:{plan.REGION}:")
     assert (seen["request"], seen["before"]) == (plan.wanted(), 0)
     assert seen["accepted"] > 0
@@ -62,7 +62,7 @@ def test_a_submission_that_does_not_fit_the_model_is_refused_and_does_not_count(
     without_role = {name: value for name, value in plan.wanted().items() if name != "RoleArn"}
     with pytest.raises(ClientError, match=r"Missing required parameter.*RoleArn"):
         client(server, "sagemaker", parameter_validation=False).create_training_job(**without_role)
-    assert asked(server, "/seen")["request"] == {}
+    assert fetch_json(server, "/seen")["request"] == {}
 
 
 def test_what_was_submitted_is_over_at_the_first_look(server: Server) -> None:
@@ -101,9 +101,9 @@ def test_a_record_is_written_once(server: Server) -> None:
 
 def test_a_new_account_has_the_plan_and_nothing_of_the_last_run(server: Server) -> None:
     client(server, "sagemaker").create_training_job(**plan.wanted())
-    told = asked(server, "/begin/0")
+    told = fetch_json(server, "/begin/0")
     assert (told["wanted"], told["variables"]) == (plan.wanted(), plan.variables())
-    assert asked(server, "/seen")["calls"] == {}
+    assert fetch_json(server, "/seen")["calls"] == {}
 
 
 def test_telemetry_meets_a_refusal(server: Server) -> None:

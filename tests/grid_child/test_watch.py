@@ -21,7 +21,7 @@ from tests.fakes.grid_yard import BUCKET, NOW, PREFIX, GridYard
 DESCRIBE = "sagemaker:DescribeTrainingJob"
 
 
-def told(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
+def read_log(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
@@ -84,7 +84,7 @@ def test_every_change_is_one_line_of_json_that_names_its_training(
 ) -> None:
     yard.sagemaker().life = lambda _: Life(training_s=3600)
     yard.run()
-    lines = told(capsys)
+    lines = read_log(capsys)
     changes = [line["state"] for line in lines if line["event"] == "training"]
     assert [one for one in ("Starting", "Training", "Completed") if one in changes] == [
         "Starting",

@@ -80,7 +80,10 @@ class Bench:
         shutil.copy(ROOT / "localaws" / "machines" / "standins" / "images" / "docker", programs)
         (programs / "aws").write_text(AWS)
         (programs / "aws").chmod(0o755)
-        (programs / "python3").symlink_to(sys.executable)
+        # The scripts need the standard library alone; loading this computer's packages at each start took most of a build.
+        python = Path(sys.executable).resolve()
+        (programs / "python3").symlink_to(python)
+        (self.folder / "pyvenv.cfg").write_text(f"home = {python.parent}\ninclude-system-site-packages = false\n")
         self.images.mkdir()
 
     @property

@@ -96,6 +96,6 @@ class NodeTable(DynamoDb):
         made = {PARTITION: {"S": key.partition}, SORT: {"S": key.sort}, DOCUMENT: packed(document)}
         self.answer("PutItem", {"TableName": NAME, "Item": made})
 
-    def told(self, call: str) -> list[str]:
+    def list_calls(self, call: str) -> list[str]:
         """The sort keys of all such calls."""
         return [sort for made, sort in self.calls if made == call]

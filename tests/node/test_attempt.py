@@ -311,7 +311,7 @@ def test_a_metric_that_is_text_is_said_in_the_log_and_hides_no_step(site: Site) 
     site.offer("""import os; open(os.environ["PROGRESS_FILE"], "w").write('{"step": 20.0, "metric": "0.51"}')""")
     assert site.run().code == 0
     assert site.report().progress == Progress(step=20)
-    wrong = "[trainyard] PROGRESS_FILE metric is '0.51'; a finite number is allowed."
+    wrong = "[trainyard] PROGRESS_FILE metric is '0.51'; allowed: a finite number."
     assert [line[: len(wrong)] for line in site.lines if "PROGRESS_FILE" in line] == [wrong]
 
 

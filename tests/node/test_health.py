@@ -28,7 +28,7 @@ def wrong(promised: Promised = EIGHT, **facts: Any) -> tuple[str, ...]:
     return judged(MachineFacts(promised=promised, **facts)).wrong
 
 
-def told(promised: Promised = EIGHT, **facts: Any) -> tuple[str, ...]:
+def list_notes(promised: Promised = EIGHT, **facts: Any) -> tuple[str, ...]:
     found = judged(MachineFacts(promised=promised, **facts))
     assert found.wrong == ()
     return found.notes
@@ -39,15 +39,15 @@ def told(promised: Promised = EIGHT, **facts: Any) -> tuple[str, ...]:
 
 def test_a_machine_with_all_its_gpus_is_healthy() -> None:
     assert judged(MachineFacts(promised=EIGHT, smi=smi())).sure
-    assert told(smi=smi()) == ()
+    assert list_notes(smi=smi()) == ()
 
 
 def test_a_machine_of_a_type_without_gpus_is_never_asked_for_any() -> None:
-    assert told(Promised(), smi=Said(9, "NVIDIA-SMI has failed"), pci_gpus=0) == ()
+    assert list_notes(Promised(), smi=Said(9, "NVIDIA-SMI has failed"), pci_gpus=0) == ()
 
 
 def test_more_gpus_than_promised_are_no_fault() -> None:
-    assert told(Promised(gpus=1), smi=smi(2)) == ()
+    assert list_notes(Promised(gpus=1), smi=smi(2)) == ()
 
 
 def test_fewer_gpus_than_its_type_has_are_a_fault_of_the_machine() -> None:
@@ -90,7 +90,7 @@ def test_a_program_that_hangs_where_gpus_are_promised_is_a_fault() -> None:
 @pytest.mark.parametrize("said", [None, Said(9, "NVIDIA-SMI has failed"), Said(12), Said(4), Said(13)])
 @pytest.mark.parametrize("pci", [None, 8, 9])
 def test_an_image_without_a_driver_is_told_and_is_no_fault_of_the_machine(said: Said | None, pci: int | None) -> None:
-    (line,) = told(smi=said, pci_gpus=pci)
+    (line,) = list_notes(smi=said, pci_gpus=pci)
     assert line.startswith("the GPUs were not checked: ")
 
 
@@ -102,7 +102,7 @@ def test_without_a_driver_fewer_gpus_on_pci_are_a_fault_all_the_same(said: Said 
 
 def test_a_warning_about_the_inforom_is_told() -> None:
     warning = "WARNING: infoROM is corrupted at gpu 0000:00:1E.0"
-    assert told(smi=smi(code=14, before=warning)) == (f"nvidia-smi ended with code 14 ({warning})",)
+    assert list_notes(smi=smi(code=14, before=warning)) == (f"nvidia-smi ended with code 14 ({warning})",)
 
 
 def test_uncorrectable_errors_of_memory_are_a_fault() -> None:
@@ -113,7 +113,7 @@ def test_uncorrectable_errors_of_memory_are_a_fault() -> None:
 
 @pytest.mark.parametrize("errors", ["0", "[N/A]", "[Not Supported]", "N/A", "", "-1", "x", "[Unknown Error]"])
 def test_a_gpu_that_tells_no_number_of_errors_has_none(errors: str) -> None:
-    assert told(smi=smi(gpu2=row(2, errors))) == ()
+    assert list_notes(smi=smi(gpu2=row(2, errors))) == ()
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_rows_of_memory_that_are_lost_are_a_fault(states: tuple[str, ...], words
 
 
 def test_a_driver_that_knows_fewer_fields_is_enough() -> None:
-    assert told(smi=Said(0, "\n".join(f"00000000:0{number}:00.0, [N/A]" for number in range(8)))) == ()
+    assert list_notes(smi=Said(0, "\n".join(f"00000000:0{number}:00.0, [N/A]" for number in range(8)))) == ()
 
 
 # Neuron devices, EFA, the disk, and what is only told
@@ -141,14 +141,14 @@ def test_a_driver_that_knows_fewer_fields_is_enough() -> None:
     [(Said(0, "[{}, {}]"), None), (None, 2), (Said(1, "error"), 2), (Said(0, "not json"), 2), (Said(0, "{}"), 2)],
 )
 def test_neuron_devices_are_counted_by_the_list_or_else_in_dev(listed: Said | None, devices: int | None) -> None:
-    assert told(Promised(neurons=2), neuron_ls=listed, neuron_devices=devices) == ()
+    assert list_notes(Promised(neurons=2), neuron_ls=listed, neuron_devices=devices) == ()
     (why,) = wrong(Promised(neurons=16), neuron_ls=listed, neuron_devices=devices)
     assert why == "it has 2 of the 16 Neuron devices of its type"
 
 
 @pytest.mark.parametrize("devices", [None, 0])
 def test_an_image_without_neurons_driver_is_told(devices: int | None) -> None:
-    (line,) = told(Promised(neurons=16), neuron_devices=devices)
+    (line,) = list_notes(Promised(neurons=16), neuron_devices=devices)
     assert line.startswith("the Neuron devices were not checked")
 
 
@@ -165,7 +165,7 @@ def test_a_disk_that_keeps_nothing_is_a_fault(error: str) -> None:
 
 @pytest.mark.parametrize("error", ["ENOSPC", "EDQUOT", "EFBIG", "EACCES", "OSError"])
 def test_a_disk_that_is_too_small_or_forbidden_is_none_of_the_machine(error: str) -> None:
-    assert told(Promised(), disk=error) == (f"a small file could not be written ({error})",)
+    assert list_notes(Promised(), disk=error) == (f"a small file could not be written ({error})",)
 
 
 @pytest.mark.parametrize(
@@ -180,14 +180,14 @@ def test_a_disk_that_is_too_small_or_forbidden_is_none_of_the_machine(error: str
     ],
 )
 def test_what_no_other_machine_would_mend_is_told_and_nothing_more(facts: dict[str, Any], words: str) -> None:
-    assert told(**{"promised": Promised(), **facts}) == (words,)
+    assert list_notes(**{"promised": Promised(), **facts}) == (words,)
 
 
 @pytest.mark.parametrize(
     "facts", [{"clock_ahead_s": 1.0}, {"open_files": -1}, {"open_files": 65_536}, {"locked_memory": 1}, {"free": 11}]
 )
 def test_what_is_as_usual_is_not_told(facts: dict[str, Any]) -> None:
-    assert told(Promised(), **facts) == ()
+    assert list_notes(Promised(), **facts) == ()
 
 
 def test_of_very_much_that_is_wrong_a_report_has_the_beginning() -> None:

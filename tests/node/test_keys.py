@@ -347,8 +347,8 @@ def test_a_node_waits_for_its_first_keys_until_its_deadline_and_moves_its_power_
     def happen() -> None:
         until((site.root / "armed").exists)
         clock[0] += 3000.0  # well beyond the boot allowance
-        looks = len(site.aws.table.told("get"))
-        until(lambda: len(site.aws.table.told("get")) > looks + 1 or site.sent())
+        looks = len(site.aws.table.list_calls("get"))
+        until(lambda: len(site.aws.table.list_calls("get")) > looks + 1 or site.sent())
         site.give_credentials(NEW)
 
     beside = meanwhile(happen)

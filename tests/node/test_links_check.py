@@ -91,7 +91,7 @@ class Cluster:
             assert not thread.is_alive()
         return given
 
-    def told(self, rank: int = 0) -> str:
+    def join_notes(self, rank: int = 0) -> str:
         return "\n".join(self.notes[rank])
 
 
@@ -103,8 +103,8 @@ def cluster(job: Job, tmp_path: Path) -> Cluster:
 @pytest.mark.parametrize("nodes", [2, 3])
 def test_healthy_nodes_train_and_say_what_their_network_reaches(cluster: Cluster, nodes: int) -> None:
     assert cluster.run(*[{"TORCH_DELAY": "0.02"}] * nodes) == [""] * nodes
-    assert f"an all-reduce between {nodes} nodes reached" in cluster.told()
-    assert "and 1 Gbit/s are expected at least" in cluster.told(nodes - 1)
+    assert f"an all-reduce between {nodes} nodes reached" in cluster.join_notes()
+    assert "and 1 Gbit/s are expected at least" in cluster.join_notes(nodes - 1)
 
 
 def test_of_two_nodes_both_say_that_one_of_them_is_slow_and_which_instances_they_are(cluster: Cluster) -> None:
@@ -117,12 +117,12 @@ def test_of_three_nodes_the_slow_one_names_itself_and_the_others_hold_and_blame_
     wrong = cluster.run({}, SLOW, {})
     assert (wrong[0], wrong[2]) == ("", "")
     assert wrong[1].startswith("its link to rank 0 reaches 0.")
-    assert "rank 1 has an unhealthy machine" in cluster.told(0)
+    assert "rank 1 has an unhealthy machine" in cluster.join_notes(0)
 
 
 def test_an_image_whose_every_link_is_slow_trains(cluster: Cluster) -> None:
     assert cluster.run(SLOW, SLOW, SLOW) == ["", "", ""]
-    assert "no single machine explains" in cluster.told()
+    assert "no single machine explains" in cluster.join_notes()
 
 
 @pytest.mark.parametrize("mode", ["missing", "without distributed", "fails"])
@@ -146,7 +146,7 @@ def test_a_peer_that_never_comes_is_waited_for_and_then_trained_without(cluster:
     nodes: list[dict[str, str] | None] = [None, None]
     nodes[there] = {}
     assert cluster.run(*nodes)[there] == ""
-    assert "the network was not measured" in cluster.told(there)
+    assert "the network was not measured" in cluster.join_notes(there)
 
 
 def test_a_peer_that_comes_late_is_waited_for(cluster: Cluster) -> None:
@@ -155,7 +155,7 @@ def test_a_peer_that_comes_late_is_waited_for(cluster: Cluster) -> None:
     late.start()
     assert cluster.check(0).run() == ""
     late.join()
-    assert "an all-reduce between 2 nodes reached" in cluster.told(0)
+    assert "an all-reduce between 2 nodes reached" in cluster.join_notes(0)
 
 
 def test_a_port_that_is_taken_on_rank_0_is_said_instead_of_letting_all_wait_for_hours(cluster: Cluster) -> None:
@@ -169,7 +169,7 @@ def test_a_port_that_is_taken_on_rank_0_is_said_instead_of_letting_all_wait_for_
 def test_a_single_node_without_several_gpus_has_nothing_to_measure(cluster: Cluster, gpus: int) -> None:
     cluster.job = replace(cluster.job, gpus={TYPE: gpus})
     assert cluster.run({"TORCH_MODE": "missing"}) == [""]
-    assert "there is no network to measure" in cluster.told()
+    assert "there is no network to measure" in cluster.join_notes()
 
 
 def test_gpus_of_a_single_node_that_never_end_are_unhealthy(cluster: Cluster, hangs: Hangs) -> None:

@@ -46,7 +46,7 @@ class Node:
         assert not self.watch.came.is_set()
         self.told.append(order)
 
-    def look(self, after: float = 0.0) -> Order | None:
+    def read_order(self, after: float = 0.0) -> Order | None:
         self.passed += after
         return self.watch.read_order()
 
@@ -55,20 +55,20 @@ class Node:
 
 
 def test_no_order_is_none() -> None:
-    assert Node().look() is None
+    assert Node().read_order() is None
 
 
 def test_an_order_for_another_node_is_none() -> None:
     node = Node()
     other = Node(rank=1, table=node.table)
     other.give(ORDER)
-    assert node.look() is None
+    assert node.read_order() is None
 
 
 def test_the_attempts_order_is_obeyed_at_once() -> None:
     node = Node()
     node.give(ORDER)
-    assert node.look() == ORDER
+    assert node.read_order() == ORDER
     assert (node.told, node.watch.came.is_set()) == ([ORDER], True)
 
 
@@ -81,10 +81,10 @@ def test_an_order_that_cannot_be_understood_is_left_aside(document: bytes) -> No
     node.table.answer(
         "PutItem", {"TableName": NAME, "Item": {"pk": {"S": key.partition}, "sk": {"S": key.sort}, **value}}
     )
-    assert node.look() is None
+    assert node.read_order() is None
     assert "it cannot read" in node.notes[0]
     node.give(ORDER)
-    assert node.look() == ORDER
+    assert node.read_order() == ORDER
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_an_order_that_cannot_be_understood_is_left_aside(document: bytes) -> No
 def test_dynamodb_that_is_away_is_no_order(problem: Exception) -> None:
     node = Node()
     node.table.fault = lambda _call, _sort: problem
-    assert node.look() is None
+    assert node.read_order() is None
     assert "the agent cannot read its orders" in node.notes[0]
 
 
@@ -102,7 +102,7 @@ def test_dynamodb_that_is_away_is_no_order(problem: Exception) -> None:
 
 def test_a_node_with_a_notice_tells_it_and_does_not_obey_before_everybody_knows() -> None:
     node = Node(NOTICE)
-    assert [node.look(), node.look(LOOK_S), node.look(LOOK_S - 0.01)] == [None] * 3
+    assert [node.read_order(), node.read_order(LOOK_S), node.read_order(LOOK_S - 0.01)] == [None] * 3
     (asked,) = node.told
     assert (asked.error, asked.author, asked.by) == ("Interrupted", "rank 0", 1_800_000_120)
     assert not node.watch.came.is_set()
@@ -110,60 +110,60 @@ def test_a_node_with_a_notice_tells_it_and_does_not_obey_before_everybody_knows(
 
 def test_a_node_with_a_notice_obeys_once_its_copy_has_come() -> None:
     node = Node(NOTICE)
-    node.look()
+    node.read_order()
     node.give(node.told[0])
-    assert node.look(0.1) == node.told[0]
+    assert node.read_order(0.1) == node.told[0]
     assert len(node.told) == 1  # the report says it already
 
 
 def test_a_node_with_a_notice_obeys_without_a_copy_once_it_has_waited() -> None:
     node = Node(NOTICE)
-    node.look()
-    assert node.look(2 * LOOK_S) == node.told[0]
+    node.read_order()
+    assert node.read_order(2 * LOOK_S) == node.told[0]
     assert len(node.told) == 1
 
 
 def test_a_notice_is_told_and_obeyed_though_dynamodb_does_not_answer() -> None:
     node = Node(NOTICE)
     node.table.fault = lambda _call, _sort: refusal("ThrottlingException")
-    assert node.look() is None
+    assert node.read_order() is None
     assert len(node.told) == 1
-    assert node.look(2 * LOOK_S) == node.told[0]
+    assert node.read_order(2 * LOOK_S) == node.told[0]
 
 
 def test_a_copy_that_comes_after_the_node_has_obeyed_changes_nothing() -> None:
     node = Node(NOTICE)
-    node.look()
-    own = node.look(2 * LOOK_S)
+    node.read_order()
+    own = node.read_order(2 * LOOK_S)
     node.give(ORDER)
-    assert node.look(LOOK_S) == own
+    assert node.read_order(LOOK_S) == own
     assert len(node.told) == 1
 
 
 def test_the_attempts_order_wins_over_the_nodes_own_also_while_that_waits() -> None:
     node = Node(NOTICE)
-    node.look()
+    node.read_order()
     node.give(ORDER)
-    assert node.look(2 * LOOK_S) == ORDER
+    assert node.read_order(2 * LOOK_S) == ORDER
     assert node.told[1:] == [ORDER]
 
 
 def test_a_notice_that_is_taken_back_while_its_order_waits_still_counts() -> None:
     node = Node(NOTICE)
-    node.look()
+    node.read_order()
     node.metadata.notice = None
-    assert node.look(2 * LOOK_S) == node.told[0]
+    assert node.read_order(2 * LOOK_S) == node.told[0]
 
 
 def test_of_two_nodes_with_notices_both_obey_the_one_order_that_they_are_given() -> None:
     first = Node(NOTICE)
     nodes = [first, Node(NOTICE, 1, table=first.table)]
-    assert [node.look() for node in nodes] == [None, None]
+    assert [node.read_order() for node in nodes] == [None, None]
     chosen = nodes[1].told[0]
     nodes[1].give(chosen)
-    assert nodes[1].look(LOOK_S) == chosen
+    assert nodes[1].read_order(LOOK_S) == chosen
     nodes[0].give(chosen)
-    assert nodes[0].look(LOOK_S) == chosen
+    assert nodes[0].read_order(LOOK_S) == chosen
     assert [node.told[-1].author for node in nodes] == ["rank 1", "rank 1"]
 
 
@@ -174,7 +174,7 @@ def test_a_node_whose_trainer_broke_sees_the_order_that_a_peer_obeyed_in_the_las
     node = Node()
     node.table.knobs.lag_s = 1.0
     node.give(ORDER)
-    assert node.look() is None
+    assert node.read_order() is None
     assert node.watch.read_order(stopped=True) == ORDER
 
 
@@ -196,7 +196,7 @@ def test_a_node_without_notice_or_order_whose_trainer_broke_was_not_ordered() ->
 
 def test_a_deadline_is_obeyed_at_once_and_told() -> None:
     node = Node(now=LATE)
-    order = node.look()
+    order = node.read_order()
     assert order is not None
     assert (order.error, node.told) == ("DeadlineReached", [order])
 
@@ -206,7 +206,7 @@ def test_a_node_whose_own_clock_is_ahead_does_not_end_the_job_before_its_deadlin
     node = Node(now=JOB.deadline + ahead_s)
     node.table.aws.now = lambda: JOB.admitted_at + 60
     node.items.order()  # the first report is sent before the first look, and tells AWS's time
-    assert node.look() is None
+    assert node.read_order() is None
     assert node.told == []
 
 
@@ -214,7 +214,7 @@ def test_a_node_whose_own_clock_is_behind_stops_ahead_of_the_deadline() -> None:
     node = Node(now=JOB.admitted_at - 86400.0)
     node.table.aws.now = lambda: LATE
     node.items.order()
-    order = node.look()
+    order = node.read_order()
     assert order is not None
     assert order.error == "DeadlineReached"
 
@@ -222,7 +222,7 @@ def test_a_node_whose_own_clock_is_behind_stops_ahead_of_the_deadline() -> None:
 def test_a_deadline_is_obeyed_though_dynamodb_does_not_answer() -> None:
     node = Node(now=LATE)
     node.table.fault = lambda _call, _sort: refusal("ThrottlingException")
-    assert node.look() is not None
+    assert node.read_order() is not None
 
 
 def test_a_node_acts_on_its_own_ahead_of_its_deadline() -> None:

@@ -72,7 +72,7 @@ def test_a_trainer_that_breaks_because_a_peer_obeyed_first_stopped_as_ordered(si
 def test_a_trainer_that_succeeded_is_asked_for_no_order(site: Site) -> None:
     site.offer("print('up', flush=True)", timing=replace(FAST, orders_every_s=60.0))
     site.run()
-    assert len(site.aws.table.told("get")) == 2  # the first told the time, the second was the look at the start
+    assert len(site.aws.table.list_calls("get")) == 2  # the first told the time, the second was the look at the start
 
 
 def test_the_order_that_a_node_obeys_is_in_its_reports_before_its_trainer_ends(site: Site) -> None:
@@ -93,7 +93,7 @@ def test_an_order_to_dump_writes_stacks(site: Site) -> None:
 NOTICE = {"spot/instance-action": json.dumps({"action": "terminate", "time": "2027-01-01T00:00:00Z"})}
 
 
-def asked(site: Site) -> Order | None:
+def find_order(site: Site) -> Order | None:
     """The order that an urgent report of a node that still trains asks for."""
     told = (report.order for report in site.sent(urgent=True) if report.phase is Phase.TRAINING)
     return next(told, None)
@@ -106,14 +106,14 @@ def test_a_spot_notice_becomes_an_urgent_report_and_stops_nobody_before_the_atte
 
     def attend() -> None:
         site.imds.values.update(NOTICE)
-        order = until(lambda: asked(site))
+        order = until(lambda: find_order(site))
         seen.append(site.report().outcome is None)
         site.order(order)
 
     with once_it_trains(site, attend), pytest.MonkeyPatch.context() as patch:
         patch.setattr("agent.orders.PATIENCE", 600 / 0.05)
         ending = site.run()
-    order = asked(site)
+    order = find_order(site)
     assert order is not None
     assert (order.error, order.author, order.by) == ("Interrupted", "rank 0", 1798761600)
     assert seen == [True]
@@ -127,7 +127,7 @@ def test_a_spot_notice_stops_the_node_also_where_the_attendant_never_answers(sit
     with once_it_trains(site, lambda: site.imds.values.update(NOTICE)):
         ending = site.run()
     assert (ending.error, ending.ordered) == ("Interrupted", True)
-    assert asked(site) is not None
+    assert find_order(site) is not None
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_a_trainer_that_ends_while_its_nodes_own_order_waits_has_succeeded_or_st
 
         def let_go() -> None:
             site.imds.values.update(NOTICE)
-            until(lambda: asked(site))
+            until(lambda: find_order(site))
             (site.root / WORK / "code" / "go").touch()
 
         with once_it_trains(site, let_go):

@@ -115,7 +115,7 @@ def test_a_metric_that_is_no_number_costs_the_metric_alone(page: Page, metric: s
     assert page.file.checkpoint_step() == 4
     (note,) = page.notes
     assert note.startswith("PROGRESS_FILE metric is ")
-    assert "; a finite number is allowed. " in note
+    assert "; allowed: a finite number. " in note
     assert len(note) < 200
     assert note.isprintable()
 
@@ -127,7 +127,7 @@ def test_a_step_that_is_none_costs_the_step_alone(page: Page, step: str) -> None
     assert page.file.checkpoint_step() == 4
     (note,) = page.notes
     assert note.startswith("PROGRESS_FILE step is ")
-    assert "; a whole number from 0, of at most 18 digits, is allowed. " in note
+    assert "; allowed: a whole number from 0, of at most 18 digits. " in note
 
 
 @pytest.mark.parametrize("checkpoint", NO_STEP.values(), ids=NO_STEP.keys())

@@ -201,6 +201,6 @@ def test_an_hour_of_a_node_is_900_looks_for_its_order_and_120_reports() -> None:
     orders._done = Waits(3600.0)
     with pytest.raises(Over):
         orders._run()
-    assert (len(node.table.told("put")), len(node.table.told("get"))) == (120, 900 + 1)
+    assert (len(node.table.list_calls("put")), len(node.table.list_calls("get"))) == (120, 900 + 1)
     spent = node.table.total()
     assert (spent.written, spent.read) == (120.0, (900 + 1) / 2)

@@ -14,12 +14,14 @@ KEEPS_ALL = Habit(count=5, size=10 * GIB, kept=10 * GIB, period_s=HOUR)
 CALM = Room(size=200 * GIB, free=100 * GIB)
 
 
-def told(room: Room = ROOT, saves: Habit = KEEPS_ALL, falls: float = 0.0, left_s: float = 20 * HOUR) -> Shortage | None:
+def find_shortage(
+    room: Room = ROOT, saves: Habit = KEEPS_ALL, falls: float = 0.0, left_s: float = 20 * HOUR
+) -> Shortage | None:
     return shortage(room, saves, falls, left_s, 200)
 
 
 def said(room: Room = ROOT, saves: Habit = KEEPS_ALL, falls: float = 0.0, left_s: float = 20 * HOUR) -> str:
-    found = told(room, saves, falls, left_s)
+    found = find_shortage(room, saves, falls, left_s)
     assert found is not None
     return found.text
 
@@ -106,20 +108,20 @@ def test_the_number_is_always_more_than_what_the_job_has() -> None:
     ],
 )
 def test_a_disk_that_may_well_be_enough_is_not_told(room: Room, saves: Habit) -> None:
-    assert told(room, saves) is None
+    assert find_shortage(room, saves) is None
 
 
 def test_a_job_that_ends_before_its_disk_is_full_is_left_alone() -> None:
-    assert told(left_s=2 * HOUR) is None
-    assert told(CALM, Habit(), falls=100 * GIB / 1200, left_s=600) is None
+    assert find_shortage(left_s=2 * HOUR) is None
+    assert find_shortage(CALM, Habit(), falls=100 * GIB / 1200, left_s=600) is None
 
 
 def test_room_that_lasts_longer_than_half_an_hour_is_not_told() -> None:
-    assert told(CALM, Habit(), falls=100 * GIB / 1801) is None
+    assert find_shortage(CALM, Habit(), falls=100 * GIB / 1801) is None
 
 
 def test_a_small_share_of_a_large_disk_is_not_nearly_full() -> None:
-    assert told(Room(size=2000 * GIB, free=20 * GIB), Habit()) is None
+    assert find_shortage(Room(size=2000 * GIB, free=20 * GIB), Habit()) is None
 
 
 def test_a_pace_needs_two_minutes_and_one_that_grows_is_none() -> None:

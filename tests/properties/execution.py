@@ -232,7 +232,7 @@ class Execution:
             self.problem = (errors.CapacityUnavailable.__name__ if late else named, cause)
             self._go_to_terminate()
 
-    def _told(self, patience_s: float) -> dict[str, object]:
+    def _build_event(self, patience_s: float) -> dict[str, object]:
         """What a step tells its function of its patience."""
         entered = datetime.fromtimestamp(self._entered_at, UTC).isoformat()
         return {patience.FIELD: {patience.ENTERED_AT: entered, patience.SECONDS: patience_s}}
@@ -240,7 +240,7 @@ class Execution:
     def _admit(self) -> None:
         began = datetime.fromtimestamp(self.started_at, UTC).isoformat(timespec="milliseconds")
         execution = {"arn": self.arn, "name": self.id, "started_at": began.replace("+00:00", "Z")}
-        told = self._told(self.timing.trouble_patience_s)
+        told = self._build_event(self.timing.trouble_patience_s)
         self._run("admission", {"request": self.request, "execution": execution, **told}, self._after_admit)
 
     def _after_admit(self, outcome: Outcome) -> None:
@@ -253,7 +253,7 @@ class Execution:
             self._enter("Launch", self._launch)
 
     def _launch(self) -> None:
-        told = self._told(self.timing.launch_patience_s + self.timing.trouble_patience_s)
+        told = self._build_event(self.timing.launch_patience_s + self.timing.trouble_patience_s)
         self._run("launcher", {"job": self.id, "attempt": self.attempt, **told}, self._after_launch)
 
     def _after_launch(self, outcome: Outcome) -> None:
@@ -310,7 +310,7 @@ class Execution:
             self.aws.clock.at(min(wait.until, wait.beaten_at + wait.heartbeat_s), lambda: self._watch(wait))
 
     def _sync(self) -> None:
-        told = self._told(self.timing.sync_patience_s)
+        told = self._build_event(self.timing.sync_patience_s)
         self._run("artifact_check", {"job": self.id, "attempt": self.attempt, **told}, self._after_sync)
 
     def _after_sync(self, outcome: Outcome) -> None:

@@ -114,7 +114,7 @@ class World:
 
     # Passes
 
-    def look(self, event: dict[str, Any] | None = None) -> Outcome:
+    def run_pass(self, event: dict[str, Any] | None = None) -> Outcome:
         """A pass, with what was armed for it."""
         mishaps, self.armed = self.armed, []
         outcome = self.reaping.run(event, mishaps)
@@ -133,7 +133,7 @@ class World:
         troubled = self.armed or self.aws.faults.waiting or any(not ec2.pages.life_s for ec2 in self.regions)
         self.aws.clock.run(PERIOD_S)
         self.surprises += self.overdue()
-        outcome = self.look()
+        outcome = self.run_pass()
         if troubled or outcome.error == "Sandbox.Timedout":
             self.well_since = math.inf
         elif self.well_since == math.inf:
@@ -143,7 +143,7 @@ class World:
         """I9: no mutating call at all."""
         before = len(self.aws.calls)
         self.armed = [one for one in self.armed if one.meanwhile is None]  # another pass may well change something
-        self.look({"report_only": True})
+        self.run_pass({"report_only": True})
         changing = ("Put", "Delete", "Terminate", "Cancel", "Create", "Publish", "Start", "Stop")
         made = [call.name for call in self.aws.calls[before:] if call.operation.startswith(changing)]
         assert made == [], f"report-only made {made}"

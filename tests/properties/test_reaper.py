@@ -216,7 +216,7 @@ class Reaped(RuleBasedStateMachine):
 
     @rule()
     def it_looks_once_more_at_once(self) -> None:
-        self.world.look()
+        self.world.run_pass()
 
     @rule()
     def it_looks_in_report_only_mode(self) -> None:
@@ -240,7 +240,7 @@ class Reaped(RuleBasedStateMachine):
             self.all_is_well()
         assert world.orphans(since - 600) == []
         before = {machine.id: machine.ending_at for machine in world.machines()}
-        world.look()
+        world.run_pass()
         early = [machine for machine in world.machines() if not world.late(machine)]
         assert [machine.id for machine in early if machine.ending_at != before[machine.id]] == []
         assert world.surprises == []

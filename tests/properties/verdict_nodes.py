@@ -263,11 +263,11 @@ class Nodes:
         """The agent's look for an order, every five seconds."""
         if node in self.training():
             if self.now >= node.frozen_until and node.obeys is None and (given := self.table.copy(node.id)):
-                self._check_told(node, given)
+                self._check_order(node, given)
                 self._obey(node, given)
             self.later(ORDERS_S, lambda: self._watch(node))
 
-    def _check_told(self, node: Node, given: Order) -> None:
+    def _check_order(self, node: Node, given: Order) -> None:
         """A node that asked for the order stops its trainer soon, so every peer has its copy before."""
         if given == node.own:
             copies = {one for one, (_, since) in self.table.copies.items() if since <= self.now}

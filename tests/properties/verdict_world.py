@@ -88,7 +88,7 @@ class VerdictWorld(Nodes):
         self.later(CLOCK_S * self.chance.uniform(0.95, 1.05), self._clock)
         if self._works():
             self._pass = self.now, list_gaps(self._last_pass())
-            self._look(self._pass[1], lambda _: None)
+            self._judge_attempt(self._pass[1], lambda _: None)
 
     def wake(self, instance: str) -> None:
         """The stream has a record of an urgent report: late, sometimes twice, and lost where the attendant is dead for long."""
@@ -98,7 +98,7 @@ class VerdictWorld(Nodes):
 
     def _record(self, instance: str, tries: int) -> None:
         if self._works():
-            self._look(list_gaps(self._last_pass()), lambda verdict: self._hand_over(instance, verdict))
+            self._judge_attempt(list_gaps(self._last_pass()), lambda verdict: self._hand_over(instance, verdict))
         elif tries > 1:
             self.later(TRY_S, lambda: self._record(instance, tries - 1))
 
@@ -113,7 +113,7 @@ class VerdictWorld(Nodes):
                 self.later(AGAIN_S, lambda: self._look_again(instance, until))
 
         if self._works():
-            self._look(list_gaps(self._last_pass()), then)
+            self._judge_attempt(list_gaps(self._last_pass()), then)
 
     def _works(self) -> bool:
         return not self.table.is_away and self.now >= self.attendant_dead_until
@@ -123,7 +123,7 @@ class VerdictWorld(Nodes):
 
     # A look: the time, then the instances, then the reports, then the order, and others' looks between any two
 
-    def _look(self, gaps_s: tuple[float, ...], then: Callable[[Verdict], None]) -> None:
+    def _judge_attempt(self, gaps_s: tuple[float, ...], then: Callable[[Verdict], None]) -> None:
         began, instances = self.now, None if self.ec2_silent else self._described()
         self.ec2_silent = False
         self.forgotten.clear()

@@ -69,13 +69,13 @@ def test_a_look_of_the_reaper_at_a_grid_that_trains_would_end_nothing_of_it(endl
     (function,) = (one["OutputValue"] for one in stack["Outputs"] if one["OutputKey"] == "ReaperFunction")
     trainings = {one.training.name for one in endless.trainings()}
 
-    def look() -> dict[str, Any] | None:
+    def read_would_end() -> dict[str, Any] | None:
         """None where some call of it was throttled too often: the function fails then."""
         done = endless.yard.client("lambda").invoke(FunctionName=function, Payload=b'{"report_only": true}')
         answer: dict[str, Any] = json.loads(done["Payload"].read())
         return None if "FunctionError" in done else answer
 
-    found = until(look)
+    found = until(read_would_end)
     asked = [call for call in list(endless.yard.aws.recorder.calls) if call.name == "sagemaker:ListTags"]
     reaper = [str(call.parameters) for call in asked if "Reaper" in call.role]
     assert {one for one in trainings if any(one in given for given in reaper)} == trainings

@@ -55,7 +55,7 @@ def test_home_has_its_network_and_the_regions_of_the_data_are_for_the_grid_alone
         (["--fault", "quota-reached:seconds=soon"], "seconds is 'soon'"),
         (["--fault", "task-retired:line=first"], "line is 'first'"),
         (["--nodes", "2"], "--job and its options do not go with --manifest"),
-        (["--job", "job.json"], "a rehearsal is of one job, or of one grid"),
+        (["--job", "job.json"], "a rehearsal runs one job or one grid"),
         (["--imag", "x"], "unrecognized arguments"),
     ],
 )
@@ -76,7 +76,7 @@ def test_a_manifest_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("[]", "wanted a JSON object"),
+        ("[]", "is not a JSON object"),
         ('{"manifest": "s3://a/b"}', "has `manifest`; --manifest is uploaded in its place"),
     ],
 )
@@ -153,7 +153,7 @@ def test_anything_else_is_one(change: dict[str, Any], says: str) -> None:
 # what IAM is asked
 
 
-def asked(name: str, **parameters: Any) -> list[tuple[str, str, dict[str, Any]]]:
+def list_questions(name: str, **parameters: Any) -> list[tuple[str, str, dict[str, Any]]]:
     found = [(one.action, one.resource, dict(one.context)) for one in questions_of(name, "us-east-1", **parameters)]
     for _, _, context in found:
         assert context.pop("aws:RequestedRegion") == "us-east-1"
@@ -168,7 +168,7 @@ OURS = {"aws:ResourceTag/owner": "us"}
 
 def test_a_training_is_created_with_its_tags_and_its_role() -> None:
     given = {"TrainingJobName": "t", "RoleArn": "arn:role", "Tags": [{"Key": tags.GRID, "Value": "g"}]}
-    assert asked("sagemaker:CreateTrainingJob", **given) == [
+    assert list_questions("sagemaker:CreateTrainingJob", **given) == [
         ("sagemaker:CreateTrainingJob", TRAINING, REQUESTED),
         ("sagemaker:AddTags", TRAINING, REQUESTED | {"sagemaker:TaggingAction": "CreateTrainingJob"}),
         ("iam:PassRole", "arn:role", {"iam:PassedToService": "sagemaker.amazonaws.com"}),
@@ -177,12 +177,12 @@ def test_a_training_is_created_with_its_tags_and_its_role() -> None:
 
 @pytest.mark.parametrize("action", ["DescribeTrainingJob", "StopTrainingJob"])
 def test_a_training_that_stands_is_asked_for_by_its_own_tags(action: str) -> None:
-    assert asked(f"sagemaker:{action}", TrainingJobName="t") == [(f"sagemaker:{action}", TRAINING, OURS)]
+    assert list_questions(f"sagemaker:{action}", TrainingJobName="t") == [(f"sagemaker:{action}", TRAINING, OURS)]
 
 
 def test_an_array_takes_the_right_to_its_queue_its_definition_and_its_tags() -> None:
     given = {"jobQueue": f"{BATCH}job-queue/q", "jobDefinition": "d", "tags": {tags.GRID: "g"}}
-    assert asked("batch:SubmitJob", **given) == [
+    assert list_questions("batch:SubmitJob", **given) == [
         ("batch:SubmitJob", f"{BATCH}job-definition/d", REQUESTED),
         ("batch:SubmitJob", f"{BATCH}job-queue/q", REQUESTED),
         ("batch:TagResource", f"{BATCH}job/*", REQUESTED),
@@ -190,15 +190,15 @@ def test_an_array_takes_the_right_to_its_queue_its_definition_and_its_tags() -> 
 
 
 def test_a_child_is_terminated_by_the_right_to_its_array() -> None:
-    assert asked("batch:TerminateJob", jobId="j:7") == [("batch:TerminateJob", f"{BATCH}job/j", OURS)]
+    assert list_questions("batch:TerminateJob", jobId="j:7") == [("batch:TerminateJob", f"{BATCH}job/j", OURS)]
 
 
 @pytest.mark.parametrize("name", ["batch:ListJobs", "batch:DescribeJobs", "sagemaker:ListTrainingJobs"])
 def test_a_list_knows_no_resource(name: str) -> None:
-    assert asked(name) == [(name, "*", {})]
+    assert list_questions(name) == [(name, "*", {})]
 
 
 @pytest.mark.parametrize("name", ["batch:CancelJob", "sagemaker:CreateEndpoint"])
 def test_a_call_that_no_part_of_a_grid_makes_is_an_error(name: str) -> None:
     with pytest.raises(Untaught, match=name):
-        asked(name, TrainingJobName="t", jobId="j")
+        list_questions(name, TrainingJobName="t", jobId="j")

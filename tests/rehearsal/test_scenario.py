@@ -24,8 +24,8 @@ def refused(*faults: object) -> list[str]:
 
 
 WRONG: list[tuple[object, str]] = [
-    (3, "3 is not an object; wanted one of fault, keys, name, begins, ends"),
-    ({}, "fault is null; wanted the name of a fault"),
+    (3, "3 is not an object; allowed: one of fault, keys, name, begins, ends"),
+    ({}, "fault is null; allowed: the name of a fault"),
     ({"fault": "s3-slwo"}, "s3-slwo: there is no such fault (did you mean s3-slow?)"),
     (
         {"fault": "s3-slow", "key": {}},
@@ -35,37 +35,37 @@ WRONG: list[tuple[object, str]] = [
         {"fault": "s3-slow", "keys": {"every": 5}},
         "s3-slow: it has no key 'every'; there are after, each, job, rate, seconds, who",
     ),
-    ({"fault": "s3-slow", "keys": {"each": -1}}, "s3-slow: each is '-1'; wanted seconds, 0 or more"),
-    ({"fault": "s3-slow", "keys": {"each": True}}, 'keys is {"each": true}; wanted an object of texts and numbers'),
-    ({"fault": "s3-slow", "keys": ["each"]}, 'keys is ["each"]; wanted an object of texts and numbers'),
-    ({"fault": "s3-failing", "keys": {"share": 0}}, "s3-failing: share is '0'; wanted a number above 0, at most 1"),
+    ({"fault": "s3-slow", "keys": {"each": -1}}, "s3-slow: each is '-1'; allowed: seconds, 0 or more"),
+    ({"fault": "s3-slow", "keys": {"each": True}}, 'keys is {"each": true}; allowed: an object of strings and numbers'),
+    ({"fault": "s3-slow", "keys": ["each"]}, 'keys is ["each"]; allowed: an object of strings and numbers'),
+    ({"fault": "s3-failing", "keys": {"share": 0}}, "s3-failing: share is '0'; allowed: a number above 0, at most 1"),
     ({"fault": "s3-failing", "keys": {"share": 2}}, "s3-failing: share is '2'"),
     (
         {"fault": "s3-failing", "keys": {"as": "gone"}},
-        "s3-failing: as is 'gone'; wanted slow-down or internal-error or denied",
+        "s3-failing: as is 'gone'; allowed: slow-down or internal-error or denied",
     ),
-    ({"fault": "s3-slow", "name": 3}, "name is 3; wanted a text"),
+    ({"fault": "s3-slow", "name": 3}, "name is 3; allowed: a string"),
     (
         {"fault": "s3-slow", "begins": 3},
-        "begins is 3; wanted an object of attempt, phase, step, closed, after, seconds",
+        "begins is 3; allowed: an object of attempt, phase, step, closed, after, seconds",
     ),
     ({"fault": "s3-slow", "begins": {"steps": 3}}, "begins: there is no key 'steps' (did you mean step?)"),
-    ({"fault": "s3-slow", "begins": {"attempt": 0}}, "begins: attempt is 0; wanted a whole number from 1"),
-    ({"fault": "s3-slow", "begins": {"attempt": True}}, "begins: attempt is true; wanted a whole number from 1"),
-    ({"fault": "s3-slow", "begins": {"step": 1.5}}, "begins: step is 1.5; wanted a whole number from 0"),
+    ({"fault": "s3-slow", "begins": {"attempt": 0}}, "begins: attempt is 0; allowed: a whole number from 1"),
+    ({"fault": "s3-slow", "begins": {"attempt": True}}, "begins: attempt is true; allowed: a whole number from 1"),
+    ({"fault": "s3-slow", "begins": {"step": 1.5}}, "begins: step is 1.5; allowed: a whole number from 0"),
     (
         {"fault": "s3-slow", "begins": {"phase": "boot"}},
-        'begins: phase is "boot"; wanted one of preparing, waiting, checking, training, saving',
+        'begins: phase is "boot"; allowed: one of preparing, waiting, checking, training, saving',
     ),
-    ({"fault": "s3-slow", "begins": {"seconds": -1}}, "begins: seconds is -1; wanted a number from 0"),
-    ({"fault": "s3-slow", "begins": {"seconds": "5"}}, 'begins: seconds is "5"; wanted a number from 0'),
+    ({"fault": "s3-slow", "begins": {"seconds": -1}}, "begins: seconds is -1; allowed: a number from 0"),
+    ({"fault": "s3-slow", "begins": {"seconds": "5"}}, 'begins: seconds is "5"; allowed: a number from 0'),
     ({"fault": "s3-slow", "begins": {"seconds": float("inf")}}, "begins: seconds is Infinity"),
-    ({"fault": "s3-slow", "begins": {"after": "it"}}, 'begins: after is "it"; wanted a name of another entry (lost)'),
-    ({"fault": "s3-slow", "begins": {"closed": -1}}, "begins: closed is -1; wanted a whole number from 0"),
-    ({"fault": "s3-slow", "ends": 3}, "ends is 3; wanted an object of attempt, phase, step, closed, after, seconds"),
-    ({"fault": "s3-slow", "ends": {}}, "ends is {}; wanted at least one of attempt, phase"),
+    ({"fault": "s3-slow", "begins": {"after": "it"}}, 'begins: after is "it"; allowed: a name of another entry (lost)'),
+    ({"fault": "s3-slow", "begins": {"closed": -1}}, "begins: closed is -1; allowed: a whole number from 0"),
+    ({"fault": "s3-slow", "ends": 3}, "ends is 3; allowed: an object of attempt, phase, step, closed, after, seconds"),
+    ({"fault": "s3-slow", "ends": {}}, "ends is {}; allowed: at least one of attempt, phase"),
     ({"fault": "s3-slow", "ends": {"attempts": 2}}, "ends: there is no key 'attempts' (did you mean attempt?)"),
-    ({"fault": "s3-slow", "ends": {"attempt": 0}}, "ends: attempt is 0; wanted a whole number from 1"),
+    ({"fault": "s3-slow", "ends": {"attempt": 0}}, "ends: attempt is 0; allowed: a whole number from 1"),
     ({"fault": "s3-slow", "name": "mine", "begins": {"after": "mine"}}, 'begins: after is "mine"'),
     ({"fault": "s3-slow", "begins": {"after": ["lost"]}}, 'begins: after is ["lost"]'),
 ]
@@ -80,7 +80,7 @@ def test_a_mistake_names_the_fault_and_what_is_allowed(wrong: object, why: str) 
 
 @pytest.mark.parametrize("whole", [None, [], {}, {"faults": []}, {"faults": {}}, {"faults": [GOOD], "seed": 3}, "x", 3])
 def test_what_is_no_list_of_faults_is_refused(whole: object) -> None:
-    with pytest.raises(BadScenario, match=r'wanted \{"faults": \[\.\.\.\]\} with at least one fault'):
+    with pytest.raises(BadScenario, match=r'allowed: \{"faults": \[\.\.\.\]\} with at least one fault'):
         parsed(whole, "--scenario x.json")
 
 
@@ -94,7 +94,7 @@ def test_faults_that_wait_for_each_other_are_refused() -> None:
         *({"fault": "s3-slow", "name": one, "begins": {"after": other}} for one, other in ("ab", "bc", "cb")),
         {"fault": "s3-slow", "name": "free"},
     )
-    assert told == ["--scenario x.json: a, b, c wait for each other; wanted one that waits for none of them"]
+    assert told == ["--scenario x.json: a, b, c wait for each other; allowed: entries that do not wait in a circle"]
 
 
 def test_a_scenario_is_what_it_says() -> None:

@@ -23,7 +23,7 @@ def log(job: StartedJob, attempt: int, rank: int) -> str:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def told(beside: dict[str, StartedJob], mailbox: Mailbox) -> Iterator[Mailbox]:
+def messages(beside: dict[str, StartedJob], mailbox: Mailbox) -> Iterator[Mailbox]:
     """Stops the one job that nothing else ends."""
     job = beside["watched"]
     until(lambda: mailbox.about(job.name, "makes no progress"))
@@ -67,13 +67,13 @@ def test_a_job_that_asks_to_be_stopped_is_stalled_once_after_a_last_checkpoint(b
 
 
 def test_a_job_that_asks_only_to_tell_is_told_of_once_and_trains_on(
-    beside: dict[str, StartedJob], told: Mailbox
+    beside: dict[str, StartedJob], messages: Mailbox
 ) -> None:
-    (mail,) = told.about("watched", "makes no progress")
+    (mail,) = messages.about("watched", "makes no progress")
     assert SENTENCE in mail.text
     assert beside["watched"].runs()
     assert left(beside["watched"])
 
 
-def test_nobody_is_mailed_about_the_others(told: Mailbox) -> None:
-    assert [one for name in ("stuck", "given-up") for one in told.about(name, "makes no progress")] == []
+def test_nobody_is_mailed_about_the_others(messages: Mailbox) -> None:
+    assert [one for name in ("stuck", "given-up") for one in messages.about(name, "makes no progress")] == []

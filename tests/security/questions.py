@@ -110,7 +110,7 @@ LAUNCH = call(
 )
 
 
-def asked(one: Call) -> set[tuple[str, str]]:
+def list_questions(one: Call) -> set[tuple[str, str]]:
     """(action, end of the resource)."""
     return {(request.action, request.resource.split(":", 5)[5]) for request in requests(one, Account())}
 

@@ -93,7 +93,7 @@ def policies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Policies]:
     return of_roles(Synthesised(folder))
 
 
-def asked(table: list[tuple[str, str, str]]) -> list[Request]:
+def list_requests(table: list[tuple[str, str, str]]) -> list[Request]:
     """With the region that a call goes to, and the account of a bucket, which IAM always knows."""
     return [
         Request(
@@ -108,12 +108,12 @@ def asked(table: list[tuple[str, str, str]]) -> list[Request]:
 
 
 def test_the_roles_may_do_their_work(policies: dict[str, Policies]) -> None:
-    answers = simulate(policies, asked(ALLOWED))
+    answers = simulate(policies, list_requests(ALLOWED))
     assert [(row, one.error) for row, one in zip(ALLOWED, answers, strict=True) if one.error or not one.allowed] == []
 
 
 def test_the_roles_may_do_nothing_else(policies: dict[str, Policies]) -> None:
-    answers = simulate(policies, asked(DENIED))
+    answers = simulate(policies, list_requests(DENIED))
     assert [(row, one.error) for row, one in zip(DENIED, answers, strict=True) if one.error or one.allowed] == []
     assert len(DENIED) > len(ALLOWED)
 

@@ -10,11 +10,11 @@ from contract import tags
 from localaws.iam.simulator import Policies
 from localaws.recorder import Call
 from tests.security.policies import ACCOUNT
-from tests.security.questions import LAUNCH, Account, asked, denied
+from tests.security.questions import LAUNCH, Account, denied, list_questions
 
 
 def test_a_launch_is_asked_for_each_resource_each_tag_and_its_role() -> None:
-    assert asked(LAUNCH) == {
+    assert list_questions(LAUNCH) == {
         *(("ec2:RunInstances", f"{kind}/*") for kind in ("instance", "volume", "network-interface")),
         *(("ec2:CreateTags", f"{kind}/*") for kind in ("instance", "volume", "network-interface")),
         *(
@@ -168,7 +168,7 @@ def test_nothing_is_born_protected(policies: dict[str, Policies], number: int) -
 
 def test_a_spot_launch_asks_for_the_request_and_for_awss_own_role(policies: dict[str, Policies]) -> None:
     spot = replace(LAUNCH, parameters={**LAUNCH.parameters, "InstanceMarketOptions.MarketType": "spot"})
-    assert asked(spot) - asked(LAUNCH) == {
+    assert list_questions(spot) - list_questions(LAUNCH) == {
         ("ec2:RunInstances", "spot-instances-request/*"),
         ("iam:CreateServiceLinkedRole", "role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"),
     }

@@ -12,12 +12,15 @@ from localaws.iam.questions import Untaught, requests
 from localaws.iam.simulator import Policies
 from localaws.recorder import Session
 from tests.security.policies import ACCOUNT, REGION, TOPIC, TOPIC_KEY, role
-from tests.security.questions import BUCKET, LAUNCH, OURS, Account, asked, call, denied
+from tests.security.questions import BUCKET, LAUNCH, OURS, Account, call, denied, list_questions
 
 
 def test_each_instance_is_asked_for_by_its_own_tags(policies: dict[str, Policies]) -> None:
     both = call("Terminator", "ec2:TerminateInstances", **{"InstanceId.1": "i-1", "InstanceId.2": "j-1"})
-    assert asked(both) == {("ec2:TerminateInstances", "instance/i-1"), ("ec2:TerminateInstances", "instance/j-1")}
+    assert list_questions(both) == {
+        ("ec2:TerminateInstances", "instance/i-1"),
+        ("ec2:TerminateInstances", "instance/j-1"),
+    }
     assert denied(policies, both) == set()
     assert denied(policies, both, Account(j={})) == {"instance"}
 
@@ -46,7 +49,7 @@ def test_what_is_left_behind_is_asked_for_by_its_own_tags(
     policies: dict[str, Policies], action: str, parameter: str, thing: str, kind: str
 ) -> None:
     ending = call("Reaper", f"ec2:{action}", **{parameter: thing})
-    assert asked(ending) == {(f"ec2:{action}", f"{kind}/{thing}")}
+    assert list_questions(ending) == {(f"ec2:{action}", f"{kind}/{thing}")}
     assert denied(policies, ending) == set()
     prefix = thing.partition("-")[0]
     for others in ({}, {tags.DEPLOYMENT: "other"}, OURS | {tags.PROTECTED: "ann"}):
@@ -54,7 +57,7 @@ def test_what_is_left_behind_is_asked_for_by_its_own_tags(
 
 
 def test_who_publishes_needs_the_right_to_encrypt_as_well() -> None:
-    assert asked(call("Reaper", "sns:Publish", TopicArn=TOPIC)) == {
+    assert list_questions(call("Reaper", "sns:Publish", TopicArn=TOPIC)) == {
         ("sns:Publish", TOPIC.rpartition(":")[2]),
         ("kms:Decrypt", TOPIC_KEY.rpartition(":")[2]),
         ("kms:GenerateDataKey", TOPIC_KEY.rpartition(":")[2]),
@@ -64,7 +67,7 @@ def test_who_publishes_needs_the_right_to_encrypt_as_well() -> None:
 def test_a_queue_is_asked_for_by_its_name(policies: dict[str, Policies]) -> None:
     url = f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}"
     again = call("Cleanup", "sqs:ChangeMessageVisibility", QueueUrl=f"{url}/CleanupQueue")
-    assert asked(again) == {("sqs:ChangeMessageVisibility", "CleanupQueue")}
+    assert list_questions(again) == {("sqs:ChangeMessageVisibility", "CleanupQueue")}
     assert denied(policies, again) == set()
     assert denied(policies, replace(again, parameters={"QueueUrl": f"{url}/CleanupLetters"})) == {"CleanupLetters"}
 
@@ -91,7 +94,7 @@ def test_a_copy_reads_the_version_of_its_source_and_writes_its_target() -> None:
         Key="jobs/a/code/code.zip",
         CopySource=f"{BUCKET}/uploads/b.zip?versionId=7",
     )
-    assert asked(copy) == {
+    assert list_questions(copy) == {
         ("s3:GetObjectVersion", f"{BUCKET}/uploads/b.zip"),
         ("s3:PutObject", f"{BUCKET}/jobs/a/code/code.zip"),
     }
@@ -99,18 +102,18 @@ def test_a_copy_reads_the_version_of_its_source_and_writes_its_target() -> None:
 
 def test_to_be_told_that_an_object_is_missing_takes_the_right_to_list() -> None:
     missing = call("Node", "s3:GetObject", 404, Bucket=BUCKET, Key="jobs/a/x")
-    assert asked(missing) == {("s3:GetObject", f"{BUCKET}/jobs/a/x"), ("s3:ListBucket", BUCKET)}
+    assert list_questions(missing) == {("s3:GetObject", f"{BUCKET}/jobs/a/x"), ("s3:ListBucket", BUCKET)}
     assert all("s3:prefix" not in request.context for request in requests(missing, Account()))
 
 
 def test_who_replaces_by_etag_needs_to_read_as_well() -> None:
     replacing = call("Launcher", "s3:PutObject", Bucket=BUCKET, Key="jobs/a/x", **{"If-Match": '"e"'})
-    assert asked(replacing) == {("s3:PutObject", f"{BUCKET}/jobs/a/x"), ("s3:GetObject", f"{BUCKET}/jobs/a/x")}
+    assert list_questions(replacing) == {("s3:PutObject", f"{BUCKET}/jobs/a/x"), ("s3:GetObject", f"{BUCKET}/jobs/a/x")}
 
 
 @pytest.mark.parametrize("action", ["CreateMultipartUpload", "UploadPart", "CompleteMultipartUpload"])
 def test_an_upload_in_parts_is_a_put(action: str) -> None:
-    assert asked(call("Node", f"s3:{action}", Bucket=BUCKET, Key="jobs/a/x")) == {
+    assert list_questions(call("Node", f"s3:{action}", Bucket=BUCKET, Key="jobs/a/x")) == {
         ("s3:PutObject", f"{BUCKET}/jobs/a/x")
     }
 

@@ -47,7 +47,7 @@ def place(deployment: Synthesised, region: str, *, has_network: bool = True) -> 
     return Place(BYTES.replace(REGION, region), of_bytes_bucket(deployment, region), vpc)
 
 
-def asked(where: Place, whence: Mapping[str, str], principal: str = JOB_ROLE) -> list[Request]:
+def list_requests(where: Place, whence: Mapping[str, str], principal: str = JOB_ROLE) -> list[Request]:
     """Everything that a job's nodes do with the bucket, from there."""
     questions: list[tuple[str, str, Mapping[str, str]]] = [
         *((action, f"{where.bucket}/{key}", {}) for action, key in OBJECTS),
@@ -89,14 +89,14 @@ def of_wide_job(wide_policies: dict[str, Policies]) -> dict[str, Policies]:
 
 def test_from_our_network_a_job_does_its_work(deployment: Synthesised, of_job: dict[str, Policies]) -> None:
     here = place(deployment, REGION)
-    assert allowed(of_job, asked(here, {"aws:SourceVpc": here.vpc})) == EVERYTHING
+    assert allowed(of_job, list_requests(here, {"aws:SourceVpc": here.vpc})) == EVERYTHING
 
 
 @pytest.mark.parametrize("whence", ELSEWHERE)
 def test_from_elsewhere_its_keys_open_nothing_where_one_region_trains(
     deployment: Synthesised, of_job: dict[str, Policies], whence: str
 ) -> None:
-    requests = asked(place(deployment, REGION), ELSEWHERE[whence])
+    requests = list_requests(place(deployment, REGION), ELSEWHERE[whence])
     assert not any(answer.allowed for answer in simulate(of_job, requests))
 
 
@@ -105,7 +105,7 @@ def test_from_elsewhere_its_keys_open_nothing_where_one_region_trains(
 def test_from_elsewhere_they_write_and_delete_nothing_where_several_regions_train(
     wide: Synthesised, of_wide_job: dict[str, Policies], region: str, whence: str
 ) -> None:
-    requests = [one for one in asked(place(wide, region), ELSEWHERE[whence]) if one.action not in READS]
+    requests = [one for one in list_requests(place(wide, region), ELSEWHERE[whence]) if one.action not in READS]
     assert requests
     assert not any(answer.allowed for answer in simulate(of_wide_job, requests))
 
@@ -114,7 +114,7 @@ def test_a_job_that_recovers_in_another_region_reads_its_checkpoints_and_writes_
     wide: Synthesised, of_wide_job: dict[str, Policies]
 ) -> None:
     """Its nodes come through a NAT gateway there."""
-    assert allowed(of_wide_job, asked(place(wide, REGION), {})) == set(READS)
+    assert allowed(of_wide_job, list_requests(place(wide, REGION), {})) == set(READS)
 
 
 def test_the_network_of_one_region_is_a_stranger_in_another(
@@ -122,8 +122,8 @@ def test_the_network_of_one_region_is_a_stranger_in_another(
 ) -> None:
     home, away = place(wide, REGION), place(wide, "us-east-1")
     theirs = {"aws:SourceVpc": f"{away.vpc}-of-another-region"}
-    assert allowed(of_wide_job, asked(home, theirs)) == set(READS)
-    assert allowed(of_wide_job, asked(away, {"aws:SourceVpc": away.vpc})) == EVERYTHING
+    assert allowed(of_wide_job, list_requests(home, theirs)) == set(READS)
+    assert allowed(of_wide_job, list_requests(away, {"aws:SourceVpc": away.vpc})) == EVERYTHING
 
 
 def test_where_no_nodes_run_a_job_writes_nothing_from_anywhere(
@@ -131,7 +131,7 @@ def test_where_no_nodes_run_a_job_writes_nothing_from_anywhere(
 ) -> None:
     grid = place(wide, "ap-south-1", has_network=False)
     for whence in ({"aws:SourceVpc": "vpc-1"}, {}):
-        assert allowed(of_wide_job, asked(grid, whence)) == set(READS)
+        assert allowed(of_wide_job, list_requests(grid, whence)) == set(READS)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from tools.synthesis import CONTEXT, Synthesised
 
 def synthesise_regions(folder: Path, **changes: object) -> Synthesised:
     """Synthesises the Region stacks alone of cdk.json's deployment with some settings replaced."""
-    app = cdk.App(context={"aws:cdk:disable-asset-staging": True}, outdir=str(folder))
+    context = {"aws:cdk:disable-asset-staging": True, "aws:cdk:bundling-stacks": []}
+    app = cdk.App(context=context, outdir=str(folder))
     build_regions(app, Settings.parse(CONTEXT[BLOCK] | changes))
     app.synth()
     return Synthesised(folder)

@@ -204,26 +204,32 @@ def test_a_divided_timing_is_divided_in_the_machine(faster: Synthesised) -> None
     assert states["Terminate"]["Retry"][-1]["IntervalSeconds"] == 1
 
 
-def test_another_name_and_region_reach_every_name(tmp_path: Path) -> None:
-    place = {"region": "us-east-2", "cidr": "10.9.0.0/20"}
-    other = synthesise(tmp_path, deployment="lab", home_region="us-east-2", regions=[place])
-    assert other.stacks.keys() == stacks("lab", "us-east-2")
-    for stack, template in other.stacks.items():
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
+    """Another name in another region, and settings that make more of what a region has."""
+    return synthesise(
+        tmp_path_factory.mktemp("lab"),
+        deployment="lab",
+        home_region="us-east-2",
+        regions=[{"region": "us-east-2", "cidr": "10.9.0.0/20"}],
+        network={"nat_gateways": 3, "interface_endpoints": ["ecr.api", "logs"]},
+        placement_groups_per_zone=1,
+        data_buckets=["imagenet"],
+        images={"arm64": "/lab/images/arm", "x86_64": "ami-0123456789abcdef0"},
+    )
+
+
+def test_another_name_and_region_reach_every_name(lab: Synthesised) -> None:
+    assert lab.stacks.keys() == stacks("lab", "us-east-2")
+    for stack, template in lab.stacks.items():
         text = json.dumps(template)
         # The tag keys, the variables and descriptions have the product's name; no name of a resource has it.
         for word in ("trainyard-", "/trainyard/trainyard/", "eu-central-1", '"trainyard"'):
             assert word not in text.replace("lab-", ""), (stack, word)
 
 
-def test_endpoints_gateways_and_data_buckets_are_as_many_as_asked_for(tmp_path: Path) -> None:
-    other = synthesise(
-        tmp_path,
-        network={"nat_gateways": 3, "interface_endpoints": ["ecr.api", "logs"]},
-        placement_groups_per_zone=1,
-        data_buckets=["imagenet"],
-        images={"arm64": "/lab/images/arm", "x86_64": "ami-0123456789abcdef0"},
-    )
-    region = other.template("region-eu-central-1")
+def test_endpoints_gateways_and_data_buckets_are_as_many_as_asked_for(lab: Synthesised) -> None:
+    region = lab.template("region-us-east-2")
     assert len(resources(region, "AWS::EC2::NatGateway")) == 3
     assert len(resources(region, "AWS::EC2::PlacementGroup")) == 3
     endpoints = resources(region, "AWS::EC2::VPCEndpoint").values()
@@ -233,9 +239,9 @@ def test_endpoints_gateways_and_data_buckets_are_as_many_as_asked_for(tmp_path: 
     rules = resources(region, "AWS::EC2::SecurityGroupIngress").values()
     assert len([one for one in rules if one["IpProtocol"] == "tcp"]) == 16, "one for each group of nodes"
     for stack in ("foundation", "workflow"):
-        assert "s3:::imagenet/*" in plain_text(other, stack)
-    assert "parameter/lab/images/arm" in plain_text(other, "workflow")
-    assert "parameter/ami-" not in plain_text(other, "workflow")
+        assert "s3:::imagenet/*" in plain_text(lab, stack)
+    assert "parameter/lab/images/arm" in plain_text(lab, "workflow")
+    assert "parameter/ami-" not in plain_text(lab, "workflow")
 
 
 def plain_text(deployment: Synthesised, stack: str) -> str:

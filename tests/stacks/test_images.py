@@ -30,12 +30,12 @@ def machine(images: dict[str, Any]) -> dict[str, Any]:
     return definition(images, names.image_machine("trainyard"))
 
 
-def asked(images: dict[str, Any]) -> dict[str, Any]:
+def find_request(images: dict[str, Any]) -> dict[str, Any]:
     return only(images, "Custom::OwnImage")
 
 
 def test_what_changes_a_build_changes_the_request_and_nothing_else_does(images: dict[str, Any]) -> None:
-    given = asked(images)
+    given = find_request(images)
     assert given["Tag"] == child_tag(BASE)
     assert given["Regions"] == ["eu-central-1"]
     assert set(given) == {"ServiceToken", "ServiceTimeout", "Tag", "Base", "Bucket", "Key", "Regions"}
@@ -54,7 +54,7 @@ def test_a_deploy_is_answered_in_the_time_that_cloudformation_waits(
     again = build["Retry"][0]
     assert again["ErrorEquals"] == ["StillBuilding"]
     assert again["IntervalSeconds"] * again["MaxAttempts"] > patience
-    assert patience + again["IntervalSeconds"] + build["TimeoutSeconds"] < int(asked(images)["ServiceTimeout"])
+    assert patience + again["IntervalSeconds"] + build["TimeoutSeconds"] < int(find_request(images)["ServiceTimeout"])
 
 
 def test_every_end_is_answered(machine: dict[str, Any]) -> None:

@@ -209,43 +209,43 @@ TOGETHER: dict[str, tuple[object, str]] = {
     ),
 }
 TIMES: dict[str, tuple[dict[str, float], str]] = {
-    "no heartbeat": ({"heartbeat_s": 0}, "heartbeat_s is 0.0; more than 0 seconds is allowed"),
-    "silence below reports": ({"silence_s": 40}, "silence_s is 40.0; at least 2 x report_every_s is allowed"),
+    "no heartbeat": ({"heartbeat_s": 0}, "heartbeat_s is 0.0; allowed: more than 0 seconds"),
+    "silence below reports": ({"silence_s": 40}, "silence_s is 40.0; allowed: at least 2 x report_every_s"),
     "a second cleanup later than SQS can send": (
         {"cleanup_again_s": 901, "reaper_grace_s": 901},
-        "cleanup_again_s is 901.0; at most 900 is allowed: SQS delays no message longer",
+        "cleanup_again_s is 901.0; allowed: at most 900, because SQS delays no message longer",
     ),
     "a second cleanup before instances can be seen": (
         {"cleanup_again_s": 4},
-        "cleanup_again_s is 4.0; at least visibility_s is allowed",
+        "cleanup_again_s is 4.0; allowed: at least visibility_s",
     ),
     "a second look that misses the next pass": (
         {"reaper_second_look_s": 300},
-        "reaper_second_look_s is 300.0; at most 200 is allowed: passes are 240 to 360 s apart",
+        "reaper_second_look_s is 300.0; allowed: at most 200, because passes are 240 to 360 s apart",
     ),
     "a reaper too patient for ten minutes": (
         {"reaper_after_deadline_s": 300},
-        "reaper_after_deadline_s is 300.0; at most 240 is allowed: with 300 s from look to look",
+        "reaper_after_deadline_s is 300.0; allowed: at most 240, because with 300 s from look to look",
     ),
     "a reaper quicker than the cleanup": (
         {"reaper_grace_s": 59},
-        "reaper_grace_s is 59.0; at least cleanup_again_s is allowed",
+        "reaper_grace_s is 59.0; allowed: at least cleanup_again_s",
     ),
     "a reaper that ends what cannot be seen yet": (
         {"visibility_s": 301, "cleanup_again_s": 301},
-        "reaper_grace_s is 600.0; at least 2 x visibility_s is allowed",
+        "reaper_grace_s is 600.0; allowed: at least 2 x visibility_s",
     ),
     "a reaper quicker than the nodes' own timers": (
         {"reaper_longest_margin_s": 299},
-        "reaper_longest_margin_s is 299.0; at least power_off_after_deadline_s is allowed",
+        "reaper_longest_margin_s is 299.0; allowed: at least power_off_after_deadline_s",
     ),
     "a destroy more patient than CloudFormation": (
         {"drain_patience_s": 3001},
-        "drain_patience_s is 3001.0; at most 3000 is allowed: CloudFormation waits 3600 s",
+        "drain_patience_s is 3001.0; allowed: at most 3000, because CloudFormation waits 3600 s",
     ),
     "a destroy without a second look": (
         {"drain_patience_s": 14, "cleanup_again_s": 10},
-        "drain_patience_s is 14.0; at least drain_again_s is allowed",
+        "drain_patience_s is 14.0; allowed: at least drain_again_s",
     ),
 }
 

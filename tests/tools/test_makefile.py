@@ -68,7 +68,7 @@ class Checkout:
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
-    def made(self, *arguments: str) -> tuple[int, str]:
+    def run_make(self, *arguments: str) -> tuple[int, str]:
         make = self.make(*arguments)
         said, _ = make.communicate(timeout=120)
         return make.returncode, said
@@ -85,7 +85,7 @@ def checkout(tmp_path: Path) -> Checkout:
 
 def test_a_part_that_fails_stops_neither_lane_and_the_last_lines_tell_of_both(checkout: Checkout) -> None:
     checkout.set_up(FAILS)
-    code, said = checkout.made("test")
+    code, said = checkout.run_make("test")
     assert code != 0
     for part in ("not rehearsal", "rehearsal and deployed", "tests/security\n"):
         assert part in checkout.calls
@@ -100,14 +100,14 @@ def test_a_part_that_fails_stops_neither_lane_and_the_last_lines_tell_of_both(ch
 
 def test_when_everything_passes_the_last_line_says_so(checkout: Checkout) -> None:
     checkout.set_up()
-    code, said = checkout.made("test")
+    code, said = checkout.run_make("test")
     assert (code, said.splitlines()[-2:]) == (0, ["make test: everything passed", "0 passed, 0 failed"])
 
 
 def test_a_part_alone_fails_as_its_program_does(checkout: Checkout) -> None:
     checkout.set_up(FAILS)
-    assert checkout.made("unit")[0] != 0
-    assert checkout.made("local-aws")[0] == 0
+    assert checkout.run_make("unit")[0] != 0
+    assert checkout.run_make("local-aws")[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_a_part_alone_fails_as_its_program_does(checkout: Checkout) -> None:
 )
 def test_whatever_part_fails_all_others_run_and_the_end_names_it(checkout: Checkout, fails: str) -> None:
     checkout.set_up(f'case "$*" in *"{fails}"*) exit 1;; esac\n')
-    code, said = checkout.made("test-all")
+    code, said = checkout.run_make("test-all")
     part = {"not": "unit", "at_length": "tool-tests", "rehearsal": "own-deployments"}[fails.split()[0]]
     assert code != 0
     for called in (
@@ -133,7 +133,7 @@ def test_whatever_part_fails_all_others_run_and_the_end_names_it(checkout: Check
 
 def test_a_part_of_the_tests_runs_without_the_rest(checkout: Checkout) -> None:
     checkout.set_up()
-    code, _ = checkout.made("test", "ARGS=tests/functions/reaper")
+    code, _ = checkout.run_make("test", "ARGS=tests/functions/reaper")
     assert code == 0
     assert checkout.calls.splitlines() == ["python -m pytest tests/functions/reaper"]
 
@@ -154,7 +154,7 @@ def test_an_interrupt_leaves_nothing_running(checkout: Checkout) -> None:
 
 @pytest.mark.parametrize("target", ["synth", "deploy", "destroy", "bake-image"])
 def test_a_deploy_installs_neither_pytorch_nor_the_local_aws_nor_tools(checkout: Checkout, target: str) -> None:
-    code, said = checkout.made("-n", target)
+    code, said = checkout.run_make("-n", target)
     assert code == 0
     assert "-r requirements.txt" in said
     assert not re.findall(r"--only-group|machines\.image|build/checkov", said)
@@ -162,7 +162,7 @@ def test_a_deploy_installs_neither_pytorch_nor_the_local_aws_nor_tools(checkout:
 
 @pytest.mark.parametrize("target", ["rehearse", "rehearse-grid"])
 def test_a_rehearsal_installs_no_tools_of_development(checkout: Checkout, target: str) -> None:
-    code, said = checkout.made("-n", target)
+    code, said = checkout.run_make("-n", target)
     assert code == 0
     assert "--only-group rehearsal" in said
     assert "localaws.machines.image build/ami" in said
@@ -170,7 +170,7 @@ def test_a_rehearsal_installs_no_tools_of_development(checkout: Checkout, target
 
 
 def test_a_folder_that_no_path_can_name_is_refused_with_a_line(tmp_path: Path) -> None:
-    code, said = Checkout(tmp_path, "a:b").made("-n", "rehearse")
+    code, said = Checkout(tmp_path, "a:b").run_make("-n", "rehearse")
     assert code != 0
     (line,) = said.splitlines()
     assert "The folder's name has a colon" in line

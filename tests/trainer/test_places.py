@@ -30,7 +30,7 @@ def save(run: Run, step: int, text: str = "state") -> None:
         (folder / "model.pt").write_text(text)
 
 
-def told(root: Path) -> dict[str, Any]:
+def read_progress(root: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((root / "progress.json").read_text())
     return found
 
@@ -96,7 +96,7 @@ def test_what_all_processes_of_a_node_have_written_is_one_checkpoint(
     assert together(runs, 110) == ["", "", ""]
     assert together(runs, 120) == ["", "", ""]
     assert files(tmp_path / "checkpoints") == {f"step-120/rank-{rank}.pt" for rank in range(3)}
-    assert told(tmp_path)["checkpoint"] == 120
+    assert read_progress(tmp_path)["checkpoint"] == 120
 
 
 @pytest.mark.parametrize("fails", [0, 1, 2])
@@ -106,5 +106,5 @@ def test_a_process_that_fails_leaves_the_checkpoint_of_all_unnamed(
     runs = processes(tmp_path, monkeypatch, 3)
     together(runs, 110)
     assert "" not in together(runs, 120, fails=fails)
-    assert told(tmp_path)["checkpoint"] == 110
+    assert read_progress(tmp_path)["checkpoint"] == 110
     assert files(tmp_path / "checkpoints") == {f"step-110/rank-{rank}.pt" for rank in range(3)}

@@ -37,7 +37,7 @@ def save(run: Run, step: int, text: str = "state") -> None:
         (folder / "model.pt").write_text(text)
 
 
-def told(root: Path) -> dict[str, Any]:
+def read_progress(root: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((root / "progress.json").read_text())
     return found
 
@@ -48,7 +48,7 @@ def told(root: Path) -> dict[str, Any]:
 def test_a_checkpoint_lies_in_a_folder_of_its_own_and_is_named(run: Run, tmp_path: Path) -> None:
     save(run, 120)
     assert files(tmp_path) == {"checkpoints/step-120/model.pt", "progress.json"}
-    assert told(tmp_path) == {"step": 120, "checkpoint": 120}
+    assert read_progress(tmp_path) == {"step": 120, "checkpoint": 120}
     assert run.newest() == (120, tmp_path / "checkpoints" / "step-120")
 
 
@@ -57,7 +57,7 @@ def test_while_it_is_written_nothing_of_it_is_in_the_folder_and_it_is_not_named(
     with run.checkpoint(120) as folder:
         (folder / "model.pt").write_text("state")
         assert files(tmp_path / "checkpoints") == {"step-110/model.pt"}
-        assert told(tmp_path)["checkpoint"] == 110
+        assert read_progress(tmp_path)["checkpoint"] == 110
         found = run.newest()
     assert found is not None
     assert found.step == 110
@@ -75,7 +75,7 @@ def test_a_checkpoint_whose_body_raises_is_neither_there_nor_named(
     with pytest.raises(problem), run.checkpoint(120) as folder:
         raise problem((folder / "model.pt").write_text("half"))
     assert files(tmp_path) == {"checkpoints/step-110/model.pt", "progress.json"}
-    assert told(tmp_path)["checkpoint"] == 110
+    assert read_progress(tmp_path)["checkpoint"] == 110
     save(run, 120)
 
 
@@ -89,7 +89,7 @@ def test_a_checkpoint_that_cannot_be_renamed_is_not_named(
     monkeypatch.setattr(Path, "rename", refuse)
     with pytest.raises(OSError, match="read-only"):
         save(run, 120)
-    assert told(tmp_path)["checkpoint"] == 110
+    assert read_progress(tmp_path)["checkpoint"] == 110
 
 
 def test_a_checkpoint_without_files_is_rejected(run: Run, tmp_path: Path) -> None:
@@ -172,8 +172,8 @@ def test_progress_that_a_thread_tells_while_another_saves_keeps_the_name(run: Ru
     with run.checkpoint(120) as folder:
         (folder / "model.pt").write_text("state")
         run.progress(125, metric=0.5)
-        assert told(tmp_path) == {"step": 125, "metric": 0.5, "checkpoint": 110}
-    assert told(tmp_path) == {"step": 125, "metric": 0.5, "checkpoint": 120}
+        assert read_progress(tmp_path) == {"step": 125, "metric": 0.5, "checkpoint": 110}
+    assert read_progress(tmp_path) == {"step": 125, "metric": 0.5, "checkpoint": 120}
 
 
 @pytest.mark.parametrize("step", [119, 120])
@@ -204,17 +204,17 @@ class Number:
 @pytest.mark.parametrize("step", [130.0, Number(130), Number(130.0)])
 def test_a_whole_number_of_any_type_is_a_step(run: Run, tmp_path: Path, step: Any) -> None:
     run.progress(step, metric=cast("Any", Number(0.5)), world_size=cast("Any", Number(2)))
-    assert told(tmp_path) == {"step": 130, "metric": 0.5, "world_size": 2}
+    assert read_progress(tmp_path) == {"step": 130, "metric": 0.5, "world_size": 2}
     with run.checkpoint(step) as folder:
         (folder / "model.pt").write_text("x")
     assert folder.name == "step-130"
-    assert told(tmp_path)["checkpoint"] == 130
+    assert read_progress(tmp_path)["checkpoint"] == 130
 
 
 def test_a_checkpoint_that_a_trainer_of_old_named_as_a_float_is_read_back(tmp_path: Path) -> None:
     (tmp_path / "progress.json").write_text('{"step": 20.0, "checkpoint": 20.0}')
     Run(tmp_path / "checkpoints", tmp_path / "progress.json").progress(21)
-    assert told(tmp_path) == {"step": 21, "checkpoint": 20, "metric": None}
+    assert read_progress(tmp_path) == {"step": 21, "checkpoint": 20, "metric": None}
 
 
 @pytest.mark.parametrize("step", [-1, True, 1.5, "1", None, 10**18, math.nan, math.inf, [1], Number(1.5)])
@@ -275,7 +275,7 @@ def test_a_process_that_follows_another_keeps_what_that_one_named(run: Run, tmp_
     save(run, 120)
     named_at = (tmp_path / "progress.json").stat().st_mtime_ns
     Run(tmp_path / "checkpoints", tmp_path / "progress.json").progress(121)
-    assert told(tmp_path) == {"step": 121, "metric": None, "checkpoint": 120}
+    assert read_progress(tmp_path) == {"step": 121, "metric": None, "checkpoint": 120}
     assert (tmp_path / "progress.json").stat().st_mtime_ns == named_at
 
 
@@ -283,7 +283,7 @@ def test_a_process_that_follows_another_keeps_what_that_one_named(run: Run, tmp_
 def test_a_progress_file_that_names_nothing_names_nothing(tmp_path: Path, text: str) -> None:
     (tmp_path / "progress.json").write_text(text)
     Run(tmp_path / "checkpoints", tmp_path / "progress.json").progress(1)
-    assert told(tmp_path) == {"step": 1, "metric": None}
+    assert read_progress(tmp_path) == {"step": 1, "metric": None}
 
 
 # Progress
@@ -291,15 +291,15 @@ def test_a_progress_file_that_names_nothing_names_nothing(tmp_path: Path, text: 
 
 def test_progress_is_what_the_contract_says(run: Run, tmp_path: Path) -> None:
     run.progress(7, metric=0.25, world_size=4, import_s=3.5)
-    assert Progress(**told(tmp_path)) == Progress(step=7, metric=0.25, world_size=4, import_s=3.5)
+    assert Progress(**read_progress(tmp_path)) == Progress(step=7, metric=0.25, world_size=4, import_s=3.5)
     run.progress(8)
-    assert Progress(**told(tmp_path)) == Progress(step=8, metric=None, world_size=4, import_s=3.5)
+    assert Progress(**read_progress(tmp_path)) == Progress(step=8, metric=None, world_size=4, import_s=3.5)
 
 
 @pytest.mark.parametrize("metric", [float("nan"), float("inf"), float("-inf")])
 def test_a_metric_that_json_lacks_is_none(run: Run, tmp_path: Path, metric: float) -> None:
     run.progress(7, metric=metric)
-    assert told(tmp_path)["metric"] is None
+    assert read_progress(tmp_path)["metric"] is None
 
 
 def test_whoever_reads_never_finds_half_a_file(run: Run, tmp_path: Path) -> None:
@@ -309,7 +309,7 @@ def test_whoever_reads_never_finds_half_a_file(run: Run, tmp_path: Path) -> None
     def read() -> None:
         while not over.is_set():
             try:
-                told(tmp_path)
+                read_progress(tmp_path)
             except ValueError as problem:
                 wrong.append(str(problem))
 
@@ -380,7 +380,7 @@ def test_a_kill_before_anything_that_it_does_to_the_disk_leaves_whole_checkpoint
 
 def _left_whole(root: Path) -> tuple[int, int]:
     """What is named, and what the next process finds; both are whole."""
-    named = told(root)["checkpoint"]
+    named = read_progress(root)["checkpoint"]
     found = Run(root / "checkpoints", root / "progress.json").newest()
     assert found is not None
     for step in (named, found.step):

@@ -60,7 +60,7 @@ ROWS = (
     ),
     Row("no object", [], f"request: a list is not an object; allowed: an object of the fields {FIELDS}", whole=True),
     Row(
-        "a field that there is not",
+        "an unknown field",
         {"tags": "v1"},
         f"tags: there is no such field (did you mean tag?); allowed: {FIELDS}",
     ),
@@ -124,17 +124,17 @@ ROWS = (
         "context: s3://yard-home/uploads/../jobs/x.zip has a part '..'; allowed: the plain key",
     ),
     Row(
-        "a foreign bucket",
+        "a bucket that is not the deployment's",
         {"context": "s3://elsewhere/a.zip"},
-        f"context: s3://elsewhere/a.zip is in no place for contexts; {PLACES}",
+        f"context: s3://elsewhere/a.zip is not in a place for contexts; {PLACES}",
     ),
     Row(
         "the bucket of decisions outside of uploads",
         {"context": "s3://yard-home/jobs/x/code.zip"},
-        f"context: s3://yard-home/jobs/x/code.zip is in no place for contexts; {PLACES}",
+        f"context: s3://yard-home/jobs/x/code.zip is not in a place for contexts; {PLACES}",
     ),
     Row(
-        "a bucket that keeps us out",
+        "a bucket that denies access",
         {"context": "s3://partner/a.zip"},
         "context: s3://partner/a.zip cannot be checked (S3 answers 403); allowed: an object that the deployment may read",
     ),

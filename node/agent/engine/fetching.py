@@ -51,8 +51,9 @@ class Large:
         self._digest.update(content)
         with self._turn:
             self._hashed += len(content)
+            is_last = self._hashed == self._file.size  # of all threads that see it so, the one that made it so
             self._turn.notify_all()
-        if self._hashed == self._file.size:
+        if is_last:
             finish(file, self._file, self._digest.hexdigest())
             self.close()
 

@@ -60,7 +60,7 @@ def test_every_rank_and_attempt_has_packs_of_its_own() -> None:
 def test_an_object_of_one_file_has_its_size_and_no_other(key: str, size: int) -> None:
     lone = file("model", 10, key=key)
     assert missing([commit(lone)], {key: 10}) == []
-    assert missing([commit(lone)], {key: size}) == [f"rank 0: model has {size} bytes, committed were 10 ({key})"]
+    assert missing([commit(lone)], {key: size}) == [f"rank 0: model has {size} bytes, and its commit says 10 ({key})"]
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def test_a_torn_file_is_no_file(trained: Trained, kind: CommitKind) -> None:
     trained.aws.s3.write(PLACE.bucket, trained.file(kind, 1), b"0123")
     outcome = trained.sync()
     assert outcome.error == "SyncIncomplete"
-    assert "rank 1: model has 4 bytes, committed were 10" in outcome.cause
+    assert "rank 1: model has 4 bytes, and its commit says 10" in outcome.cause
 
 
 def test_a_rank_that_has_nothing_to_keep_is_whole(trained: Trained) -> None:

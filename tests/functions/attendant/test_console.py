@@ -102,7 +102,7 @@ def world() -> Iterator[World]:
     made.close()
 
 
-def asked(world: World) -> list[str]:
+def list_consoles_read(world: World) -> list[str]:
     return [call.params["InstanceId"] for call in world.aws.calls if call.operation == "GetConsoleOutput"]
 
 
@@ -126,7 +126,7 @@ def cause(world: World) -> str:
 def test_the_cause_of_a_node_that_never_came_up_ends_with_its_console(world: World) -> None:
     nodes(world, console="cloud-init: trainyard: no Python 3.10 or later on this image")
     assert "no Python 3.10 or later on this image" in cause(world)
-    assert len(asked(world)) == 1
+    assert len(list_consoles_read(world)) == 1
 
 
 def test_what_ec2_kept_is_shown_where_the_type_gives_no_newest_lines(world: World) -> None:
@@ -150,7 +150,7 @@ def test_a_console_that_cannot_be_had_does_not_keep_a_lost_node_from_being_lost(
 def test_a_cluster_that_trains_is_never_asked_for_its_console() -> None:
     world = World()
     world.run(ALLOWANCE + 120)
-    assert asked(world) == []
+    assert list_consoles_read(world) == []
     world.close()
 
 

@@ -33,7 +33,7 @@ class Watched:
         one = self.fleet.jobs[job].id
         self.fleet._report(replace(OLD, **fields), one, 0, self.fleet.instances[one][0])
 
-    def look(self, event: dict[str, Any] | None = None) -> None:
+    def run_pass(self, event: dict[str, Any] | None = None) -> None:
         outcome = self.fleet.functions.invoke("attendant", event or TICK)
         assert outcome.error == "", outcome.cause
 
@@ -55,7 +55,7 @@ def watched() -> Iterator[Watched]:
 
 def test_a_pass_writes_one_line_with_the_worst_of_all_jobs(watched: Watched) -> None:
     watched.report(1)
-    watched.look()
+    watched.run_pass()
     (line,) = watched.lines
     (embedded,) = line["_aws"]["CloudWatchMetrics"]
     assert (embedded["Namespace"], embedded["Dimensions"]) == (names.METRICS, [[metrics.DEPLOYMENT]])
@@ -67,7 +67,7 @@ def test_a_pass_writes_one_line_with_the_worst_of_all_jobs(watched: Watched) -> 
 
 def test_a_pass_names_the_job_whose_checkpoint_is_too_old_and_no_other(watched: Watched) -> None:
     watched.report(1)
-    watched.look()
+    watched.run_pass()
     ((what, told), *others) = [one for one in watched.warned if one[0] == "the newest checkpoint is old"]
     assert others == []
     assert (told["job"], told["attempt"], told["step"]) == (watched.fleet.jobs[1].id, 1, 40)
@@ -78,7 +78,7 @@ def test_a_pass_names_the_job_whose_checkpoint_is_too_old_and_no_other(watched: 
 def test_a_deployment_in_which_nothing_trains_writes_no_value(watched: Watched) -> None:
     for job in range(3):
         watched.report(job, phase=Phase.PREPARING)
-    watched.look()
+    watched.run_pass()
     assert watched.printed == []
 
 
@@ -92,7 +92,7 @@ def test_a_deployment_without_jobs_writes_no_value() -> None:
 def test_a_look_that_an_event_asks_for_writes_no_value(watched: Watched) -> None:
     """Whoever makes his nodes report urgently cannot have values written that way."""
     watched.report(1)
-    watched.look({"action": "await", "job": watched.fleet.jobs[1].id})
+    watched.run_pass({"action": "await", "job": watched.fleet.jobs[1].id})
     assert watched.printed == []
     assert watched.warned == []
 
@@ -100,7 +100,7 @@ def test_a_look_that_an_event_asks_for_writes_no_value(watched: Watched) -> None
 def test_a_value_that_no_node_could_measure_does_not_spoil_the_line(watched: Watched) -> None:
     watched.report(0, closed_s=1e300, commit_s=1e300)
     watched.report(1, closed_s=-1e300, commit_s=-1e300)
-    watched.look()
+    watched.run_pass()
     (line,) = watched.lines
     attempt_s = 3600 + 60
     assert 0 <= line[metrics.CHECKPOINT_AGE][0] <= 100 * attempt_s / 600

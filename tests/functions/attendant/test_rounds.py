@@ -151,7 +151,7 @@ def urgent(fleet: Fleet, *jobs: str, **facts: Any) -> dict[str, Any]:
     return {"Records": records}
 
 
-def asked_ec2(fleet: Fleet) -> int:
+def count_ec2_calls(fleet: Fleet) -> int:
     return sum(call.service == "ec2" for call in fleet.aws.calls)
 
 
@@ -166,7 +166,7 @@ def test_a_look_that_fails_does_not_keep_urgent_reports_of_other_jobs_waiting(fl
 def test_an_end_without_an_error_needs_no_answer_of_ec2(fleet: Fleet) -> None:
     event = urgent(fleet, "job-0000", phase=Phase.ENDED, exit=Exit(code=0))
     assert fleet.functions.invoke("attendant", event).value == {"succeed": 1}
-    assert asked_ec2(fleet) == 0
+    assert count_ec2_calls(fleet) == 0
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_an_end_without_an_error_needs_no_answer_of_ec2(fleet: Fleet) -> None:
 def test_an_error_is_judged_with_what_ec2_knows_of_the_nodes(fleet: Fleet, end: dict[str, Any]) -> None:
     event = urgent(fleet, "job-0000", phase=Phase.SAVING, **end)
     fleet.functions.invoke("attendant", event)
-    assert asked_ec2(fleet) == 1
+    assert count_ec2_calls(fleet) == 1
 
 
 def test_an_error_of_a_node_whose_peer_is_gone_is_a_loss_also_when_its_report_wakes_the_attendant() -> None:
@@ -197,4 +197,4 @@ def test_an_error_of_a_node_whose_peer_is_gone_is_a_loss_also_when_its_report_wa
 
 def test_the_clock_asks_ec2_of_every_job(fleet: Fleet) -> None:
     tick(fleet)
-    assert asked_ec2(fleet) == 3
+    assert count_ec2_calls(fleet) == 3

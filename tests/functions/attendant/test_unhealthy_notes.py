@@ -37,7 +37,7 @@ def falls_ill(fleet: Fleet, rank: int = 1) -> None:
     fleet._report(said, FIRST, rank, fleet.instances[FIRST][rank])
 
 
-def look(fleet: Fleet, *mishaps: Mishap) -> tuple[str, str] | None:
+def run_pass(fleet: Fleet, *mishaps: Mishap) -> tuple[str, str] | None:
     fleet.functions.invoke("attendant", TICK, mishaps)
     return fleet.aws.states.waits[fleet.tokens[FIRST]].error
 
@@ -48,7 +48,7 @@ def noted(fleet: Fleet, job: str = FIRST) -> list[UnhealthyNode]:
 
 def test_the_node_is_noted_with_its_place_when_the_attempt_ends(fleet: Fleet) -> None:
     falls_ill(fleet)
-    error = look(fleet)
+    error = run_pass(fleet)
     assert error is not None
     assert error[0] == "NodeUnhealthy"
     (one,) = noted(fleet)
@@ -59,32 +59,32 @@ def test_the_node_is_noted_with_its_place_when_the_attempt_ends(fleet: Fleet) ->
 
 
 def test_nothing_is_noted_of_the_other_job_and_none_of_a_look_without_a_verdict(fleet: Fleet) -> None:
-    assert look(fleet) is None
+    assert run_pass(fleet) is None
     assert noted(fleet) == []
     falls_ill(fleet)
-    look(fleet)
+    run_pass(fleet)
     assert noted(fleet, fleet.jobs[1].id) == []
 
 
 def test_a_second_look_notes_the_same(fleet: Fleet) -> None:
     falls_ill(fleet)
-    look(fleet)
+    run_pass(fleet)
     before = noted(fleet)
-    look(fleet)
+    run_pass(fleet)
     assert noted(fleet) == before
 
 
 def test_an_item_that_nobody_can_read_counts_for_nothing(fleet: Fleet) -> None:
     state.store(fleet.aws, items.unhealthy(FIRST, 1, 0), b"{")
     falls_ill(fleet)
-    look(fleet)
+    run_pass(fleet)
     assert [one.rank for one in noted(fleet)] == [1]
 
 
 @pytest.mark.parametrize("kind", [Kind.DENIED, Kind.ERROR])
 def test_a_table_that_takes_no_note_keeps_no_attempt_from_its_end(fleet: Fleet, kind: Kind) -> None:
     falls_ill(fleet)
-    error = look(fleet, Mishap("dynamodb:PutItem", times=99, fault=kind))
+    error = run_pass(fleet, Mishap("dynamodb:PutItem", times=99, fault=kind))
     assert error is not None
     assert error[0] == "NodeUnhealthy"
     assert noted(fleet) == []

@@ -52,7 +52,7 @@ def falls_silent(region: str = THERE) -> None:
         ask_region(region, fails())
 
 
-def is_asked(region: str = THERE) -> bool:
+def lets_call_pass(region: str = THERE) -> bool:
     try:
         return ask_region(region, lambda: True)
     except Silent:
@@ -69,18 +69,18 @@ def together(clock: SharedClock, *bodies: Callable[[], Any]) -> list[Process]:
 
 def test_a_region_that_gave_no_answer_is_left_alone_and_then_asked_again(clock: SharedClock) -> None:
     falls_silent()
-    assert not is_asked()
+    assert not lets_call_pass()
     clock.run(OPEN_S - 1)
-    assert not is_asked()
+    assert not lets_call_pass()
     clock.run(1)
-    assert is_asked()
+    assert lets_call_pass()
 
 
 def test_a_region_that_answers_again_is_open_for_everybody(clock: SharedClock) -> None:
     falls_silent()
     clock.run(OPEN_S)
-    assert is_asked()
-    assert is_asked()
+    assert lets_call_pass()
+    assert lets_call_pass()
 
 
 def test_a_region_that_is_still_silent_is_left_alone_once_more(clock: SharedClock) -> None:
@@ -88,7 +88,7 @@ def test_a_region_that_is_still_silent_is_left_alone_once_more(clock: SharedCloc
     clock.run(OPEN_S)
     falls_silent()
     clock.run(OPEN_S - 1)
-    assert not is_asked()
+    assert not lets_call_pass()
 
 
 def test_the_next_tick_of_the_clock_asks_again_however_late_the_region_fell_silent() -> None:
@@ -99,8 +99,8 @@ def test_the_next_tick_of_the_clock_asks_again_however_late_the_region_fell_sile
 @pytest.mark.usefixtures("clock")
 def test_other_regions_are_asked_meanwhile(other: str) -> None:
     falls_silent()
-    assert is_asked(other)
-    assert not is_asked()
+    assert lets_call_pass(other)
+    assert not lets_call_pass()
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_other_regions_are_asked_meanwhile(other: str) -> None:
 def test_an_error_that_is_an_answer_or_our_own_silences_nothing(problem: Exception) -> None:
     with pytest.raises(type(problem)):
         ask_region(THERE, fails(problem))
-    assert is_asked()
+    assert lets_call_pass()
 
 
 def test_an_error_that_the_region_answers_ends_its_silence(clock: SharedClock) -> None:
@@ -137,31 +137,33 @@ def test_no_answer_is_an_error_of_whoever_asked_and_of_nobody_else(problem: Exce
 def test_after_a_silence_one_asks_and_the_others_do_not_wait(clock: SharedClock) -> None:
     falls_silent()
     clock.run(OPEN_S)
-    first, *others = together(clock, lambda: ask_region(THERE, fails(after_s=LONGEST_S, clock=clock)), *[is_asked] * 7)
+    first, *others = together(
+        clock, lambda: ask_region(THERE, fails(after_s=LONGEST_S, clock=clock)), *[lets_call_pass] * 7
+    )
     assert [one.result for one in others] == [False] * 7
     assert first.alive
     clock.run(LONGEST_S)
     assert isinstance(first.problem, ReadTimeoutError)
-    assert not is_asked()
+    assert not lets_call_pass()
 
 
 def test_one_who_asks_and_dies_does_not_keep_others_from_asking(clock: SharedClock) -> None:
     falls_silent()
     clock.run(OPEN_S)
     (dead,) = together(clock, lambda: ask_region(THERE, lambda: clock.sleep(LONGEST_S)))
-    assert not is_asked()
+    assert not lets_call_pass()
     dead.kill()
-    assert is_asked()
+    assert lets_call_pass()
 
 
 def test_those_who_come_late_do_not_join_one_who_waits(clock: SharedClock) -> None:
     together(clock, lambda: ask_region(THERE, lambda: clock.sleep(LATE_S + 1)))
     clock.run(LATE_S - 1)
-    assert is_asked()
+    assert lets_call_pass()
     clock.run(1)
-    assert not is_asked()
+    assert not lets_call_pass()
     clock.run(1)
-    assert is_asked()
+    assert lets_call_pass()
 
 
 def test_eight_who_ask_a_region_that_falls_silent_are_held_up_for_less_than_20_s(clock: SharedClock) -> None:

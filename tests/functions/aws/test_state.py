@@ -153,7 +153,7 @@ def test_more_reports_than_a_batch_takes_are_all_read_though_dynamodb_leaves_key
     assert {one.instance for one in state.reports(NODE_ROLE, ids)[0]} == set(ids)
 
 
-def asked(fake: Aws) -> list[int]:
+def count_keys(fake: Aws) -> list[int]:
     """How many keys each BatchGetItem asked for."""
     found = [call.params["RequestItems"] for call in fake.calls if call.operation == "BatchGetItem"]
     return [len(one[TABLE]["Keys"]) for one in found]
@@ -168,10 +168,10 @@ def test_one_long_read_at_a_time_has_long_answers(fake: Aws, state: State) -> No
     first = state.batch(keys, most=100)
     next(first)
     list(state.batch(keys[: BATCH + 1], most=100))
-    assert asked(fake) == [BATCH_ALONE, BATCH, 1]
+    assert count_keys(fake) == [BATCH_ALONE, BATCH, 1]
     first.close()  # nobody wants the rest
     list(state.batch(keys, most=100))
-    assert asked(fake)[3:] == [BATCH_ALONE]
+    assert count_keys(fake)[3:] == [BATCH_ALONE]
 
 
 def test_a_long_read_that_fails_leaves_the_next_one_its_turn(fake: Aws, state: State) -> None:
@@ -181,7 +181,7 @@ def test_a_long_read_that_fails_leaves_the_next_one_its_turn(fake: Aws, state: S
     with pytest.raises(ClientError):
         list(state.batch(keys, most=100))
     list(state.batch(keys, most=100))
-    assert asked(fake) == [BATCH_ALONE]
+    assert count_keys(fake) == [BATCH_ALONE]
 
 
 def test_keys_that_dynamodb_never_answers_are_an_error_and_not_missing_reports(fake: Aws, state: State) -> None:

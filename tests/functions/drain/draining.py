@@ -88,7 +88,7 @@ class Yard:
         """The drain machine, as the reaper's stack has it."""
         given, problem = json.loads(execution.input), None
         for _ in range(int(PATIENCE_S / AGAIN_S) + 5):
-            outcome = self.look(given)
+            outcome = self.run_drain(given)
             if outcome.error != StillRunning.__name__:
                 problem = {"error": outcome.error, "cause": outcome.cause} if outcome.error else None
                 break
@@ -98,7 +98,7 @@ class Yard:
         answer = {"action": "answer", "request": given["request"], "problem": problem}
         assert self.functions.invoke("drain", answer).error == ""
 
-    def look(self, given: dict[str, Any] | None = None, *mishaps: Mishap) -> Outcome:
+    def run_drain(self, given: dict[str, Any] | None = None, *mishaps: Mishap) -> Outcome:
         given = given or {"request": self.request("Delete"), "since": self.aws.clock.now}
         return self.functions.invoke("drain", {"action": "drain", **given}, mishaps)
 

@@ -57,7 +57,7 @@ def test_nothing_is_emptied_where_step_functions_does_not_say_which_machines_the
     given = {"request": removing.request("Delete"), "since": removing.aws.clock.now - 100}
     for fault in (Kind.DENIED, Kind.UNREACHABLE):
         removing.aws.faults.add(fault, "stepfunctions:ListExecutions", times=50)
-        assert removing.look(given).error == StillRunning.__name__
+        assert removing.run_drain(given).error == StillRunning.__name__
         removing.aws.faults.waiting.clear()
     assert removing.versions(PLACE.bucket) == 1
 
@@ -77,11 +77,11 @@ def test_a_bucket_too_large_for_one_look_is_emptied_by_several(removing: Yard) -
     given = {"request": removing.request("Delete"), "since": removing.aws.clock.now - 100}
     removing.without_machines()
     slow = Mishap("s3:DeleteObjects", meanwhile=lambda: removing.aws.clock.spend(275.0))
-    first = removing.look(given, slow)
+    first = removing.run_drain(given, slow)
     assert first.error == StillRunning.__name__
     assert "1000 versions were deleted" in first.cause
     assert removing.versions(PLACE.bucket) == 2000
-    while removing.look(given).error:
+    while removing.run_drain(given).error:
         removing.aws.clock.run(AGAIN_S)
     assert removing.versions(PLACE.bucket) == 0
 

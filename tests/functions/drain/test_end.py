@@ -67,7 +67,7 @@ def test_a_launch_in_flight_is_waited_for(yard: Yard) -> None:
 
     def destroyed() -> None:
         yard.ask("Delete")
-        looks.append(yard.look())
+        looks.append(yard.run_drain())
 
     assert yard.launch("job-1", Mishap("ec2:RunInstances", meanwhile=destroyed)).error == ""
     assert looks[0].error == StillRunning.__name__
@@ -121,7 +121,7 @@ def test_an_execution_that_ended_between_list_and_stop_is_no_error(yard: Yard) -
     over = Mishap(
         "stepfunctions:StopExecution", meanwhile=lambda: yard.aws.states.executions.end(execution, "SUCCEEDED")
     )
-    assert yard.look(None, over).error == StillRunning.__name__
+    assert yard.run_drain(None, over).error == StillRunning.__name__
     assert execution.status == "SUCCEEDED"
     assert yard.destroy()["Status"] == "SUCCESS"
     assert yard.left() == []
@@ -161,21 +161,21 @@ def test_another_deployments_instances_and_executions_stay(yard: Yard) -> None:
 
 def test_an_open_spot_request_is_cancelled_and_looked_for_again(yard: Yard) -> None:
     request = home(yard.aws).parts.leave("sir", {tags.DEPLOYMENT: JOB.deployment})
-    assert f"spot request {request.id} in eu-central-1 was open, and is cancelled" in yard.look().cause
+    assert f"spot request {request.id} in eu-central-1 was open, and is cancelled" in yard.run_drain().cause
     assert request.gone
     assert yard.destroy()["Status"] == "SUCCESS"
 
 
 def test_a_spot_request_that_cannot_be_cancelled_is_named_and_nothing_is_called_drained(yard: Yard) -> None:
     request = home(yard.aws).parts.leave("sir", {tags.DEPLOYMENT: JOB.deployment})
-    outcome = yard.look(None, Mishap("ec2:CancelSpotInstanceRequests", fault=Kind.DENIED, times=inf))
+    outcome = yard.run_drain(None, Mishap("ec2:CancelSpotInstanceRequests", fault=Kind.DENIED, times=inf))
     assert outcome.error == StillRunning.__name__
     assert f"spot request {request.id} in eu-central-1 was open, and could not be cancelled" in outcome.cause
     assert not request.gone
 
 
 def test_spot_requests_that_cannot_be_listed_are_not_taken_for_none(yard: Yard) -> None:
-    outcome = yard.look(None, Mishap("ec2:DescribeSpotInstanceRequests", fault=Kind.DENIED, times=inf))
+    outcome = yard.run_drain(None, Mishap("ec2:DescribeSpotInstanceRequests", fault=Kind.DENIED, times=inf))
     assert outcome.error == StillRunning.__name__
     assert "spot requests in eu-central-1 could not be listed" in outcome.cause
 
@@ -192,7 +192,7 @@ def test_active_spot_requests_and_those_of_another_deployment_stay(yard: Yard) -
 def test_a_second_drain_beside_the_first_changes_nothing(yard: Yard) -> None:
     yard.train()
     looks: list[Outcome] = []
-    yard.look(None, Mishap("ec2:TerminateInstances", meanwhile=lambda: looks.append(yard.look())))
+    yard.run_drain(None, Mishap("ec2:TerminateInstances", meanwhile=lambda: looks.append(yard.run_drain())))
     assert looks[0].error == StillRunning.__name__
     assert yard.destroy()["Status"] == "SUCCESS"
     assert yard.left() == []
@@ -219,7 +219,7 @@ def test_more_executions_than_a_look_has_time_for_are_left_for_the_next(yard: Ya
     yard.train("job-1")
     yard.train("job-2")
     slow = Mishap("stepfunctions:StopExecution", meanwhile=lambda: yard.aws.clock.spend(250.0))
-    first = yard.look(None, slow)
+    first = yard.run_drain(None, slow)
     assert first.error == StillRunning.__name__
     assert "was not looked at yet" in first.cause
     assert yard.destroy()["Status"] == "SUCCESS"
@@ -266,7 +266,7 @@ def test_a_strangers_instance_that_gets_our_tag_while_a_drain_looks_is_not_ended
         strangers.append(home(yard.aws).put(marks, launched_at=yard.aws.clock.now - 3600))
 
     meanwhile = Mishap("stepfunctions:StopExecution", meanwhile=tag_a_stranger)
-    assert yard.look(None, meanwhile).error == StillRunning.__name__
+    assert yard.run_drain(None, meanwhile).error == StillRunning.__name__
     assert [one.state(yard.aws.clock.now) for one in strangers] == ["running"]
     assert len(yard.left()) == 3
 
@@ -323,8 +323,8 @@ def test_many_things_that_are_left_are_counted(yard: Yard) -> None:
         yard.train(f"job-{number}")
     for one in yard.left():
         one.stuck = True
-    assert yard.look({"request": yard.request("Delete"), "since": 0.0}).error == NotDrained.__name__
-    assert " more" in yard.look({"request": yard.request("Delete"), "since": 0.0}).cause
+    assert yard.run_drain({"request": yard.request("Delete"), "since": 0.0}).error == NotDrained.__name__
+    assert " more" in yard.run_drain({"request": yard.request("Delete"), "since": 0.0}).cause
 
 
 def test_a_drain_that_died_is_answered_by_its_name(yard: Yard) -> None:

@@ -42,7 +42,7 @@ def train(
 
 def beside(yard: Yard) -> None:
     """A whole look, in the middle of another one."""
-    yard.look()
+    yard.run_drain()
 
 
 def running(yard: Yard) -> list[str]:
@@ -66,19 +66,19 @@ def test_children_are_fenced_before_their_trainings_are_stopped(yard: Yard) -> N
     train(yard)
     seen: list[bool] = []
 
-    def look() -> None:
+    def note_fence() -> None:
         seen.append(yard.aws.s3.read(JOB.home_bucket, GridPrefix("sweep").stopped) is not None)
 
-    yard.look(None, Mishap("sagemaker:StopTrainingJob", meanwhile=look))
+    yard.run_drain(None, Mishap("sagemaker:StopTrainingJob", meanwhile=note_fence))
     assert seen == [True]
 
 
 def test_a_destroy_is_not_done_while_a_training_stops(yard: Yard) -> None:
     train(yard)
-    outcome = yard.look()
+    outcome = yard.run_drain()
     assert outcome.error == "StillRunning"
     assert "training yard-sweep-0123456789ab-0" in outcome.cause
-    assert yard.look().error == "StillRunning"
+    assert yard.run_drain().error == "StillRunning"
 
 
 def test_trainings_of_another_deployment_run_on(yard: Yard) -> None:
@@ -109,7 +109,7 @@ def test_a_training_that_does_not_end_in_time_is_named(yard: Yard) -> None:
 def test_a_region_whose_sagemaker_does_not_answer_is_not_taken_to_be_empty(yard: Yard) -> None:
     train(yard)
     yard.aws.faults.add(Kind.DENIED, "sagemaker:ListTrainingJobs", times=1)
-    outcome = yard.look()
+    outcome = yard.run_drain()
     assert outcome.error == "StillRunning"
     assert f"trainings in {PLACE.region} could not be listed or stopped" in outcome.cause
     assert yard.destroy()["Status"] == "SUCCESS"
@@ -125,7 +125,7 @@ def test_a_deployment_without_grids_drains_as_ever(yard: Yard) -> None:
 def test_a_look_that_comes_twice_does_no_harm(yard: Yard) -> None:
     grid(yard)
     train(yard)
-    yard.look(None, Mishap("sagemaker:ListTrainingJobs", meanwhile=lambda: beside(yard)))
+    yard.run_drain(None, Mishap("sagemaker:ListTrainingJobs", meanwhile=lambda: beside(yard)))
     assert yard.destroy()["Status"] == "SUCCESS"
     assert running(yard) == []
 
@@ -133,7 +133,7 @@ def test_a_look_that_comes_twice_does_no_harm(yard: Yard) -> None:
 def test_a_batch_that_does_not_answer_keeps_no_training_from_its_end(yard: Yard) -> None:
     train(yard)
     yard.aws.faults.add(Kind.DENIED, "batch:ListJobs", times=1)
-    outcome = yard.look()
+    outcome = yard.run_drain()
     assert outcome.error == "StillRunning"
     assert "Batch jobs could not be listed or ended" in outcome.cause
     assert [one.stopped_at is not None for one in yard.aws.sagemaker(PLACE.region).alive()] == [True]

@@ -54,10 +54,12 @@ def test_children_are_kept_from_creating_before_anything_is_ended(yard: Yard) ->
     yard.train(0)
     seen: list[bool] = []
 
-    def look() -> None:
+    def note_fence() -> None:
         seen.append(yard.aws.s3.read(BUCKET, PREFIX.stopped) is not None)
 
-    yard.stop_grid(BROKEN, [Mishap("batch:TerminateJob", meanwhile=look), Mishap("sagemaker:Stop*", meanwhile=look)])
+    yard.stop_grid(
+        BROKEN, [Mishap("batch:TerminateJob", meanwhile=note_fence), Mishap("sagemaker:Stop*", meanwhile=note_fence)]
+    )
     assert seen == [True, True]
 
 
@@ -179,7 +181,7 @@ def test_a_batch_that_does_not_answer_keeps_no_training_from_its_end(yard: Yard)
     yard.train(0, 1)
     outcome = yard.stop_grid(BROKEN, [Mishap("batch:*", fault=Kind.DENIED, times=float("inf"))])
     assert outcome.error == StillTraining.__name__
-    assert "jobs that Batch could not be asked for" in outcome.cause
+    assert "jobs that Batch did not list" in outcome.cause
     assert [one for one in yard.alive() if one.stopped_at is None] == []
     assert yard.records() == {}  # its children may create the others yet
 

@@ -100,7 +100,7 @@ class Account(Aws):
                 self.calls.clear()
             return super().answer(call)
 
-    def asked(self, operation: str) -> list[Call]:
+    def calls_of(self, operation: str) -> list[Call]:
         return [call for call in self.calls if call.operation == operation]
 
     def grid(self, name: str = "sweep-7") -> Grid:

@@ -169,7 +169,7 @@ def test_lines_of_a_region_share_one_copy(there: Account) -> None:
         line(code=CODE, program="train.py", sweep={"lr": [1, 2, 3]}) + line(code=CODE, command=["sh", "-c", "ls"]),
     )
     assert len(codes(there, "eu-central-1")) == 1
-    assert len(there.asked("CopyObject")) == 1
+    assert len(there.calls_of("CopyObject")) == 1
 
 
 def test_an_upload_that_is_replaced_between_the_check_and_the_copy_changes_nothing(
@@ -238,7 +238,7 @@ def test_code_in_a_plain_manifest_is_a_column(there: Account) -> None:
 
 def test_one_archive_of_many_lines_is_looked_at_once(there: Account) -> None:
     planned(there, line(code=CODE, program="train.py", sweep={"lr": list(range(40))}))
-    heads = [one for one in there.asked("HeadObject") if one.params["Key"] == "uploads/code.tar.gz"]
+    heads = [one for one in there.calls_of("HeadObject") if one.params["Key"] == "uploads/code.tar.gz"]
     assert len(heads) == 1
 
 

@@ -310,9 +310,9 @@ def test_ten_thousand_and_one_lines_are_two_arrays_and_ask_everything_once(monke
         assert answer["arrays"] == [{"first": 0, "size": 5001}, {"first": 5001, "size": 5000}]
         assert sorted(answer["regions"].values()) == [2500, 2500, 2500, 2501]
         for operation in ("HeadBucket", "GetProducts", "BatchGetImage", "ListObjectsV2"):
-            assert len(there.asked(operation)) == len(DATA), operation
-        assert len(there.asked("PutObject")) == 103
-        assert len(there.asked("PutItem")) == len(DATA)
+            assert len(there.calls_of(operation)) == len(DATA), operation
+        assert len(there.calls_of("PutObject")) == 103
+        assert len(there.calls_of("PutItem")) == len(DATA)
 
 
 def test_memory_is_bounded_however_many_lines_there_are(there: Account) -> None:

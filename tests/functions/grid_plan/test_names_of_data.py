@@ -86,7 +86,7 @@ def test_a_copy_that_the_training_does_not_read_is_no_warning(there: Account) ->
 def test_an_address_is_asked_about_once_however_many_lines_have_it(there: Account) -> None:
     there.upload("region,data,hp.a\n" + "".join(f"eu-central-1,s3://data-eu/train,{one}\n" for one in range(1200)))
     assert [one.partition(": ")[0] for one in plan(INPUT)["warnings"]] == ["lines 2, 3, 4, 5, 6 and 1,195 more"]
-    assert len(there.asked("ListObjectsV2")) == 1
+    assert len(there.calls_of("ListObjectsV2")) == 1
 
 
 def test_the_warnings_of_hundreds_of_addresses_fit_into_the_output_of_a_state(there: Account) -> None:

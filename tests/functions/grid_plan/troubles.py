@@ -87,10 +87,10 @@ THERE: dict[str, Callable[[Account], None]] = {
     "code with more words than fit behind its unpacking": code(WHOLE),
     "code without what the words of the line run": code(WHOLE),
     "a name that a grid has": take,
-    "a deployment that admits nothing": close,
+    "a deployment whose admission is closed": close,
     "a missing image of the children": no_child,
     "a deployment without a platform repository": no_platform,
     "an image that only home has": only_home,
-    "an image of a registry that keeps us out": closed_registry,
+    "an image of a registry that denies access": closed_registry,
 }
 """By the refusal's `what`."""

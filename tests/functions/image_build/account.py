@@ -63,7 +63,7 @@ class Account(Aws):
         for region, digest in digests.items():
             self.ecr[region].repositories[ACCOUNT, repository][tag] = digest
 
-    def asked(self, service: str) -> list[Call]:
+    def calls_of(self, service: str) -> list[Call]:
         return [call for call in self.calls if call.service == service]
 
 

@@ -56,7 +56,7 @@ def test_the_order_names_the_version_that_was_checked(there: Account) -> None:
 
 def test_every_look_into_the_context_is_at_the_version_of_the_first(there: Account) -> None:
     check(LEAST)
-    looks = [call.params for call in there.asked("s3") if call.operation == "GetObject"]
+    looks = [call.params for call in there.calls_of("s3") if call.operation == "GetObject"]
     assert looks
     assert {(one["VersionId"], one["IfMatch"]) for one in looks} == {
         (looks[0]["VersionId"], there.s3.buckets["yard-home"].objects["uploads/good.tar.gz"][0].etag)
@@ -77,7 +77,7 @@ def test_a_zip_is_looked_at_from_its_end(there: Account) -> None:
         archive.writestr("Dockerfile", "FROM scratch\n")
     there.put("uploads/a.zip", packed.getvalue())
     assert ordered({**LEAST, "context": "s3://yard-home/uploads/a.zip"}).context is not None
-    places = [call.params["Range"] for call in there.asked("s3") if call.operation == "GetObject"]
+    places = [call.params["Range"] for call in there.calls_of("s3") if call.operation == "GetObject"]
     assert places
     assert "bytes=0-" not in places
 

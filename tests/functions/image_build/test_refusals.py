@@ -38,7 +38,7 @@ def test_nobody_learns_by_a_request_what_lies_where_contexts_may_not(there: Acco
     for place in ("s3://elsewhere/a.zip", "s3://yard-home/jobs/x/code.zip", "s3://yard-home/control/a.zip"):
         with pytest.raises(InvalidRequest):
             check({**LEAST, "context": place})
-    assert there.asked("s3") == []
+    assert there.calls_of("s3") == []
 
 
 def test_every_field_says_what_it_may_be() -> None:
@@ -57,4 +57,4 @@ def test_no_settings_open_the_platforms_repositories_to_requests(
         monkeypatch.setenv(variable, value)
     with pytest.raises(InvalidRequest, match=f"repository: {name} takes the images of deploys only"):
         check({**LEAST, "repository": name})
-    assert there.asked("ecr") == []
+    assert there.calls_of("ecr") == []

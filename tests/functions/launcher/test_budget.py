@@ -192,8 +192,14 @@ def test_a_job_without_prices_has_an_unknown_cost_and_trains(yard: Yard) -> None
     assert yard.terminate(1)["cost"] == {"usd_at_most": "unknown"}
 
 
-@pytest.mark.parametrize("nth", range(1, 26))
-@pytest.mark.parametrize("death", list(Death))
+def deaths() -> Iterator[Any]:
+    """Before and after each call; who dies before a call leaves what one left who died after the call before it."""
+    for nth in range(1, 26):
+        yield pytest.param(nth, Death.BEFORE, marks=pytest.mark.at_length if nth > 1 else ())
+        yield nth, Death.AFTER
+
+
+@pytest.mark.parametrize(("nth", "death"), list(deaths()))
 def test_a_launcher_killed_at_any_call_never_lets_the_job_pass_its_cap(yard: Yard, nth: int, death: Death) -> None:
     """Attempts of forty minutes, each launcher killed once, until the money is used up."""
     for attempt in range(1, 12):

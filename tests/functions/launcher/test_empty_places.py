@@ -111,7 +111,7 @@ class Yard:
     def launch(self, name: str) -> Outcome:
         return self.functions.invoke("launcher", {"job": name, "attempt": 1}, [])
 
-    def asked(self, name: str) -> int:
+    def count_launch_calls(self, name: str) -> int:
         calls = [call for call in self.aws.calls if call.name == "ec2:RunInstances"]
         tags = [call.params["TagSpecifications"][0]["Tags"] for call in calls]
         return sum({"Key": "trainyard:job", "Value": name} in marks for marks in tags)
@@ -134,9 +134,9 @@ def test_jobs_that_are_launched_at_the_same_time_ask_by_turns(yard: Yard) -> Non
         for name in ("first", "second"):
             assert yard.launch(name).error == "CapacityPending"
         yard.aws.clock.run(60)
-    every = yard.asked("first") + yard.asked("second")
-    assert yard.asked("first") >= 3 * rungs
-    assert yard.asked("second") >= 3 * rungs
+    every = yard.count_launch_calls("first") + yard.count_launch_calls("second")
+    assert yard.count_launch_calls("first") >= 3 * rungs
+    assert yard.count_launch_calls("second") >= 3 * rungs
     assert every < 12 * rungs
 
 
@@ -155,7 +155,7 @@ def test_a_job_alone_asks_every_place_in_every_walk(yard: Yard) -> None:
     for _ in range(4):
         yard.launch("first")
         yard.aws.clock.run(60)
-    assert yard.asked("first") == 4 * len(JOB.ladder)
+    assert yard.count_launch_calls("first") == 4 * len(JOB.ladder)
 
 
 @pytest.mark.parametrize("kind", [Kind.THROTTLED, Kind.UNREACHABLE, Kind.DENIED])
@@ -168,4 +168,4 @@ def test_a_table_that_does_not_tell_what_is_empty_keeps_no_job_from_asking(yard:
     yard.aws.clock.run(60)
     assert outcome.error
     assert yard.launch("second").error == "CapacityPending"
-    assert yard.asked("second") >= len(JOB.ladder)
+    assert yard.count_launch_calls("second") >= len(JOB.ladder)

@@ -63,7 +63,7 @@ class Yard:
             if every
         }
 
-    def asked(self) -> list[tuple[str, str]]:
+    def list_launch_calls(self) -> list[tuple[str, str]]:
         """Region and market of each RunInstances."""
         calls = [call for call in self.aws.calls if call.name == "ec2:RunInstances"]
         return [
@@ -120,13 +120,13 @@ def test_a_region_that_cannot_be_asked_does_not_keep_the_walk_from_the_next_one(
     assert [(one["region"], one["answer"]) for one in shown] == [
         *[(HOME, "NotAsked: UnauthorizedOperation")] * 2, (AWAY, "launched"),
     ]  # fmt: skip
-    assert wide.asked() == [(AWAY, "on-demand")]
+    assert wide.list_launch_calls() == [(AWAY, "on-demand")]
 
 
 def test_a_ladder_whose_regions_cannot_be_asked_is_walked_again(wide: Yard) -> None:
     wide.aws.faults.add(Kind.DENIED, "ec2:DescribeInstances", times=2)
     assert wide.launch().error == "CapacityPending"
-    assert wide.asked() == []
+    assert wide.list_launch_calls() == []
     assert rungs(wide.until_over())[-1]["answer"] == "launched"
 
 
@@ -143,14 +143,14 @@ def test_a_region_that_answers_no_launch_is_left_only_when_patience_is_over(wide
 def test_a_quota_of_one_region_leaves_the_other(wide: Yard) -> None:
     wide.aws.ec2[HOME].vcpu_quota = 0
     assert [one["answer"] for one in rungs(wide.launch())] == ["VcpuLimitExceeded"] * 2 + ["launched"]
-    assert wide.asked() == [(HOME, "on-demand"), (AWAY, "on-demand")]
+    assert wide.list_launch_calls() == [(HOME, "on-demand"), (AWAY, "on-demand")]
 
 
 def test_the_quota_of_spot_leaves_on_demand(both: Yard) -> None:
     for ec2 in both.aws.ec2.values():
         ec2.spot_vcpu_quota = 0
     assert rungs(both.launch())[-1]["market"] == "on-demand"
-    assert both.asked() == [(HOME, "spot"), (AWAY, "spot"), (HOME, "on-demand")]
+    assert both.list_launch_calls() == [(HOME, "spot"), (AWAY, "spot"), (HOME, "on-demand")]
 
 
 def test_spot_without_capacity_anywhere_becomes_on_demand_where_the_market_says_so(both: Yard) -> None:
@@ -177,7 +177,7 @@ def test_spot_that_never_comes_fails_with_what_every_place_answered(only_spot: Y
     assert outcome.error == "CapacityUnavailable"
     for zone in ("eu-central-1a", "eu-central-1b", THERE):
         assert f"{TYPE} in {zone} (spot): InsufficientInstanceCapacity" in outcome.cause
-    assert {market for _, market in only_spot.asked()} == {"spot"}
+    assert {market for _, market in only_spot.list_launch_calls()} == {"spot"}
 
 
 def test_a_spot_launch_is_of_one_time_and_its_end_is_the_instances(only_spot: Yard) -> None:

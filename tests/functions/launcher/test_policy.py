@@ -38,7 +38,7 @@ def answer(outcome: LaunchOutcome, code: str = "") -> LaunchAnswer:
     return LaunchAnswer(outcome=outcome, at=NOW, code=code)
 
 
-def told(intent: Intent, place: int, outcome: LaunchOutcome, *, recovering: bool = False) -> Intent:
+def record_answer(intent: Intent, place: int, outcome: LaunchOutcome, *, recovering: bool = False) -> Intent:
     return policy.record_answer(intent, place, answer(outcome), recovering=recovering)
 
 
@@ -57,7 +57,7 @@ def test_every_volume_of_a_launch_is_encrypted_also_those_that_the_image_adds() 
 def test_a_place_that_is_given_up_in_doubt_takes_of_the_money_of_those_that_were_not_asked() -> None:
     places = [replace(rung(zone), most_usd=2.0) for zone in ("eu-central-1a", "eu-central-1b", "eu-central-1c")]
     job = replace(JOB, ladder=tuple(places), max_cost_usd=12.0)
-    walk = told(planned(job), 0, LaunchOutcome.NO_CAPACITY)
+    walk = record_answer(planned(job), 0, LaunchOutcome.NO_CAPACITY)
     left = policy.give_up(job, walk, 1, answer(LaunchOutcome.UNKNOWN, "ReadTimeoutError"))
     assert left.doubted_usd == 4.0
     assert left.steps[0] == walk.steps[0]
@@ -77,11 +77,11 @@ def test_a_place_that_the_money_does_not_pay_for_beside_what_is_in_doubt_is_not_
 
 def test_rungs_are_asked_from_the_top() -> None:
     assert INTENT.next_place == 0
-    assert told(INTENT, 0, LaunchOutcome.NO_CAPACITY).next_place == 1
+    assert record_answer(INTENT, 0, LaunchOutcome.NO_CAPACITY).next_place == 1
 
 
 def test_an_unknown_outcome_repeats_the_same_rung() -> None:
-    assert told(INTENT, 0, LaunchOutcome.UNKNOWN).next_place == 0
+    assert record_answer(INTENT, 0, LaunchOutcome.UNKNOWN).next_place == 0
 
 
 def test_nothing_is_asked_after_a_launch() -> None:
@@ -89,20 +89,20 @@ def test_nothing_is_asked_after_a_launch() -> None:
 
 
 def test_a_terminated_token_raises_the_generation_and_asks_the_same_rung() -> None:
-    renewed = told(INTENT, 0, LaunchOutcome.RENEW)
+    renewed = record_answer(INTENT, 0, LaunchOutcome.RENEW)
     assert renewed.steps[0].generation == 1
     assert renewed.next_place == 0
 
 
 def test_a_quota_closes_the_rungs_that_share_it_and_no_others() -> None:
     mixed = replace(INTENT, steps=(*INTENT.steps, replace(INTENT.steps[0], rung=rung("eu-central-1a", "p4d.24xlarge"))))
-    closed = told(mixed, 0, LaunchOutcome.QUOTA)
+    closed = record_answer(mixed, 0, LaunchOutcome.QUOTA)
     assert [step.answer is not None for step in closed.steps] == [True, True, True, False]
     assert closed.next_place == 3
 
 
 def test_during_a_recovery_a_quota_is_missing_capacity() -> None:
-    one = told(INTENT, 0, LaunchOutcome.QUOTA, recovering=True)
+    one = record_answer(INTENT, 0, LaunchOutcome.QUOTA, recovering=True)
     assert one.steps[0].answer is not None
     assert one.steps[0].answer.outcome is LaunchOutcome.NO_CAPACITY
     assert one.next_place == 1
@@ -112,7 +112,7 @@ def test_a_closed_region_drops_all_of_its_rungs_only() -> None:
     abroad = replace(
         INTENT, steps=(*INTENT.steps, replace(INTENT.steps[0], rung=rung("us-east-1a", region="us-east-1")))
     )
-    assert told(abroad, 0, LaunchOutcome.CLOSED).next_place == 3
+    assert record_answer(abroad, 0, LaunchOutcome.CLOSED).next_place == 3
 
 
 def test_no_capacity_is_worth_another_walk_until_patience_is_over() -> None:
@@ -138,7 +138,9 @@ def test_quotas_everywhere_are_named_as_such() -> None:
 
 
 def test_a_quota_on_some_rungs_is_not_final_while_others_lack_capacity() -> None:
-    mixed = told(told(everywhere(LaunchOutcome.NO_CAPACITY), 0, LaunchOutcome.QUOTA), 1, LaunchOutcome.NO_CAPACITY)
+    mixed = record_answer(
+        record_answer(everywhere(LaunchOutcome.NO_CAPACITY), 0, LaunchOutcome.QUOTA), 1, LaunchOutcome.NO_CAPACITY
+    )
     assert isinstance(policy.find_error(mixed, NOW), CapacityPending)
 
 
@@ -148,7 +150,7 @@ def test_a_quota_is_not_final_while_a_rung_has_not_been_asked() -> None:
         INTENT,
         steps=tuple(replace(INTENT.steps[0], rung=one) for one in (rung(), rung("eu-central-1a", "p4d.24xlarge"))),
     )
-    assert isinstance(policy.find_error(told(half, 0, LaunchOutcome.QUOTA), NOW), CapacityPending)
+    assert isinstance(policy.find_error(record_answer(half, 0, LaunchOutcome.QUOTA), NOW), CapacityPending)
 
 
 @pytest.mark.parametrize(
@@ -266,15 +268,18 @@ def test_disks_are_encrypted_with_the_key_of_their_region_and_else_with_the_acco
 
 
 def test_a_disk_is_asked_to_be_faster_only_where_it_is_to_be() -> None:
-    def asked(job: Job) -> dict[str, int]:
+    def build_disk(job: Job) -> dict[str, int]:
         sent = build_arguments(job, 1, rung(), group="", security_group="sg-1", profile="arn:p")
         return {
             key: value for key, value in sent["BlockDeviceMappings"][0]["Ebs"].items() if key in ("Iops", "Throughput")
         }
 
-    assert asked(JOB) == {}
-    assert asked(replace(JOB, volume_throughput=500)) == {"Throughput": 500}
-    assert asked(replace(JOB, volume_iops=16_000, volume_throughput=1_000)) == {"Iops": 16_000, "Throughput": 1_000}
+    assert build_disk(JOB) == {}
+    assert build_disk(replace(JOB, volume_throughput=500)) == {"Throughput": 500}
+    assert build_disk(replace(JOB, volume_iops=16_000, volume_throughput=1_000)) == {
+        "Iops": 16_000,
+        "Throughput": 1_000,
+    }
 
 
 def test_the_disks_of_the_images_further_snapshots_are_as_the_image_has_them() -> None:

@@ -40,7 +40,7 @@ WALK = policy.Walk(
 )
 
 
-def told(a: float | None, b: float | None, *, at: float = NOW) -> dict[prices.Kind, Priced]:
+def build_prices(a: float | None, b: float | None, *, at: float = NOW) -> dict[prices.Kind, Priced]:
     usd = {one.zone: price for one, price in ((A, a), (B, b)) if price is not None}
     return {(HERE, TYPE): Priced(at=at, usd=usd)}
 
@@ -54,12 +54,18 @@ SWAPPED = [BEFORE[1], BEFORE[0], *BEFORE[2:]]
 
 
 def test_the_place_that_is_cheaper_now_comes_first_within_its_type_and_market() -> None:
-    assert zones(SPOT, told(0.9, 0.3)) == SWAPPED
+    assert zones(SPOT, build_prices(0.9, 0.3)) == SWAPPED
 
 
 @pytest.mark.parametrize(
     "known",
-    [{}, told(None, None), told(0.1, 0.2), told(0.3, None), {("eu-west-1", TYPE): told(0.9, 0.1)[HERE, TYPE]}],
+    [
+        {},
+        build_prices(None, None),
+        build_prices(0.1, 0.2),
+        build_prices(0.3, None),
+        {("eu-west-1", TYPE): build_prices(0.9, 0.1)[HERE, TYPE]},
+    ],
     ids=["not asked", "nothing said", "still cheaper", "the other keeps its old price", "another region"],
 )
 def test_the_order_stays_where_no_price_says_otherwise(known: dict[prices.Kind, Priced]) -> None:
@@ -68,11 +74,13 @@ def test_the_order_stays_where_no_price_says_otherwise(known: dict[prices.Kind, 
 
 def test_an_unknown_price_comes_after_those_that_are_known() -> None:
     unknown = replace(SPOT, ladder=(replace(A, usd=None), *SPOT.ladder[1:]))
-    assert zones(unknown, told(None, 5.0)) == SWAPPED
+    assert zones(unknown, build_prices(None, 5.0)) == SWAPPED
 
 
 def test_prices_of_on_demand_are_not_touched() -> None:
-    assert [one for one in prices.order_ladder(SPOT, told(0.9, 0.3)) if one.market is Market.ON_DEMAND] == [BOUGHT]
+    assert [one for one in prices.order_ladder(SPOT, build_prices(0.9, 0.3)) if one.market is Market.ON_DEMAND] == [
+        BOUGHT
+    ]
 
 
 def test_prices_are_asked_for_once_those_of_the_admission_are_an_hour_old() -> None:
@@ -81,7 +89,7 @@ def test_prices_are_asked_for_once_those_of_the_admission_are_an_hour_old() -> N
 
 
 def test_what_is_known_already_and_what_is_bought_on_demand_are_not_asked_for() -> None:
-    assert prices.list_wanted(SPOT, told(0.1, 0.2), now=NOW + LAST_S) == {HERE: ["g4dn.xlarge"]}
+    assert prices.list_wanted(SPOT, build_prices(0.1, 0.2), now=NOW + LAST_S) == {HERE: ["g4dn.xlarge"]}
     assert prices.list_wanted(replace(JOB, ladder=(BOUGHT,)), {}, now=NOW + LAST_S) == {}
 
 
@@ -195,7 +203,7 @@ def test_a_walk_that_goes_on_asks_what_is_left_of_it_though_prices_have_changed_
     before = replace(
         INTENT, steps=(Step(rung=A, request={"a": 1}, answer=empty), Step(rung=B, request={}, answer=None))
     )
-    now = replace(SPOT, ladder=prices.order_ladder(replace(SPOT, ladder=(A, B)), told(0.9, 0.3)))
+    now = replace(SPOT, ladder=prices.order_ladder(replace(SPOT, ladder=(A, B)), build_prices(0.9, 0.3)))
     assert [one.zone for one in now.ladder] == [B.zone, A.zone]
     fresh = policy.plan(policy.order_like(now, before), 1, WALK, passed_over={})
     going_on = policy.carry_answers(fresh, before)

@@ -50,7 +50,7 @@ class Deploy:
         found: dict[str, Any] = json.loads(one.input)
         return found
 
-    def look(self, *mishaps: Mishap) -> Outcome:
+    def run_build(self, *mishaps: Mishap) -> Outcome:
         return self.functions.invoke("own_images", {"action": "build", **self.waits()}, mishaps)
 
     def executions(self, machine: str) -> list[Execution]:
@@ -79,17 +79,17 @@ def deploy(cloudformation: CloudFormation) -> Iterator[Deploy]:
 
 def test_a_create_is_not_answered_before_the_image_stands(deploy: Deploy) -> None:
     assert deploy.ask().error == ""
-    assert deploy.look().error == StillBuilding.__name__
-    assert deploy.look().error == StillBuilding.__name__
+    assert deploy.run_build().error == StillBuilding.__name__
+    assert deploy.run_build().error == StillBuilding.__name__
     assert deploy.cloudformation.answers == []
     deploy.end("SUCCEEDED")
-    assert deploy.look().error == ""
+    assert deploy.run_build().error == ""
     assert deploy.answer(None)["Status"] == "SUCCESS"
 
 
 def test_the_build_is_of_the_context_that_the_deploy_uploaded(deploy: Deploy) -> None:
     deploy.ask()
-    deploy.look()
+    deploy.run_build()
     (build,) = deploy.executions(BUILD)
     given = json.loads(build.input)
     assert given == {"tag": TAG, "base": BASE}
@@ -100,13 +100,13 @@ def test_a_request_that_comes_twice_is_one_build(deploy: Deploy) -> None:
     deploy.ask()
     deploy.ask()
     for _ in range(3):
-        deploy.look()
+        deploy.run_build()
     assert len(deploy.executions(BUILD)) == len(deploy.executions(WAITS)) == 1
 
 
 def test_the_next_deploy_after_a_failed_one_builds_again(deploy: Deploy) -> None:
     deploy.ask()
-    deploy.look()
+    deploy.run_build()
     deploy.end("FAILED", "no space left")
     deploy.ask("Create", 2)
     second = deploy.executions(WAITS)[-1]
@@ -131,9 +131,9 @@ def test_create_update_and_delete_have_one_physical_id(deploy: Deploy) -> None:
 
 def test_a_failed_build_ends_the_deploy_with_its_log_and_what_to_do(deploy: Deploy) -> None:
     deploy.ask()
-    deploy.look()
+    deploy.run_build()
     deploy.end("FAILED", "The last lines:\npip: no such package boto4")
-    outcome = deploy.look()
+    outcome = deploy.run_build()
     assert outcome.error == BuildFailed.__name__
     told = deploy.answer({"error": outcome.error, "cause": outcome.cause})
     assert told["Status"] == "FAILED"
@@ -144,15 +144,15 @@ def test_a_failed_build_ends_the_deploy_with_its_log_and_what_to_do(deploy: Depl
 @pytest.mark.parametrize("status", ["ABORTED", "TIMED_OUT"])
 def test_a_build_that_was_stopped_ends_the_deploy(deploy: Deploy, status: str) -> None:
     deploy.ask()
-    deploy.look()
+    deploy.run_build()
     deploy.end(status)
-    assert deploy.look().error == BuildFailed.__name__
+    assert deploy.run_build().error == BuildFailed.__name__
 
 
 def test_an_archive_that_is_gone_ends_the_deploy(deploy: Deploy) -> None:
     deploy.ask()
     deploy.aws.s3.buckets[ASSETS].objects.clear()
-    outcome = deploy.look()
+    outcome = deploy.run_build()
     assert (outcome.error, ASSET in outcome.cause) == (BuildFailed.__name__, True)
     assert deploy.executions(BUILD) == []
 
@@ -167,15 +167,15 @@ def test_without_the_machine_that_waits_cloudformation_hears_so_at_once(deploy: 
 @pytest.mark.parametrize("death", Death)
 def test_a_function_that_dies_at_the_start_of_a_build_starts_one(deploy: Deploy, death: Death) -> None:
     deploy.ask()
-    assert deploy.look(Mishap("stepfunctions:StartExecution", death=death)).error == "Sandbox.Timedout"
-    assert deploy.look().error == StillBuilding.__name__
+    assert deploy.run_build(Mishap("stepfunctions:StartExecution", death=death)).error == "Sandbox.Timedout"
+    assert deploy.run_build().error == StillBuilding.__name__
     assert len(deploy.executions(BUILD)) == 1
 
 
 def test_a_start_whose_answer_is_lost_is_one_build(deploy: Deploy) -> None:
     deploy.ask()
-    deploy.look(Mishap("stepfunctions:StartExecution", fault=Kind.LOST))
-    assert deploy.look().error == StillBuilding.__name__
+    deploy.run_build(Mishap("stepfunctions:StartExecution", fault=Kind.LOST))
+    assert deploy.run_build().error == StillBuilding.__name__
     assert len(deploy.executions(BUILD)) == 1
 
 

@@ -216,7 +216,7 @@ def stopped_during(function: str, call: str) -> Strike:
     return strike
 
 
-def stopped_and_told(weather: Weather) -> Strike:
+def stop_with_events(weather: Weather) -> Strike:
     """Of whose end is told so."""
 
     def strike(world: Played, run: Run) -> None:
@@ -240,7 +240,7 @@ def cleanup_fails(world: Played, run: Run) -> None:
     world.stop(run)
 
 
-def told_late(world: Played, run: Run) -> None:
+def delay_events(world: Played, run: Run) -> None:
     """What tells of the first attempt's nodes arrives when the second one trains."""
     world.tell(late)
     breaks(-1)(world, run)
@@ -321,11 +321,11 @@ FAULTS: dict[str, Fault] = {
     "a stop in Pause": Fault("Pause", stopped, End("Aborted", "", 2)),
     "a machine whose time is over": Fault("Train", partial(stopped, status="TIMED_OUT"), STOPPED),
     "an error that no state catches": Fault("Train", partial(stopped, status="FAILED"), STOPPED),
-    "a stop of which nobody is told": Fault("Train", stopped_and_told(nothing), STOPPED),
-    "a stop of which is told twice": Fault("Train", stopped_and_told(doubled), STOPPED),
-    "a stop of which is told late": Fault("Train", stopped_and_told(late), STOPPED),
+    "a stop of which nobody is told": Fault("Train", stop_with_events(nothing), STOPPED),
+    "a stop of which is told twice": Fault("Train", stop_with_events(doubled), STOPPED),
+    "a stop of which is told late": Fault("Train", stop_with_events(late), STOPPED),
     "a cleanup that fails": Fault("Train", cleanup_fails, STOPPED),
-    "events of two attempts mixed up": Fault("Train", told_late, AGAIN),
+    "events of two attempts mixed up": Fault("Train", delay_events, AGAIN),
     "a redrive while the cleanup runs": Fault("Train", redriven(2.0), End(attempts=None)),
     "a redrive of a stopped training": Fault("Train", redriven(20 * MINUTE), End(attempts=None)),
     "a redrive of a stopped training that has a cap": Fault(

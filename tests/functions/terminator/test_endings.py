@@ -41,7 +41,7 @@ def test_a_missing_file_is_named() -> None:
 
 
 def test_a_torn_file_is_named_with_both_sizes() -> None:
-    assert "has 7 bytes, committed were 10" in missing([COMMIT], {FILE.key: 7})[0]
+    assert "has 7 bytes, and its commit says 10" in missing([COMMIT], {FILE.key: 7})[0]
 
 
 def test_thousands_of_missing_files_make_a_short_error() -> None:

@@ -52,7 +52,7 @@ class Victim:
         return f"arn:aws:states:{REGION}:{self.account}:stateMachine:{self.deployment}-train"
 
 
-def asked(request: Request) -> str:
+def fetch_text(request: Request) -> str:
     """What metadata answers, which may leave a request unanswered."""
     for _ in range(10):
         with suppress(OSError):
@@ -67,9 +67,9 @@ def own_identity() -> tuple[str, str]:
     (role,) = (one.partition("=")[2] for one in agent if one.startswith("TRAINYARD_NODE_ROLE="))
     endpoint = os.environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://169.254.169.254").rstrip("/")
     life = {"X-aws-ec2-metadata-token-ttl-seconds": "60"}
-    token = asked(Request(f"{endpoint}/latest/api/token", method="PUT", headers=life))
+    token = fetch_text(Request(f"{endpoint}/latest/api/token", method="PUT", headers=life))
     wanted = Request(f"{endpoint}/latest/meta-data/instance-id", headers={"X-aws-ec2-metadata-token": token})
-    return role, asked(wanted)
+    return role, fetch_text(wanted)
 
 
 def keys_of_job(session: Any, table: str, role: str, instance: str) -> Any:

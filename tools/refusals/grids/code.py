@@ -12,8 +12,8 @@ ROWS = (
     Row(
         "code that nothing runs",
         line(code=CODE),
-        f"line 1: code: {CODE} is not run by anything; allowed: program (AWS's containers for SageMaker) or entrypoint (any image) "
-        "beside it",
+        f"line 1: code: {CODE} has neither program nor entrypoint to run it; allowed: program (AWS's containers for SageMaker) "
+        "or entrypoint (any image) beside it",
     ),
     Row(
         "code with a wrong program, the only reason shown",
@@ -24,7 +24,7 @@ ROWS = (
     Row(
         "code with a command as a text, the only reason shown",
         line(code=CODE, command="python train.py"),
-        'line 1: entrypoint: "python train.py" is not a list; allowed: a list of 1 to 100 texts of up to 256 characters',
+        'line 1: entrypoint: "python train.py" is not a list; allowed: a list of 1 to 100 strings of up to 256 characters',
     ),
     Row(
         "code with more words than fit behind its unpacking",
@@ -49,13 +49,13 @@ ROWS = (
     Row(
         "code in no place of the deployment",
         line(code="s3://elsewhere/code.tar.gz", program="train.py"),
-        f"line 1: code: s3://elsewhere/code.tar.gz is in no place that code may come from; allowed: {CODE_PLACES}",
+        f"line 1: code: s3://elsewhere/code.tar.gz is not in a place that code may come from; allowed: {CODE_PLACES}",
     ),
     Row(
-        "code of a bucket that keeps us out",
+        "code of a bucket that denies access",
         line(code="s3://partner/code.tar.gz", program="train.py"),
-        "line 1: code: s3://partner/code.tar.gz cannot be read: S3 answers 403, so the bucket is another account's, or its policy or "
-        "key keeps the deployment out; allowed: what the deployment may read",
+        "line 1: code: s3://partner/code.tar.gz cannot be read: S3 answers 403, so the bucket belongs to another account, or its "
+        "policy or key denies the deployment access; allowed: what the deployment may read",
     ),
     Row(
         "code of 6 GB",
@@ -142,6 +142,6 @@ ROWS = (
     Row(
         "an entry point by both of its names",
         line(entrypoint=PYTHON, command=PYTHON),
-        "line 1: command: is entrypoint by another name, and both are there; allowed: one of them",
+        "line 1: command: is another name of entrypoint, and the line has both; allowed: one of them",
     ),
 )

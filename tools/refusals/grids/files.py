@@ -74,7 +74,7 @@ ROWS = (
         shown="a quote that opens in line 2 of 5,002",
     ),
     Row(
-        "text behind a quote",
+        "characters after a closing quote",
         'region,data,hp.a\neu-central-1,s3://data-eu/train/,"1"2\n',
         "line 2: is not CSV (',' expected after '\"'); allowed: cells as RFC 4180 has them",
     ),
@@ -84,7 +84,7 @@ ROWS = (
         "manifest: has 3 columns and no names for them (line 1); allowed: region,s3_location, or a first line that names the columns",
     ),
     Row(
-        "a column that there is not",
+        "an unknown column",
         "region,s3_locaton\n" + GOOD,
         f"manifest: has the column s3_locaton, which is unknown (did you mean s3_location?) (line 1); allowed: {COLUMNS}",
     ),
@@ -126,7 +126,7 @@ ROWS = (
         f"line 3: kms_key: NaT {MISSING}",
     ),
     Row(
-        "formulas without a result, of which one begins its line",
+        "errors of formulas, one of them at the beginning of a line",
         "region,data,volume_gb,hp.lr\n#REF!,s3://data-eu/train/,#DIV/0!,#VALUE!\n",
         "line 2: region: #REF! is the error of a spreadsheet's formula",
         "line 2: volume_gb: #DIV/0! is the error of a spreadsheet's formula",
@@ -178,7 +178,7 @@ ROWS = (
         f"line 1: is not JSON (NaN is not a JSON number); allowed: {JSON_FORM}",
     ),
     Row(
-        "a number beyond all numbers",
+        "a number that is too large for a float",
         '{"region": "eu-central-1", "hyperparameters": {"lr": 1e999}}\n',
         f"line 1: is not JSON (1e999 is too large a number); allowed: {JSON_FORM}",
     ),

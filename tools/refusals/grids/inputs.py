@@ -16,7 +16,7 @@ ROWS = (
         whole=True,
     ),
     Row(
-        "a field of the input that there is not",
+        "an unknown field of the input",
         GOOD,
         "default: there is no such field (did you mean defaults?); allowed: manifest, defaults, sweep, "
         "max_cost_usd, owner, allow_duplicates",
@@ -62,13 +62,13 @@ ROWS = (
         given={"manifest": f"s3://{BUCKET}/uploads/none.csv"},
     ),
     Row(
-        "a manifest in a foreign bucketf",
+        "a manifest in a bucket that is not the deployment's",
         GOOD,
-        f"manifest: s3://elsewhere/m.csv is in no place for manifests; allowed: {MANIFESTS}",
+        f"manifest: s3://elsewhere/m.csv is not in a place for manifests; allowed: {MANIFESTS}",
         given={"manifest": "s3://elsewhere/m.csv"},
     ),
     Row(
-        "a manifest in a bucket that keeps us out",
+        "a manifest in a bucket that denies access",
         GOOD,
         "manifest: s3://partner/m.csv cannot be checked (S3 answers 403); allowed: an object that the deployment may read",
         given={"manifest": "s3://partner/m.csv"},
@@ -98,10 +98,10 @@ ROWS = (
         "a name that a grid has",
         GOOD,
         f"name: sweep-7 is the name of a grid of another execution ({ARN}, started "
-        "2026-08-01T10:00:00.000Z); allowed: a name that no grid had",
+        "2026-08-01T10:00:00.000Z); allowed: a name that no grid has had",
     ),
     Row(
-        "a deployment that admits nothing",
+        "a deployment whose admission is closed",
         GOOD,
         "request: admission is closed: a destroy; allowed: any request, after a person has deleted "
         "the item admission/closed of the table yard-state, or after a destroy has ended and a deploy has created "

@@ -7,7 +7,7 @@ from tools.refusals.grids.yard import BUCKET, DEFAULTS
 
 ROWS = (
     Row(
-        "a field that there is not",
+        "an unknown field",
         line(hyperparameter={"lr": 1}),
         f"line 1: hyperparameter: there is no such field (did you mean hyperparameters?); allowed: {FIELDS}",
     ),
@@ -64,7 +64,7 @@ ROWS = (
     Row(
         "data in another region",
         "us-east-1,s3://data-eu/train/\n",
-        "line 1: data: lies in eu-central-1, and SageMaker reads in us-east-1 only buckets of that "
+        "line 1: data: lies in eu-central-1, and SageMaker in us-east-1 reads only buckets of that "
         "region; allowed: a copy in us-east-1, or the region auto or eu-central-1",
     ),
     Row(
@@ -80,13 +80,13 @@ ROWS = (
     Row(
         "a bucket that is not ours",
         GOOD.replace("data-eu", "elsewhere"),
-        f"line 1: data: s3://elsewhere/train/ is in no place that trainings may read; allowed: {PLACES}",
+        f"line 1: data: s3://elsewhere/train/ is not in a place that trainings may read; allowed: {PLACES}",
     ),
     Row(
-        "a bucket that keeps us out",
+        "a bucket that denies access",
         "us-east-1,s3://partner/x/\n",
-        "line 1: data: s3://partner/x/ cannot be read: S3 answers 403, so the bucket is another "
-        "account's, or its policy or key keeps the deployment out; allowed: what the deployment may "
+        "line 1: data: s3://partner/x/ cannot be read: S3 answers 403, so the bucket belongs to another "
+        "account, or its policy or key denies the deployment access; allowed: what the deployment may "
         "read",
     ),
     Row(
@@ -97,7 +97,7 @@ ROWS = (
     Row(
         "decisions as data",
         f"eu-central-1,s3://{BUCKET}/grids/old/\n",
-        f"line 1: data: s3://yard-home-111122223333-eu-central-1/grids/old/ is in no place that trainings may read; allowed: {PLACES}",
+        f"line 1: data: s3://yard-home-111122223333-eu-central-1/grids/old/ is not in a place that trainings may read; allowed: {PLACES}",
     ),
     Row(
         "no address",
@@ -120,23 +120,23 @@ ROWS = (
         "line 1: image: images:v1 does not exist in us-east-1; allowed: an image that was built or copied there (docs/guides/images.md)",
     ),
     Row(
-        "a repository that there is not",
+        "an unknown repository",
         line(image="imags:v1"),
-        "line 1: image: imags:v1 is in no repository of yard, and AWS's containers of eu-central-1 lack it; allowed: images, grid, "
+        "line 1: image: imags:v1 is not in a repository of yard, and AWS's containers of eu-central-1 lack it; allowed: images, grid, "
         "or name and tag of one of AWS's",
     ),
     Row(
         "a container of AWS in a region without them",
         line(region="ap-south-1", data="s3://data-ap/train/", image="pytorch-training:2.8"),
-        "line 1: image: pytorch-training:2.8 is in no repository of yard, and no containers of AWS are known in ap-south-1; "
+        "line 1: image: pytorch-training:2.8 is not in a repository of yard, and no containers of AWS are known in ap-south-1; "
         "allowed: images, grid",
     ),
     Row("an image without a tag", line(image="images"), "line 1: image: images has neither a tag nor a digest"),
     Row(
         "an image of a public registry",
         line(image="public.ecr.aws/docker/library/python:3.12"),
-        "line 1: image: public.ecr.aws/docker/library/python:3.12 is in no private ECR registry, and "
-        "SageMaker pulls from no other; allowed: copy it into the deployment first (docs/guides/images.md)",
+        "line 1: image: public.ecr.aws/docker/library/python:3.12 is not in a private ECR registry, "
+        "and SageMaker pulls only from those; allowed: copy it into the deployment first (docs/guides/images.md)",
     ),
     Row(
         "an image of another deployment",
@@ -145,7 +145,7 @@ ROWS = (
         "of this deployment; allowed: images, grid",
     ),
     Row(
-        "an image of a registry that keeps us out",
+        "an image of a registry that denies access",
         line(image=STRANGE),
         "line 1: image: 999988887777.dkr.ecr.eu-central-1.amazonaws.com/lab/x:1 cannot be checked "
         "(ECR answers AccessDeniedException); allowed: the deployment's own images, and AWS's Deep "
@@ -154,7 +154,7 @@ ROWS = (
     Row(
         "a container of AWS that another region lacks",
         line(region="us-east-1", data="s3://data-us/train/", image=CONTAINER),
-        "line 1: image: 763104351884.dkr.ecr.eu-central-1.amazonaws.com/pytorch-training:2.8 is in no repository of yard, and AWS's "
+        "line 1: image: 763104351884.dkr.ecr.eu-central-1.amazonaws.com/pytorch-training:2.8 is not in a repository of yard, and AWS's "
         "containers of us-east-1 lack it; allowed: images, grid, or name and tag of one of AWS's",
     ),
     Row(
@@ -165,11 +165,11 @@ ROWS = (
             image="999988887777.dkr.ecr.eu-central-1.amazonaws.com/lab/x:1",
         ),
         "line 1: image: 999988887777.dkr.ecr.eu-central-1.amazonaws.com/lab/x:1 lies in "
-        "eu-central-1, and SageMaker pulls in us-east-1 from a registry of that region alone; allowed: "
+        "eu-central-1, and SageMaker in us-east-1 pulls only from registries of that region; allowed: "
         "the same image in us-east-1, or copy it into the deployment first (docs/guides/images.md)",
     ),
     Row(
-        "a type that there is not",
+        "an unknown type",
         line(instance_type="ml.g5.xlage"),
         "line 1: instance_type: ml.g5.xlage is not an instance type of SageMaker training (did you mean "
         "ml.g5.xlarge?); allowed: types as in ml.g5.xlarge",

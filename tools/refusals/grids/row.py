@@ -31,7 +31,7 @@ UPLOADED = f"s3://{BUCKET}/uploads/..."
 PLACES = f"{DATA_PLACES}, {UPLOADED}, s3://{BYTES}-<region>/uploads/..., s3://{BYTES}-<region>/grids/... (data_buckets in cdk.json)"
 MANIFESTS = f"{UPLOADED}, s3://{BUCKET}/grids/..., {DATA_PLACES} (data_buckets in cdk.json)"
 ALLOWED = limits.allowed(LIMITS) | request.ALLOWED
-MISSING = "stands for a missing value (a cell without a value is left empty, a field left out)"
+MISSING = "stands for a missing value (leave the cell empty, or leave the field out)"
 GOOD = "eu-central-1,s3://data-eu/train/\n"
 """The smallest manifest that is planned, with the input of `Row.input`."""
 

@@ -23,20 +23,20 @@ ROWS = (
         "line 1: max_hours: 0 is too small",
     ),
     Row(
-        "a number beyond all machines",
+        "counts that no machine has",
         line(instance_count=10**400, volume_gb=1e300),
         f"line 1: instance_count: 1{'0' * 79}... is too large",
         f"line 1: volume_gb: {str(int(1e300))[:80]}... is too large",
         shown="counts of 401 and of 301 digits",
     ),
-    Row("a market that there is not", line(market="reserved"), "line 1: market: reserved is not one of them"),
+    Row("an unknown market", line(market="reserved"), "line 1: market: reserved is not one of them"),
     Row(
-        "waiting for what is bought on demand",
+        "a wait with on-demand capacity",
         line(max_wait_hours=5),
         "line 1: max_wait_hours: means nothing with the market on-demand",
     ),
     Row(
-        "spot capacity waited for too long",
+        "a wait for spot capacity that is too long",
         line(market="spot", max_hours=5, max_wait_hours=97),
         "line 1: max_wait_hours: 97 is too large; allowed: a number from max_hours to 96 "
         "(grid.limits.max_hours and a day), for the market spot only",
@@ -55,7 +55,7 @@ ROWS = (
     Row(
         "100 hyperparameters and mpi",
         line(hyperparameters={f"h{number}": 1 for number in range(100)}, distribution="mpi"),
-        "line 1: hyperparameters: make 102 with those of sweep, program and distribution; allowed: up to 100",
+        "line 1: hyperparameters: are 102 with those of sweep, program and distribution; allowed: up to 100",
         shown="an object of 100 names, and mpi",
     ),
     Row(
@@ -101,7 +101,7 @@ ROWS = (
     Row(
         "21 channels",
         line(channels={f"c{number}": "s3://data-eu/train/" for number in range(20)}),
-        "line 1: channels: make 21 with those of data and code; allowed: up to 20",
+        "line 1: channels: are 21 with those of data and code; allowed: up to 20",
         shown="data, and 20 channels",
     ),
     Row(
@@ -157,7 +157,7 @@ ROWS = (
         f"eu-central-1; allowed: s3://{BYTES}-us-east-1/{CHECKPOINTS}",
     ),
     Row(
-        "a distribution that there is not",
+        "an unknown distribution",
         line(distribution="horovod"),
         "line 1: distribution: horovod is not one of them",
     ),
@@ -173,7 +173,7 @@ ROWS = (
         "line 1: hyperparameters.sagemaker_mpi_enabled: is set by distribution; allowed: one of them",
     ),
     Row(
-        "a network of one's own",
+        "subnets and security groups",
         line(subnets=["subnet-0123456789abcdef0"], security_groups=["sg-01234567"]),
         "line 1: subnets: the role of trainings has no right on networks",
         "line 1: security_groups: the role of trainings has no right on networks",
@@ -186,7 +186,7 @@ ROWS = (
         "allowed: its id or its alias, or a key of eu-central-1",
     ),
     Row(
-        "words that are no keys",
+        "strings that are not KMS keys",
         line(kms_key="ours", volume_kms_key="nan"),
         "line 1: kms_key: ours is not a KMS key",
         f"line 1: volume_kms_key: nan {MISSING}",
@@ -220,7 +220,7 @@ ROWS = (
     Row(
         "a cap and an unknown price",
         line(instance_type="ml.m5.24xlarge"),
-        "line 1: instance_type: no price of ml.m5.24xlarge in eu-central-1 is known, so the plan cannot "
+        "line 1: instance_type: the price of ml.m5.24xlarge in eu-central-1 is unknown, so the plan cannot "
         "keep to max_cost_usd; allowed: other types, or no max_cost_usd",
         given={"max_cost_usd": 20},
     ),
@@ -232,12 +232,12 @@ ROWS = (
         'line 1: volume_gb: "1" is not a whole number (numbers have no quotes)',
         "line 1: instance_type: ml.x is not an instance type of SageMaker training; allowed: types as in ml.g5.xlarge",
         "line 1: data: there is nothing at s3://data-eu/none/; allowed: objects and folders that exist",
-        "line 1: image: imags:v1 is in no repository of yard, and AWS's containers of eu-central-1 lack it; allowed: images, grid, "
+        "line 1: image: imags:v1 is not in a repository of yard, and AWS's containers of eu-central-1 lack it; allowed: images, grid, "
         "or name and tag of one of AWS's",
         f"line 2: is not JSON (Expecting ':' delimiter at place 11); allowed: {JSON_FORM}",
         "line 3: max_hours: 100 is too large",
         (
-            "line 3: data: lies in eu-central-1, and SageMaker reads in us-east-1 only buckets of that "
+            "line 3: data: lies in eu-central-1, and SageMaker in us-east-1 reads only buckets of that "
             "region; allowed: a copy in us-east-1, or the region auto or eu-central-1"
         ),
     ),

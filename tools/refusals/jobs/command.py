@@ -7,8 +7,8 @@ from tools.refusals.jobs.table import Row, Section
 
 COMMAND = Section(
     "command",
-    "a list of 1 to 1,000 texts, or one text of such words",
-    entry="texts of up to 128,000 bytes",
+    "a list of 1 to 1,000 strings, or one string of such words",
+    entry="strings of up to 128,000 bytes",
     taken=["python", "train.py", "--epochs", "20"],
     rows=(
         Row("missing", {}, "command: is missing", without=("command",)),
@@ -23,33 +23,33 @@ COMMAND = Section(
         (
             "a quote that is not closed",
             "python 'train.py",
-            "cannot be split into words (No closing quotation); allowed: a list of texts, or words quoted as for a shell",
+            "cannot be split into words (No closing quotation); allowed: a list of strings, or words quoted as for a shell",
         ),
         (
             "two commands and a variable",
             "echo $NODE_RANK && ls",
             "has shell syntax, and no shell runs the command: $NODE_RANK &&"
-            '; allowed: ["bash", "-c", "echo $NODE_RANK && ls"], or quotes around what the program is to receive as it stands',
+            '; allowed: ["bash", "-c", "echo $NODE_RANK && ls"], or quotes around what the program must receive unchanged',
         ),
         (
             "a pipe, a redirection, a pattern and a background process",
             "cat *.txt | sort > all &",
             "has shell syntax, and no shell runs the command: *.txt | > and 1 more"
-            '; allowed: ["bash", "-c", "cat *.txt | sort > all &"], or quotes around what the program is to receive as it stands',
+            '; allowed: ["bash", "-c", "cat *.txt | sort > all &"], or quotes around what the program must receive unchanged',
         ),
         (
             "a variable in double quotes",
             "python -c \"print('$HOME')\"",
             "has shell syntax, and no shell runs the command: $HOME"
             '; allowed: ["bash", "-c", "python -c \\"print(\'$HOME\')\\""]'
-            ", or quotes around what the program is to receive as it stands",
+            ", or quotes around what the program must receive unchanged",
         ),
         (
             "a variable that is set ahead of the program",
             "OMP_NUM_THREADS=4 python train.py",
             "has shell syntax, and no shell runs the command: OMP_NUM_THREADS=4"
             '; allowed: ["bash", "-c", "OMP_NUM_THREADS=4 python train.py"]'
-            ", or quotes around what the program is to receive as it stands",
+            ", or quotes around what the program must receive unchanged",
         ),
         Row(
             "a script that the archive lacks",

@@ -24,7 +24,7 @@ HEADS = {
 """The newest commit of each repository."""
 FOLDER = "e9735d34c8b5495f9248e51028c70eae99e31cc8"
 """The hash of the folder of the good commit."""
-FILES = "plain files and folders, links that stay among them, and what they need as files of their own"
+FILES = "plain files and folders, and links that stay among them; no submodule, no file in git-LFS"
 REF = "the 40 characters that `git rev-parse HEAD` prints"
 ADDRESS = "https://HOST/OWNER/REPOSITORY.git, without a user, a port and a query"
 LARGE = (

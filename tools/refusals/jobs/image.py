@@ -90,13 +90,13 @@ IMAGE = Section(
             f"{PARTNER}/models:v1 cannot be read in {PARTNER} (AccessDeniedException); allowed: an image that can be read there",
         ),
         (
-            "one that says nothing of itself",
+            "one whose manifest is empty",
             "images:bare",
             f"images:bare cannot be read in {REGISTRY} (its manifest names no configuration and no layers); allowed: an image "
             "that can be read there",
         ),
         (
-            "one whose index has none for Linux",
+            "one whose index has no image for Linux",
             "images:windows",
             f"images:windows cannot be read in {REGISTRY} (its index names no image for Linux that the registry has); allowed: an "
             "image that can be read there",
@@ -144,8 +144,8 @@ IMAGE = Section(
 )
 ARGUMENTS = Section(
     "arguments",
-    "a list of 1 to 1,000 texts",
-    entry="texts of up to 128,000 bytes",
+    "a list of 1 to 1,000 strings",
+    entry="strings of up to 128,000 bytes",
     rows=(
         (
             "without an image",

@@ -41,7 +41,7 @@ LOOKED_UP = (
                 {},
                 "name: taken is the name of a job of another execution"
                 " (arn:aws:states:eu-central-1:123456789012:execution:yard-train:another)"
-                "; allowed: a name that no job had",
+                "; allowed: a name that no job has had",
                 name="taken",
             ),
             Row(
@@ -49,7 +49,7 @@ LOOKED_UP = (
                 {},
                 "name: job-of-spring is the name of a job of another execution of the same name, of 2026-09-01 08:00 UTC, whose"
                 " files are kept"
-                "; allowed: a name that no job had",
+                "; allowed: a name that no job has had",
                 name="job-of-spring",
             ),
         ),
@@ -129,18 +129,18 @@ LOOKED_UP = (
             (
                 "a bucket that the deployment does not read",
                 "s3://elsewhere/a.zip",
-                f"s3://elsewhere/a.zip is in no bucket that jobs may read; allowed: {OURS}",
+                f"s3://elsewhere/a.zip is not in a bucket that jobs may read; allowed: {OURS}",
             ),
             (
                 "a folder of the home bucket that is not for uploads",
                 "s3://yard-home/jobs/job-0/code/code.zip",
-                f"s3://yard-home/jobs/job-0/code/code.zip is in no bucket that jobs may read; allowed: {OURS}",
+                f"s3://yard-home/jobs/job-0/code/code.zip is not in a bucket that jobs may read; allowed: {OURS}",
             ),
             (
                 "a data bucket of another account",
                 "s3://partner/a.zip",
-                "s3://partner/a.zip cannot be read: S3 answers 403, so the bucket is another account's, or its"
-                " policy or key keeps the deployment out"
+                "s3://partner/a.zip cannot be read: S3 answers 403, so the bucket belongs to another account, or its"
+                " policy or key denies the deployment access"
                 "; allowed: what the deployment may read",
             ),
             *archives.CODE_ROWS,
@@ -245,7 +245,7 @@ LOOKED_UP = (
                 whole=True,
             ),
             Row(
-                "true for EFA, with none that has it",
+                "true for EFA, where no type has it",
                 {**WITHOUT_TYPES, "accelerators": "A10G:1", "efa": True},
                 "efa: g5.xlarge has no EFA; allowed: auto, false, or types that have it, as in p5.48xlarge",
                 whole=True,
@@ -321,18 +321,18 @@ LOOKED_UP = (
             (
                 "a bucket that the deployment does not read",
                 ["s3://elsewhere/x"],
-                f".0: s3://elsewhere/x is in no bucket that jobs may read; allowed: {OURS}",
+                f".0: s3://elsewhere/x is not in a bucket that jobs may read; allowed: {OURS}",
             ),
             (
                 "the control plane's own folder",
                 ["s3://yard-home/control/"],
-                f".0: s3://yard-home/control/ is in no bucket that jobs may read; allowed: {OURS}",
+                f".0: s3://yard-home/control/ is not in a bucket that jobs may read; allowed: {OURS}",
             ),
             (
                 "a bucket of another account",
                 ["s3://partner/x"],
-                ".0: s3://partner/x cannot be read: S3 answers AccessDenied, so the bucket is another account's,"
-                " or its policy or key keeps the deployment out"
+                ".0: s3://partner/x cannot be read: S3 answers AccessDenied, so the bucket belongs to another account,"
+                " or its policy or key denies the deployment access"
                 "; allowed: what the deployment may read",
             ),
             (

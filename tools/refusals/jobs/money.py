@@ -13,7 +13,7 @@ MONEY = (
         rows=(
             ("zero", 0, "0 is too small"),
             ("negative", -5, "-5 is too small"),
-            ("no end of money", float("inf"), "Infinity is not a finite number"),
+            ("an infinite cap", float("inf"), "Infinity is not a finite number"),
             ("NaN", float("nan"), "NaN is not a finite number"),
             ("true", True, "true is not a number"),
             ("a number as text", "500", '"500" is not a number (numbers have no quotes)'),

@@ -22,11 +22,11 @@ MOUNTS = Section(
     entry=MOUNT_MAY_BE,
     rows=(
         ("an object", {"/data": "fsx:corpus"}, "an object is not a list"),
-        ("a text among them", ["fsx:corpus"], '.0: "fsx:corpus" is not an object'),
+        ("a string among the mounts", ["fsx:corpus"], '.0: "fsx:corpus" is not an object'),
         ("five", [{"from": "fsx:corpus", "at": f"/{n}"} for n in range(5)], "has 5 entries"),
-        ("no folder", [{"from": "fsx:corpus"}], ".0.at: is missing"),
-        ("no file system", [{"at": "/data"}], ".0.from: is missing"),
-        ("a kind that there is not", _at("/data", "nfs:corpus"), '.0.from: "nfs:corpus" does not have the right form'),
+        ("a mount without at", [{"from": "fsx:corpus"}], ".0.at: is missing"),
+        ("a mount without from", [{"at": "/data"}], ".0.from: is missing"),
+        ("an unknown kind", _at("/data", "nfs:corpus"), '.0.from: "nfs:corpus" does not have the right form'),
         (
             "the id of a file system",
             _at("/data", "fs-0123456789abcdef0"),
@@ -47,7 +47,7 @@ MOUNTS = Section(
         ("the root", _at("/"), '.0.at: "/" does not have the right form'),
         ("a comma, which docker reads", _at("/data,source=/"), '.0.at: "/data,source=/" does not have the right form'),
         (
-            "a way back",
+            "a path with ..",
             _at("/data/../etc"),
             ".0.at: /data/../etc contains . or ..; allowed: an absolute path without them, as in /data",
         ),
@@ -80,7 +80,7 @@ MOUNTS = Section(
             ".1.at: /data is above or below /data/corpus of another mount; allowed: separate folders",
         ),
         (
-            "text for read_only",
+            "a string for read_only",
             [{**_at("/data")[0], "read_only": "yes"}],
             '.0.read_only: "yes" is neither true nor false',
         ),
@@ -90,7 +90,7 @@ MOUNTS = Section(
             f".0.options: there is no such field; allowed: {MOUNT_MAY_BE}",
         ),
         Row(
-            "one beside a wrong field",
+            "a wrong mount beside another wrong field",
             {**LEAST, "mounts": _at("/data", "fsx:corpse"), "nodes": 0},
             "nodes: 0 is too small; allowed: a whole number from 1 to 16 (limits.max_nodes in cdk.json)",
             f"mounts.0.from: fsx:corpse names no file system in eu-central-1; allowed: {OURS}",

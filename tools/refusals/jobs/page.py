@@ -32,7 +32,7 @@ with the fields shown put in:
 ```
 """
 TAIL = """
-## Taken as it stands
+## Passed on unchanged
 
 Shell characters, quotes, newlines, `{% %}` and text from right to left mean nothing to Trainyard. In `command`, in the values of
 `environment`, in the keys of `code` and `data` (but for control characters there) they reach the training process, or S3, byte by byte,
@@ -43,9 +43,9 @@ and `_.:/=+@-`. A secret is named by its ARN, which has its own rules.
 
 ## What never reaches Admit
 
-Step Functions itself refuses to start an execution whose input is larger than 262,144 bytes or no JSON (`NaN` and `Infinity` are none),
-or whose name has more than 80 characters, spaces, or one of ``< > { } [ ] ? * " # % \\ ^ | ~ ` $ & , ; : /``. The input travels to Admit
-inside a somewhat larger document: within the last few hundred bytes below that size the execution fails with
+Step Functions itself refuses to start an execution whose input is larger than 262,144 bytes, or is not JSON (which has no `NaN` and no
+`Infinity`), or whose name has more than 80 characters, spaces, or one of ``< > { } [ ] ? * " # % \\ ^ | ~ ` $ & , ; : /``. The input
+travels to Admit inside a somewhat larger document: within the last few hundred bytes below that size the execution fails with
 `States.DataLimitExceeded`, and nothing exists then either.
 """
 TITLES = {"request": "The request as a whole", "name": "The name of the execution", "several": "Several at once"}

@@ -6,8 +6,8 @@ from tools.refusals.jobs.table import Row, Section
 
 ALLOWED = "the name of a job of this deployment that has ended and has committed a checkpoint"
 TRAINED, RUNNING, UNSAVED, AWAY, CLOSED = "trained", "running", "unsaved", "away", "closed-off"
-"""Jobs that there are: one that ended with checkpoints, one that runs, one without a checkpoint, one whose bucket is gone, and one whose
-bucket denies the look."""
+"""The deployment has these jobs: one that ended with checkpoints, one that runs, one without a checkpoint, one whose bucket is gone, and
+one whose bucket denies access."""
 
 RESUME = Section(
     "resume_from",
@@ -15,16 +15,16 @@ RESUME = Section(
     rows=(
         ("a number", 7, "7 is not a string"),
         ("a list of jobs", [TRAINED], "a list is not a string"),
-        ("an empty text", "", '"" does not have the right form'),
+        ("an empty string", "", '"" does not have the right form'),
         ("an address", "s3://yard-home/jobs/trained/", '"s3://yard-home/jobs/trained/" does not have the right form'),
-        ("a way up", "../trained", '"../trained" does not have the right form'),
+        ("a path with ..", "../trained", '"../trained" does not have the right form'),
         (
             "the ARN of an execution",
             "arn:aws:states:x:1:execution:a:b",
             '"arn:aws:states:x:1:execution:a:b" does not have the right form',
         ),
         Row("its own name", {"resume_from": "job-1"}, "resume_from: job-1 is this job's own name", name="job-1"),
-        ("a job that there is not", "lost", "lost is not a job of this deployment"),
+        ("an unknown job", "lost", "lost is not a job of this deployment"),
         ("a job that runs", RUNNING, "running still runs, and replaces its checkpoints"),
         ("a job without a checkpoint", UNSAVED, "unsaved has no committed checkpoint in eu-central-1"),
         (
@@ -35,8 +35,8 @@ RESUME = Section(
         (
             "a job whose bucket may not be read",
             CLOSED,
-            "closed-off has no committed checkpoint (the bucket of eu-west-1 cannot be read: S3 answers AccessDenied, so the bucket is "
-            "another account's, or its policy or key keeps the deployment out)",
+            "closed-off has no committed checkpoint (the bucket of eu-west-1 cannot be read: S3 answers AccessDenied, so the bucket "
+            "belongs to another account, or its policy or key denies the deployment access)",
         ),
         Row(
             "more nodes than there were, where each restores its own files",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.refusals.jobs.table import Section
 
-ENTRY = "minutes, from 0.01 to 1440, and then, one of notify, restart, stop"
+ENTRY = "minutes (from 0.01 to 1440) and then (one of notify, restart, stop)"
 STALL = Section(
     "stall",
     'an object of minutes and then, as in {"minutes": 30, "then": "restart"}',

@@ -17,7 +17,7 @@ VALUES = (
                 "nothing in it",
                 {},
                 f"code: is missing; allowed: {CODE}",
-                "command: is missing; allowed: a list of 1 to 1,000 texts, or one text of such words",
+                "command: is missing; allowed: a list of 1 to 1,000 strings, or one string of such words",
                 "instance_types: is missing; allowed: a list of 1 to 10 different EC2 types, as in g5.xlarge, or accelerators in its "
                 "place, as in H100:8",
                 whole=True,
@@ -227,8 +227,8 @@ VALUES = (
     ),
     Section(
         "environment",
-        "an object of up to 200 names of variables and their texts",
-        entry="texts of up to 128,000 bytes",
+        "an object of up to 200 names of variables and their values",
+        entry="strings of up to 128,000 bytes",
         taken={"OMP_NUM_THREADS": "4"},
         left_out={},
         rows=(
