@@ -10,7 +10,7 @@ from samples import Samples
 from torch import nn
 
 CHECKPOINTS = os.environ["CHECKPOINT_DIR"]
-STEPS, SAVES_EVERY = 100, 5
+STEPS, SAVES_EVERY = 300, 5
 SETTINGS = {
     "train_micro_batch_size_per_gpu": 4,
     "zero_optimization": {"stage": 1},
@@ -22,7 +22,7 @@ torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 engine, _, batches, _ = deepspeed.initialize(
-    model=model, optimizer=optimizer, training_data=Samples(1000), config=SETTINGS
+    model=model, optimizer=optimizer, training_data=Samples(4000), config=SETTINGS
 )
 engine.load_checkpoint(CHECKPOINTS)
 print(f"resumes from step {engine.global_steps}", flush=True)

@@ -15,14 +15,14 @@ from torch.distributed.fsdp import fully_shard
 from torch.utils.data import DataLoader, DistributedSampler
 
 CHECKPOINTS = Path(os.environ["CHECKPOINT_DIR"])
-STEPS, SAVES_EVERY = 100, 5
+STEPS, SAVES_EVERY = 300, 5
 
 dist.init_process_group()
 torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
 fully_shard(model)
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-samples = Samples(1000)
+samples = Samples(4000)
 batches = DataLoader(samples, batch_size=4, sampler=DistributedSampler(samples, seed=0))
 
 step = 0

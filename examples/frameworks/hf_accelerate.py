@@ -11,12 +11,12 @@ from torch import nn, optim
 from torch.utils.data import DataLoader
 
 CHECKPOINTS = Path(os.environ["CHECKPOINT_DIR"])
-STEPS, SAVES_EVERY = 100, 5
+STEPS, SAVES_EVERY = 300, 5
 
 accelerator = Accelerator()
 model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
 optimizer = optim.AdamW(model.parameters(), lr=1e-3)
-batches = DataLoader(Samples(1000), batch_size=4, shuffle=True)
+batches = DataLoader(Samples(4000), batch_size=4, shuffle=True)
 model, optimizer, batches = accelerator.prepare(model, optimizer, batches)
 
 step = 0

@@ -25,14 +25,14 @@ class Network(nn.Module):
 
 arguments = TrainingArguments(
     output_dir=CHECKPOINTS,
-    max_steps=100,
+    max_steps=300,
     save_steps=5,
     save_total_limit=2,
     per_device_train_batch_size=4,
     logging_steps=5,
     report_to="none",
 )
-trainer = Trainer(model=Network(), args=arguments, train_dataset=Samples(1000))
+trainer = Trainer(model=Network(), args=arguments, train_dataset=Samples(4000))
 found = get_last_checkpoint(CHECKPOINTS)
 print(f"resumes from {found}", flush=True)
 trainer.train(resume_from_checkpoint=found)

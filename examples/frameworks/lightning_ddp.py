@@ -31,12 +31,12 @@ class Classifier(LightningModule):  # type: ignore[misc]
 trainer = Trainer(
     num_nodes=int(os.environ["NUM_NODES"]),
     strategy="ddp",
-    max_steps=100,
+    max_steps=300,
     callbacks=[ModelCheckpoint(dirpath=CHECKPOINTS, every_n_train_steps=5, save_top_k=-1, save_last="link")],
     logger=False,
     enable_progress_bar=False,
 )
 found = LAST.resolve() if LAST.exists() else None
 print(f"resumes from {found}", flush=True)
-trainer.fit(Classifier(), DataLoader(Samples(1000), batch_size=4), ckpt_path=found)
+trainer.fit(Classifier(), DataLoader(Samples(4000), batch_size=4), ckpt_path=found)
 print(f"ended at step {trainer.global_step}", flush=True)

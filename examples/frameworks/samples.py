@@ -14,7 +14,7 @@ from torch.utils.data import Dataset
 
 IS_SLOW = int(os.environ.get("ATTEMPT", "1")) <= int(os.environ.get("SLOW_ATTEMPTS", "0"))
 SECONDS = float(os.environ.get("SECONDS_A_SAMPLE", "0.05"))
-BEFORE_REST = int(os.environ.get("SAMPLES_BEFORE_REST", "160"))
+BEFORE_REST = int(os.environ.get("SAMPLES_BEFORE_REST", "600"))
 
 
 class Samples(Dataset):  # type: ignore[misc]
