@@ -8,9 +8,10 @@ import deepspeed
 import torch
 from samples import Samples
 from torch import nn
+from torch.utils.data import DataLoader, DistributedSampler
 
 CHECKPOINTS = os.environ["CHECKPOINT_DIR"]
-STEPS, SAVES_EVERY = 300, 5
+STEPS, SAVES_EVERY = 300, 20
 SETTINGS = {
     "train_micro_batch_size_per_gpu": 4,
     "zero_optimization": {"stage": 1},
@@ -21,9 +22,9 @@ deepspeed.init_distributed()
 torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-engine, _, batches, _ = deepspeed.initialize(
-    model=model, optimizer=optimizer, training_data=Samples(4000), config=SETTINGS
-)
+engine, *_ = deepspeed.initialize(model=model, optimizer=optimizer, config=SETTINGS)
+samples = Samples(4000)
+batches = DataLoader(samples, batch_size=4, sampler=DistributedSampler(samples, seed=0))
 engine.load_checkpoint(CHECKPOINTS)
 print(f"resumes from step {engine.global_steps}", flush=True)
 

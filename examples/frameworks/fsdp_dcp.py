@@ -15,7 +15,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.utils.data import DataLoader, DistributedSampler
 
 CHECKPOINTS = Path(os.environ["CHECKPOINT_DIR"])
-STEPS, SAVES_EVERY = 300, 5
+STEPS, SAVES_EVERY = 300, 20
 
 dist.init_process_group()
 torch.manual_seed(0)

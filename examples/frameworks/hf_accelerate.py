@@ -11,7 +11,7 @@ from torch import nn, optim
 from torch.utils.data import DataLoader
 
 CHECKPOINTS = Path(os.environ["CHECKPOINT_DIR"])
-STEPS, SAVES_EVERY = 300, 5
+STEPS, SAVES_EVERY = 300, 20
 
 accelerator = Accelerator()
 model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))

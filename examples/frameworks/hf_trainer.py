@@ -26,10 +26,10 @@ class Network(nn.Module):
 arguments = TrainingArguments(
     output_dir=CHECKPOINTS,
     max_steps=300,
-    save_steps=5,
+    save_steps=20,
     save_total_limit=2,
     per_device_train_batch_size=4,
-    logging_steps=5,
+    logging_steps=20,
     report_to="none",
 )
 trainer = Trainer(model=Network(), args=arguments, train_dataset=Samples(4000))

@@ -32,7 +32,7 @@ trainer = Trainer(
     num_nodes=int(os.environ["NUM_NODES"]),
     strategy="ddp",
     max_steps=300,
-    callbacks=[ModelCheckpoint(dirpath=CHECKPOINTS, every_n_train_steps=5, save_top_k=-1, save_last="link")],
+    callbacks=[ModelCheckpoint(dirpath=CHECKPOINTS, every_n_train_steps=20, save_top_k=-1, save_last="link")],
     logger=False,
     enable_progress_bar=False,
 )

@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "examples" / "frameworks"
 LIBRARIES = ROOT / "build" / "frameworks" / "python"
 """What `make rehearse-frameworks` installs of them."""
-STEPS, SAVES_EVERY, BATCH = 300, 5, 4
+STEPS, SAVES_EVERY, BATCH = 300, 20, 4
 """Of every script: steps, steps from one checkpoint to the next, samples a step and process."""
 
 

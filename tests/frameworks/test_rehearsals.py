@@ -29,7 +29,7 @@ INTERVAL_S = 1.2
 UPLOAD_STEPS = 15
 """Steps of 0.2 s while a set is opened, answered by both ranks, sent, closed and reported, and while the fault notices it."""
 LOST_AT_MOST = SAVES_EVERY + round(INTERVAL_S / 0.2) + UPLOAD_STEPS
-FAULTS = ("node-lost:rank=1,step=0,closed=10,job={}", "spot-kill:rank=0,step=0,closed=20,attempt=2,job={}")
+FAULTS = ("node-lost:rank=1,step=0,closed=20,job={}", "spot-kill:rank=0,step=0,closed=20,attempt=2,job={}")
 REQUEST: dict[str, Any] = {
     "instance_types": ["g5.xlarge", "g4dn.xlarge"],
     "nodes": 2,
