@@ -106,7 +106,14 @@ build/frameworks/ready: .venv/installer uv.lock
 	@uv export -q --frozen --only-group frameworks --prune numpy -o build/requirements/frameworks.txt
 	@DS_BUILD_OPS=0 uv pip install -q --python $(BIN)/python --target build/frameworks/python --compile-bytecode --require-hashes --no-deps \
 	  -r build/requirements/frameworks.txt
-	@rm -rf build/frameworks/python/bin build/frameworks/python/.lock && touch $@
+	@rm -f build/frameworks/python/.lock && touch $@
+
+# DeepSpeed compiles this when it begins on a machine without GPUs, which takes minutes where six processes do it at once.
+build/frameworks/extensions: build/frameworks/ready build/ami/ready
+	@command -v c++ > /dev/null || { echo "DeepSpeed is left out: no C++ compiler is installed"; exit 0; }; \
+	  PYTHONPATH=build/frameworks/python PATH="$$PATH:build/frameworks/python/bin" TORCH_EXTENSIONS_DIR=$(CURDIR)/$@ build/ami/bin/python -c \
+	  "from deepspeed.ops.op_builder.cpu import ShareMemCommBuilder as Builder; Builder().load(verbose=False)" > build/frameworks/extensions.log 2>&1 \
+	  || { tail -5 build/frameworks/extensions.log; rm -rf $@; exit 1; }
 
 # As grid_child/Dockerfile has it: four services' models, byte code compiled beforehand.
 build/child-env/ready: .venv/installer grid_child/requirements.txt
@@ -225,7 +232,7 @@ rehearse-faults: setup ## Every fault alone, at several moments (about 20 minute
 rehearse-losses: setup ## Every way to lose a node, at every rank, and errors of the code among them; a table in build/losses.txt (half an hour)
 	@rm -f build/losses.txt; python -m pytest -m losses; code=$$?; cat build/losses.txt; exit $$code
 
-rehearse-frameworks: setup build/frameworks/ready ## Real frameworks on two nodes, with a lost node and a spot kill; a table in build/frameworks.txt; some: ARGS="-k deepspeed"
+rehearse-frameworks: setup build/frameworks/ready build/frameworks/extensions ## Real frameworks on two nodes, with a lost node and a spot kill; a table in build/frameworks.txt; some: ARGS="-k deepspeed"
 	@rm -f build/frameworks.txt; python -m pytest -m frameworks $(ARGS); code=$$?; cat build/frameworks.txt; exit $$code
 
 test-deep: setup ## The property tests, 2,000 examples of 50 steps each, and every pair of faults; a part: ARGS=tests/properties/test_money.py

@@ -78,6 +78,8 @@ class Commit:
     """Whether the training's command had ended with 0: the folder has all that it wanted to leave there."""
     goes_beyond: bool = False
     """Whether files of it came after the checkpoint was named."""
+    place: str = ""
+    """The layout of the checkpoint and its file or folder, where a layout shows which one it is: `transformers checkpoint-40`."""
 
     @property
     def contents(self) -> Contents:
@@ -122,6 +124,17 @@ class SetPlan:
     opened_at: float
     """By AWS's clock, UTC epoch seconds."""
     rank: int
+    layout: str = ""
+    """The layout in which that rank recognised the checkpoint; empty where the trainer named it, or nothing does."""
+    name: str = ""
+    """Of a checkpoint in a layout: its file or folder in CHECKPOINT_DIR; empty for the whole of it."""
+    needs: tuple[str, ...] = ()
+    """Paths that its marker lists: each has to be on some rank."""
+
+    @property
+    def place(self) -> str:
+        """As `Commit.place`."""
+        return f"{self.layout} {self.name}".rstrip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

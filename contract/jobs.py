@@ -40,6 +40,28 @@ class Scope(str, Enum):
     """Those of every rank that has any."""
 
 
+class CheckpointLayout(str, Enum):
+    """How the training lays out its checkpoints, where it does not name them in PROGRESS_FILE."""
+
+    AUTO = "auto"
+    """As one of the others, if the files show which."""
+    NONE = "none"
+    """As none of them, whatever the files look like."""
+    TRANSFORMERS = "transformers"
+    """The Trainer of transformers, and what derives from it."""
+    ACCELERATE = "accelerate"
+    LIGHTNING = "lightning"
+    DCP = "dcp"
+    """torch.distributed.checkpoint, FSDP's sharded checkpoints among them."""
+    DEEPSPEED = "deepspeed"
+    MEGATRON = "megatron"
+    ORBAX = "orbax"
+    KERAS = "keras"
+    TENSORFLOW = "tensorflow"
+    SAFETENSORS = "safetensors"
+    """Models alone; only where the request says so."""
+
+
 class Selection(str, Enum):
     """Which files of a checkpoint a node gets back."""
 
@@ -190,6 +212,7 @@ class Job:
     data: tuple[str, ...] = ()
     master_port: int = 29500
     checkpoint_scope: Scope = Scope.AUTO
+    checkpoint_layout: CheckpointLayout = CheckpointLayout.AUTO
     checkpoint_restore: Selection = Selection.ALL
     job_role: str = ""
     """Name, in the setting `job_roles`, of the role whose rights the training gets; empty where the request names none."""

@@ -77,6 +77,8 @@ class NodeReport:
     checkpoint: str = ""
     """Key of the newest commit of this rank, in the bucket of the region."""
     checkpoint_step: int = -1
+    layout: str = ""
+    """The layout of a framework in which this rank's checkpoints were recognised; empty where the trainer names them, or none is known."""
     idle_s: float | None = None
     """Seconds without a sign of progress of the training, when the node sent the report: by its progress file once there is one
     (`progress`), else by its output, and by its checkpoints in either case. None where it does not train or is not measured."""

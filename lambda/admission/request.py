@@ -26,7 +26,7 @@ from admission.values import (
 )
 from contract.events import Event
 from contract.health import HealthCheck
-from contract.jobs import Reaction, Scope, Selection
+from contract.jobs import CheckpointLayout, Reaction, Scope, Selection
 from contract.mounts import MOST as MOST_MOUNTS
 from refusals.fields import ARCHIVE_MAY_BE, OWNER_MAY_BE, Owner, read_whole
 
@@ -220,6 +220,15 @@ class JobRequest(BaseModel):
         description=(
             "Whose files in CHECKPOINT_DIR are the checkpoint: rank0 (of rank 0 alone), shards (of every rank, and none may be missing), "
             "or auto (of every rank that has any)."
+        ),
+    )
+    checkpoint_layout: Annotated[
+        CheckpointLayout, BeforeValidator(one_of(CheckpointLayout, "layout")), MayBe(", ".join(CheckpointLayout))
+    ] = Field(
+        default=CheckpointLayout.AUTO,
+        description=(
+            "Whose layout checkpoints have that PROGRESS_FILE does not name: a framework's, auto (the one that the files show), or none "
+            "(of no framework, whatever the files look like)."
         ),
     )
     checkpoint_restore: Annotated[

@@ -132,7 +132,7 @@ class Attempt:
         ) if job.job_role else None  # fmt: skip
         self._kernel: KernelLog | None = None
         self._tail: Sequence[str] = ()
-        self._ended_well = False  # by itself, and with 0
+        self._ended_well, self._ended_at = False, 0.0  # by itself and with 0; when by itself, or 0
         self._obeyed: Order | None = None  # None for an order that came after the command ended: it explains no exit
 
     def run(self) -> Exit:
@@ -276,9 +276,9 @@ class Attempt:
                 return child.stop(signal.SIGTERM, self._job.timing.stop_grace_s)
             # Each time: a checkpoint is of the moment at which its name is first read, and the saver may be at work.
             started = self._has_stepped() or started
+        self._ended_well, self._ended_at = status == 0, time.time()
         # A peer that obeyed an order first may have broken this trainer's connections: look for that order now.
         self._obeyed = self._watch.read_order(stopped=True) if status else self._watch.order
-        self._ended_well = status == 0
         self._has_stepped()
         child.end(LINGER_S)
         return status
@@ -315,7 +315,7 @@ class Attempt:
         if examines:
             ending = self._examined(ending)
         self._workspace.close()
-        unsaved = self._saver.finish(ended_well=self._ended_well)
+        unsaved = self._saver.finish(ended_well=self._ended_well, ended_at=self._ended_at or None)
         self._mounts.close()
         self._watch.close()
         self._room.end()

@@ -15,7 +15,7 @@ from agent.engine.engine import Engine
 from agent.engine.places import Memory, wasteful
 from agent.growth import Growth
 from agent.progress import ProgressFile
-from agent.snapshot import RACY_S, UNFINISHED, Changed, FileState, Observed
+from agent.snapshot import RACY_S, UNFINISHED, Changed, FileState, FolderState, Observed
 from agent.store import Store
 from agent.symlinks import Links, stays_inside
 from contract.codec import compact
@@ -29,8 +29,8 @@ LOG_S = 30.0
 """For so long an artifact has only grown that is committed while it does: a save into its place is over by then."""
 SHOWN = 3
 """The most things that are left out which a report names."""
-Mark = Callable[[Sequence[FileState]], Sequence[FileState]]
-"""Marks the files that only grow: see `agent.growth`."""
+Select = Callable[[Sequence[FileState]], Sequence[FileState]]
+"""Chooses which of a rank's own files and links are committed, and marks those that only grow (`agent.growth`)."""
 
 
 class Folder:
@@ -59,6 +59,7 @@ class Folder:
         self._links = Links(str(folder), {str(folder): str(folder), **(shown or {})}, keeps)
         self._foreign: dict[str, tuple[int, int, int]] = {}
         self._foreign_folders: set[str] = set()
+        self._seen_folders: Mapping[str, FolderState] = {}
         self._said: set[str] = set()
 
     @property
@@ -90,6 +91,11 @@ class Folder:
         return self._own(self._observe().files.values())
 
     @property
+    def folders(self) -> Mapping[str, FolderState]:
+        """The folders in it, as of the last look."""
+        return self._seen_folders
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing at all lies in the folder but what was restored of other ranks: not even a file that is still written."""
         return all(file.relative_to(self._folder).as_posix() in self._foreign for file in _files(self._folder))
@@ -102,21 +108,18 @@ class Folder:
         return any(_files(beside)) or any(part.endswith(UNFINISHED) for path in inside for part in path.parts)
 
     def send(
-        self,
-        fits: Callable[[Sequence[FileState]], None] = lambda _: None,
-        *,
-        mark: Mark = lambda seen: seen,
-        cores: float | None = CORES,
+        self, select: Select = lambda own: own, *, empty_folders: bool = True, cores: float | None = CORES
     ) -> Contents:
-        """Sends what S3 lacks of the folder as it is at one moment; returns all that is this rank's. `fits` sees the files and links before
-        anything is sent, and raises where they are not what shall be committed; `mark` says which of them only grow. `cores`: the
-        processors that it may use; None for all.
+        """Sends what S3 lacks of the folder as it is at one moment; returns what is committed of it. `select` sees this rank's own files
+        and links before anything is sent, and once more when all that it chose is open; it raises where they are not what shall be
+        committed. `empty_folders`: whether folders come back that have nothing of it. `cores`: the processors that it may use; None for
+        all.
 
         Raises Changed where files kept changing, and what boto3 raises.
         """
         for attempt in range(1, TRIES + 1):
             try:
-                return self._send(fits, mark, cores)
+                return self._send(select, empty_folders, cores)
             except Changed as problem:
                 if attempt == TRIES:
                     raise
@@ -134,14 +137,12 @@ class Folder:
         which little is `listed` any more the next commit sends the rest again."""
         self._memory.forget({*keys, *wasteful(listed, left)})
 
-    def _send(self, fits: Callable[[Sequence[FileState]], None], mark: Mark, cores: float | None) -> Contents:
+    def _send(self, select: Select, empty_folders: bool, cores: float | None) -> Contents:
         before = self._observe()
-        before.files = {one.path: one for one in mark(list(before.files.values()))}
-        mine = self._own(before.files.values())
-        fits(mine)
-        self._memory.keep(before.files.values())
+        chosen = list(select(self._own(before.files.values())))
+        self._memory.keep([*before.files.values(), *chosen])
         packed = self._kind is CommitKind.CHECKPOINTS
-        files = [one for one in mine if not one.target]
+        files = [one for one in chosen if not one.target]
         sent = self._engine.send(
             self._folder,
             files,
@@ -149,12 +150,12 @@ class Folder:
             pack_key=(lambda digest: self._prefix.pack(self._rank, digest)) if packed else None,
             file_key=self._key,
             cores=cores,
-            when_open=lambda: self._rested(before.files),
+            when_open=lambda: self._check_unchanged(chosen, select),
         )
         return Contents(
             files=tuple(sent[one.path] for one in files),
-            links=tuple(self._fit_links(mine)),
-            folders=tuple(self._folders(before, mine)) if packed else (),
+            links=tuple(self._fit_links(chosen)),
+            folders=tuple(self._folders(before, chosen, empty_folders)) if packed else (),
         )
 
     def _fit_links(self, mine: Iterable[FileState]) -> Iterator[CommittedLink]:
@@ -166,28 +167,31 @@ class Folder:
                 del targets[path]
         return (CommittedLink(path=path, target=target) for path, target in targets.items())
 
-    def _folders(self, seen: Observed, mine: Iterable[FileState]) -> Iterator[CommittedFolder]:
-        """The folders in which this rank has something, and those in which nothing is of another rank."""
-        own = {str(parent) for one in mine for parent in PurePosixPath(one.path).parents}
+    def _folders(self, seen: Observed, chosen: Iterable[FileState], empty: bool) -> Iterator[CommittedFolder]:
+        """The folders in which this rank has something, and, where `empty` ones count, those in which nothing is of another rank."""
+        own = {str(parent) for one in chosen for parent in PurePosixPath(one.path).parents}
         foreign = {str(parent) for path in seen.files for parent in PurePosixPath(path).parents} | self._foreign_folders
         for path, state in sorted(seen.folders.items()):
-            if path in own or path not in foreign:
+            if path in own or (empty and path not in foreign):
                 yield CommittedFolder(path=path, mode=state.mode, mtime_us=snapshot.kept_us(state.mtime_ns))
 
     def _observe(self) -> Observed:
-        return snapshot.observe(self._folder, self._say_once, self._links)
+        seen = snapshot.observe(self._folder, self._say_once, self._links)
+        self._seen_folders = seen.folders
+        return seen
 
     def _key(self, name: str, path: str) -> str:
         if self._kind is CommitKind.CHECKPOINTS:
             return self._prefix.checkpoint(self._rank, name, path)
         return self._prefix.artifact(self._rank, path)
 
-    def _rested(self, before: dict[str, FileState]) -> None:
-        """Raises Changed unless the folder is as it was: then all that was seen, and is open now, was there at one moment."""
-        youngest = max((seen.ctime_ns for seen in before.values()), default=0) / 1e9
+    def _check_unchanged(self, chosen: Sequence[FileState], select: Select) -> None:
+        """Raises Changed unless the choice is as it was: then all that was seen, and is open now, was there at one moment."""
+        before = {one.path: one for one in chosen}
+        youngest = max((seen.ctime_ns for seen in chosen), default=0) / 1e9
         if abs(self._now() - youngest) < RACY_S:
             self._sleep(RACY_S)
-        after = self._observe().files
+        after = {one.path: one for one in select(self.list_own())}
         came_or_went = before.keys() ^ after.keys()
         changed = (path for path, seen in before.items() if path in after and not seen.is_same_as(after[path]))
         if names := sorted((*came_or_went, *changed)):
@@ -230,7 +234,7 @@ class Artifacts:
         if seen == self._seen:
             return None
         files = self._folder.send(
-            mark=lambda own: self._growth.mark(own, since=self._now() - LOG_S), cores=None if final else CORES
+            lambda own: self._growth.mark(own, since=self._now() - LOG_S), cores=None if final else CORES
         ).files
         if not files or (self.newest is not None and _bytes_of(files) == _bytes_of(self.newest.files)):
             self._seen = seen

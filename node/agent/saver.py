@@ -8,11 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from agent import machine
-from agent.checkpoints import Checkpoints, NeverWhole
+from agent.checkpoints import Checkpoints
 from agent.commits import Artifacts
 from agent.credentials import CredentialsExpired
 from agent.failures import LARGER, is_full
 from agent.reports import Reporter
+from agent.sets.closing import NeverWhole
 from agent.snapshot import Changed
 
 TICK_S = 0.5
@@ -55,6 +56,7 @@ class Saver:
         self._checkpoints, self._artifacts, self._reporter = checkpoints, artifacts, reporter
         self._every_s, self._note, self._now, self._sleep = every_s, note, now, sleep
         self._over, self._ended_well = threading.Event(), False
+        self._ended_at: float | None = None
         self._thread = threading.Thread(target=self._run, name="saver", daemon=True)
         self._measured, self._closed = "", -1  # the newest commit, and the newest closed set, that the reports know
         self.busy_since: float | None = None
@@ -65,10 +67,10 @@ class Saver:
     def start(self) -> None:
         self._thread.start()
 
-    def finish(self, *, ended_well: bool = False) -> Unsaved:
-        """Makes the last commits, after the training process has ended; `ended_well`: by itself, and with 0. Returns what could not be
-        saved."""
-        self._ended_well = ended_well
+    def finish(self, *, ended_well: bool = False, ended_at: float | None = None) -> Unsaved:
+        """Makes the last commits, after the training process has ended; `ended_well`: by itself, and with 0. `ended_at`: when it ended, by
+        this machine's clock; None for now. Returns what could not be saved."""
+        self._ended_well, self._ended_at = ended_well, time.time() if ended_at is None else ended_at
         self._over.set()
         if self._thread.ident is None:
             return SAVED  # nothing was trained: the folders hold at most half of a restore
@@ -158,13 +160,14 @@ class Saver:
         return troubles
 
     def _finish_checkpoints(self) -> None:
-        self._timed(lambda: self._checkpoints.finish(ended_well=self._ended_well))
+        self._timed(lambda: self._checkpoints.finish(ended_well=self._ended_well, ended_at=self._ended_at))
 
     def _tell(self) -> None:
         newest = self._checkpoints.newest
         self._reporter.change(
             checkpoint=self._checkpoints.newest_key,
             checkpoint_step=newest.step if newest else -1,
+            layout=self._checkpoints.layout,
             artifacts=self._artifacts.newest_key,
         )
 

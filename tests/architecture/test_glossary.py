@@ -25,6 +25,7 @@ PLAIN = {
     "file",
     "folder",
     "kind",
+    "layout",
     "link",
     "manifest",
     "market",

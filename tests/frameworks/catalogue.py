@@ -9,6 +9,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "examples" / "frameworks"
 LIBRARIES = ROOT / "build" / "frameworks" / "python"
 """What `make rehearse-frameworks` installs of them."""
+EXTENSIONS = LIBRARIES.with_name("extensions")
+"""What it compiles for DeepSpeed, which would compile it on each node."""
 STEPS, SAVES_EVERY, BATCH = 300, 20, 4
 """Of every script: steps, steps from one checkpoint to the next, samples a step and process."""
 
@@ -20,7 +22,7 @@ class Framework:
     script: str
     layout: str
     environment: dict[str, str] = field(default_factory=dict)
-    """What tells its library that there is no GPU."""
+    """What its library needs where there is no GPU."""
 
     @property
     def name(self) -> str:
@@ -34,5 +36,5 @@ FRAMEWORKS = (
     Framework("hf_accelerate.py", "accelerate", ON_PROCESSORS),
     Framework("lightning_ddp.py", "lightning"),
     Framework("fsdp_dcp.py", "dcp"),
-    Framework("deepspeed_zero.py", "deepspeed"),
+    Framework("deepspeed_zero.py", "deepspeed", {"TORCH_EXTENSIONS_DIR": str(EXTENSIONS)}),
 )

@@ -16,9 +16,9 @@ class Folder:
     def __init__(self, clock: list[float], *troubles: Exception | None) -> None:
         self._clock, self._troubles = clock, list(troubles)
         self.tries = 0
-        self.newest, self.newest_key, self.closed_step = None, "", -1
+        self.newest, self.newest_key, self.closed_step, self.layout = None, "", -1, ""
 
-    def finish(self, *, ended_well: bool) -> bool:  # noqa: ARG002
+    def finish(self, *, ended_well: bool, ended_at: float | None) -> bool:  # noqa: ARG002
         self.commit(final=True)
         return False
 

@@ -75,7 +75,7 @@ class Rank:
         self.place = Position(described, attempt, rank)
         self.checkpoints = Checkpoints(
             self.place, self.store, self.folder, ProgressFile(self.progress),
-            now=self.clock, note=self.notes.append, clock=lambda: self.clock.now + self.machine_s,
+            now=self.clock, note=self.notes.append, clock=lambda: self.clock.now + self.machine_s, sleep=self.clock.sleep,
             changed_s=lambda seen: seen.mtime_ns / 1e9,  # `_date` writes it down: the kernel's own times are not of this clock
         )  # fmt: skip
 

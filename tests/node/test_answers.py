@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from agent.progress import Named
-from agent.sets import FEW, LAG_S, LEAST_S, Now, answer, is_hopeless
+from agent.sets.answering import LAG_S, Now, answer
+from agent.sets.outcomes import FEW, LEAST_S, is_hopeless
 from contract.commits import Part, SetPlan
 from contract.jobs import Scope
 from tests.node.folders import BEGAN, EVERY_S
@@ -37,7 +38,7 @@ def test_bad_luck_is_told_from_a_trainer_whose_ranks_never_save_the_same(
 def answered(plan: SetPlan, named: Named | None, *changed_s: float, waited_s: float, scope: Scope = Scope.AUTO) -> Now:
     own = {f"file-{number}": at for number, at in enumerate(changed_s)}
     return answer(
-        plan, named, own, empty=not own, scope=scope, waited_s=waited_s, every_s=EVERY_S, patience_s=EVERY_S,
+        plan, named, own, empty=not own, doubt="", scope=scope, waited_s=waited_s, every_s=EVERY_S, patience_s=EVERY_S,
         clock_is_right=True,
     ).now  # fmt: skip
 

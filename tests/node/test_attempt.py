@@ -136,7 +136,7 @@ def test_files_that_still_change_at_the_last_commit_end_the_job_and_do_not_repea
     monkeypatch.setattr("agent.saver.QUIET_S", 0.0)
     site.offer("import os\nopen(os.environ['ARTIFACTS_DIR'] + '/model', 'w').write('x')")
 
-    def never_rests(_folder: Folder, **_: object) -> None:
+    def never_rests(_folder: Folder, *_given: object, **_: object) -> None:
         raise Changed("model changed")
 
     monkeypatch.setattr(Folder, "send", never_rests)

@@ -239,7 +239,7 @@ def test_what_a_log_gets_while_it_is_sent_is_in_the_next_commit(folder: Rank, mo
         real(*given)  # type: ignore[arg-type]
 
     def send() -> str:
-        sent = folder.folder.send(mark=lambda own: growth.mark(own, since=folder.clock.now)).files
+        sent = folder.folder.send(lambda own: growth.mark(own, since=folder.clock.now)).files
         return folder.s3.objects["yard-bytes", sent[0].key][sent[0].offset :][: sent[0].size].decode()
 
     growth.observe(folder.folder.list_own())
@@ -262,7 +262,7 @@ def test_a_file_that_became_shorter_while_it_was_sent_is_in_no_commit(
 
     monkeypatch.setattr(sending, "fill", cut_first)
     with pytest.raises(Changed):
-        folder.folder.send(mark=lambda own: [one._replace(grows=one.size > 1) for one in own])
+        folder.folder.send(lambda own: [one._replace(grows=one.size > 1) for one in own])
 
 
 def grow_while_sent(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -340,5 +340,5 @@ def test_a_log_of_a_trainer_that_names_nothing_is_not_told_from_a_save(tmp_path:
         with (rank.path / "model-2.log").open("a") as file:
             file.write("half" * 100)
         rank._date(rank.path / "model-2.log")
-        states = rank.checkpoints._list_own()
+        states = rank.checkpoints._recogniser.read().own
         assert not any(one.grows for one in states)

@@ -97,7 +97,7 @@ def test_a_full_disk_is_named_whatever_was_written(tmp_path: Path) -> None:
 class Looking:
     """Notes how nice the thread is that looks for a set to answer."""
 
-    closed_step, newest, newest_key = -1, None, ""
+    closed_step, newest, newest_key, layout = -1, None, "", ""
 
     def __init__(self) -> None:
         self.nice, self.looked = list[int](), threading.Event()
@@ -107,7 +107,7 @@ class Looking:
         self.looked.set()
         return False
 
-    def finish(self, *, ended_well: bool) -> bool:  # noqa: ARG002
+    def finish(self, *, ended_well: bool, ended_at: float | None) -> bool:  # noqa: ARG002
         return self.tick()
 
 

@@ -33,13 +33,13 @@ class Sets:
 
     def __init__(self) -> None:
         self.newest: Commit | None = None
-        self.newest_key, self.closed_step = "", -1
+        self.newest_key, self.closed_step, self.layout = "", -1, ""
         self.next: Callable[[], bool] = lambda: False
 
     def tick(self) -> bool:
         return self.next()
 
-    def finish(self, *, ended_well: bool) -> bool:  # noqa: ARG002
+    def finish(self, *, ended_well: bool, ended_at: float | None) -> bool:  # noqa: ARG002
         return self.next()
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.checkpoints import NeverWhole
-from agent.sets import LAG_S
+from agent.sets.answering import LAG_S
+from agent.sets.closing import NeverWhole
 from contract.codec import decode
 from contract.commits import CheckpointSet
 from contract.jobs import Scope
@@ -246,7 +246,7 @@ def test_two_ranks_that_close_a_set_at_once_write_the_same(tmp_path: Path, s3: F
     pass_time(every, 3)
     first = s3.objects[BUCKET, closed(s3)[0]]
     del s3.objects[BUCKET, closed(s3)[0]]
-    every[0].checkpoints._left = True
+    every[0].checkpoints.state.unsettled = True
     every[0].checkpoints.tick()
     again = decode(CheckpointSet, s3.objects[BUCKET, closed(s3)[0]])
     assert (again.parts, again.step) == (decode(CheckpointSet, first).parts, 10)

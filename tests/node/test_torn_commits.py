@@ -80,27 +80,46 @@ def test_a_look_that_meets_files_of_two_checkpoints_is_no_commit(
     assert any("a changed during the commit" in note for note in folder.notes)
 
 
-@pytest.mark.parametrize("names", [True, False], ids=["and names it", "and has not named it yet"])
-def test_a_trainer_that_finishes_another_checkpoint_while_the_commit_begins_is_in_no_commit_of_the_first(
-    folder: Rank, s3: FakeS3, monkeypatch: pytest.MonkeyPatch, names: bool
+def finish_another_before(
+    look: int, folder: Rank, monkeypatch: pytest.MonkeyPatch, then: Callable[[], object] = lambda: None
+) -> None:
+    """Before that look of the commit the trainer replaces its file."""
+    real, looks = snapshot.observe, iter(range(1000))
+
+    def observe(root: Path, note: object, links: Links) -> snapshot.Observed:
+        if next(looks) == look:
+            folder.clock.now += 1.0
+            folder.write("a", "of 60")
+            then()
+        return real(root, note, links)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(snapshot, "observe", observe)
+
+
+@pytest.mark.parametrize("look", [3, 4], ids=["before the files are opened", "once they are open"])
+def test_a_file_of_a_checkpoint_that_is_not_named_yet_is_in_no_commit_of_the_one_before(
+    folder: Rank, s3: FakeS3, monkeypatch: pytest.MonkeyPatch, look: int
 ) -> None:
     folder.save(50, a="of 50")
     folder.clock.now += EVERY_S
-    real, looks = snapshot.observe, iter(range(10))
-
-    def finish_another_first(root: Path, note: object, links: Links) -> snapshot.Observed:
-        if next(looks) == 3:  # the set is open, and the files are about to be opened
-            folder.clock.now += 1.0
-            folder.write("a", "of 60")
-            if names:
-                folder.at(60, checkpoint=60)
-        return real(root, note, links)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(snapshot, "observe", finish_another_first)
+    finish_another_before(look, folder, monkeypatch)
     folder.checkpoints.tick()
     assert closed(s3) == []
     assert s3.sent("/checkpoints/rank-") == []
     assert any("a changed while the commit of checkpoint 50 began" in note for note in folder.notes)
+
+
+@pytest.mark.parametrize("look", [3, 4], ids=["before the files are opened", "once they are open"])
+def test_a_checkpoint_that_is_finished_and_named_while_the_commit_of_the_one_before_begins_is_committed_in_its_place(
+    folder: Rank, s3: FakeS3, monkeypatch: pytest.MonkeyPatch, look: int
+) -> None:
+    folder.save(50, a="of 50")
+    folder.clock.now += EVERY_S
+    finish_another_before(look, folder, monkeypatch, then=lambda: folder.at(60, checkpoint=60))
+    folder.checkpoints.tick()
+    assert folder.checkpoints.closed_step == 60
+    later = Rank(folder.path.parents[2], s3, attempt=2)
+    assert (later.restore(), later.content) == (60, {"a": "of 60"})
 
 
 class Trainer:

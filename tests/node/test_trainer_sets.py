@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.sets import newer_than
+from agent.sets.answering import newer_than
 from contract.codec import decode
 from contract.commits import CheckpointSet
 from tests.node.fakes import FakeS3

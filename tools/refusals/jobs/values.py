@@ -214,6 +214,19 @@ VALUES = (
         ),
     ),
     Section(
+        "checkpoint_layout",
+        "auto, none, transformers, accelerate, lightning, dcp, deepspeed, megatron, orbax, keras, tensorflow, safetensors",
+        taken="transformers",
+        left_out="auto",
+        rows=(
+            ("another name of one", "huggingface", '"huggingface" is not a layout'),
+            ("its name with a capital", "Lightning", '"Lightning" is not a layout'),
+            ("a truth value", True, "true is not a layout"),
+            ("two of them", ["transformers", "deepspeed"], "a list is not a layout"),
+            ("null", None, "null is not a layout"),
+        ),
+    ),
+    Section(
         "checkpoint_restore",
         "all, own",
         taken="own",

@@ -1,0 +1,100 @@
+"""Recognises checkpoints as the frameworks write them: one module a layout, a pure function each from a listing to what is whole in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+
+from agent.layouts import (
+    accelerate,
+    dcp,
+    deepspeed,
+    keras,
+    lightning,
+    megatron,
+    orbax,
+    safetensors,
+    tensorflow,
+    transformers,
+)
+from agent.layouts.candidates import GIVEN_UP_S, Layout, recognise_found
+from agent.layouts.listing import FolderListing, Read, Recognised, Shards, Whole
+from agent.layouts.view import Names, View, find_missing, relative_names
+from contract.jobs import CheckpointLayout
+
+__all__ = ["FolderListing", "Read", "Recognised", "Shards", "Whole", "find_shards", "recognise"]
+
+OUTER_FIRST: Mapping[str, Layout] = {
+    CheckpointLayout.TRANSFORMERS.value: transformers.find,
+    CheckpointLayout.MEGATRON.value: megatron.find,
+    CheckpointLayout.LIGHTNING.value: lightning.find,
+    CheckpointLayout.ACCELERATE.value: accelerate.find,
+    CheckpointLayout.DEEPSPEED.value: deepspeed.find,
+    CheckpointLayout.ORBAX.value: orbax.find,
+    CheckpointLayout.DCP.value: dcp.find,
+    CheckpointLayout.TENSORFLOW.value: tensorflow.find,
+    CheckpointLayout.KERAS.value: keras.find,
+}
+"""Layouts that are recognised without a word, those first whose checkpoints have others inside."""
+NAMED: Mapping[str, Layout] = {
+    **OUTER_FIRST,
+    CheckpointLayout.LIGHTNING.value: lightning.find_named,
+    CheckpointLayout.KERAS.value: keras.find_named,
+    CheckpointLayout.SAFETENSORS.value: safetensors.find_named,
+}
+
+NUMBERS = re.compile(r"\d{1,255}")
+
+
+def recognise(listing: FolderListing, layout: str = CheckpointLayout.AUTO) -> Recognised:
+    """Recognises the newest whole checkpoint in what a rank has; `layout` is what the request says."""
+    view = View(listing)
+    if layout == CheckpointLayout.NONE:
+        return Recognised()
+    if layout != CheckpointLayout.AUTO:
+        return recognise_found(view, layout, NAMED[layout](view)) if layout in NAMED else Recognised()
+    for name, find in OUTER_FIRST.items():
+        found = find(view)
+        if found.candidates:
+            return recognise_found(view, name, found)
+    return Recognised()
+
+
+def find_shards(listing: FolderListing, layout: str, name: str) -> Shards:
+    """Finds what this rank has of the checkpoint `name` of a layout, of which another rank has the marker.
+
+    It is whole where no format says otherwise and, unless the marker is written after a barrier of all processes, either has the names
+    of the checkpoint before it or has rested.
+    """
+    view = View(listing)
+    files = view.under(name) if name else frozenset(listing.files)
+    files |= frozenset({name} if view.has(name) else ())
+    before = _find_before(view, name)
+    if not files:
+        return Shards(files, f"it has no file of {name} yet" if before else "")
+    problem = view.find_torn(files) or view.find_removal(name)
+    if problem or (_is_after_barrier(layout, files) and not before):
+        return Shards(files, problem)
+    missing = find_missing(relative_names(files, name, _numbers(name)[-1]), before) if before else ""
+    if missing:
+        return Shards(files, "" if view.rests(files, GIVEN_UP_S) else f"{name} has no {missing} yet")
+    return Shards(files, "" if before or view.rests(files) else f"{name or 'it'} may not have all its files yet")
+
+
+def _is_after_barrier(layout: str, files: Collection[str]) -> bool:
+    """Whether the marker of a layout says that these files are whole too."""
+    return layout == CheckpointLayout.MEGATRON or all(path.endswith(".distcp") for path in files)
+
+
+def _find_before(view: View, name: str) -> Names | None:
+    """Returns the names that this rank's files have in the checkpoint before; None where it has none."""
+    own, masked = _numbers(name), NUMBERS.sub("#", name)
+    alike = (one for one in view.folders() if one and one != name and NUMBERS.sub("#", one) == masked)
+    earlier = [one for one in alike if _numbers(one) < own and view.under(one)]
+    one = max(earlier, key=_numbers, default=None)
+    return None if one is None else relative_names(view.under(one), one, _numbers(one)[-1])
+
+
+def _numbers(name: str) -> tuple[int, ...]:
+    """Returns the numbers in a name, the last of them its own; -1 where it has none."""
+    return tuple(map(int, NUMBERS.findall(name))) or (-1,)

@@ -1,0 +1,141 @@
+"""Chooses among the checkpoints that a layout finds: which are whole, and from which its framework would go on."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from agent.layouts.listing import MOST_STEP, Recognised, Whole
+from agent.layouts.view import Names, View, find_missing, join, relative_names
+
+GIVEN_UP_S = 120.0
+"""A checkpoint that lacks a file which the one before had counts as whole after this time: its trainer has fewer processes now."""
+DIGITS = re.compile(r"\d+")
+MOST = 256
+"""Checkpoints that are judged for one listing, newest first."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What may be a checkpoint."""
+
+    name: str
+    files: frozenset[str]
+    at: float
+    """When the last of its files came to its place."""
+    written_ns: int
+    """When the last of their bytes was written, which a restore leaves as it was."""
+    number: int = -1
+    """Its own, by which its framework sorts it; -1 where it has none."""
+    step: int = -1
+    needs: frozenset[str] = frozenset()
+    problem: str = ""
+    """Why it is not whole; empty where it is."""
+    settled: bool = True
+    """Whether its marker is written after everything that any process of this node writes; otherwise its files must be those that the one
+    before had, or rest."""
+    spare: bool = False
+    """Whether it may be kept although it is not whole: a person may remove files of an old one."""
+
+    @property
+    def row(self) -> str:
+        """What it has in common with the checkpoints that are counted together with it."""
+        return join(posixpath.dirname(self.name), DIGITS.sub("#", leaf(self.name)))
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a layout finds in a listing."""
+
+    candidates: Sequence[Candidate] = ()
+    chosen: str | None = None
+    """Name of the one from which the framework goes on, where something in the folder says it; None where their order does."""
+    blocked: str = ""
+    """Why nothing in the folder can be gone on from now, although older checkpoints may be whole."""
+
+
+def build_candidate(
+    view: View, name: str, files: frozenset[str], *, dated: Iterable[str] | None = None, number: int = -1, step: int = -1,
+    needs: frozenset[str] = frozenset(), problem: str = "", settled: bool = True, spare: bool = False,
+) -> Candidate:  # fmt: skip
+    """Returns a candidate as old as its files, or those of them that are `dated`."""
+    young = list(files if dated is None else dated)
+    return Candidate(
+        name=name, files=files, at=view.changed_s(young), written_ns=max(map(view.written_ns, young), default=-1), number=number, step=step,
+        needs=needs, problem=problem, settled=settled, spare=spare,
+    )  # fmt: skip
+
+
+Layout = Callable[[View], Found]
+
+
+def settle(view: View, candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Returns the candidates with the problem of those that are whole by their marker, and may still get files of other processes."""
+    rows = defaultdict[str, list[Candidate]](list)
+    for one in candidates:
+        rows[one.row].append(one)
+    settled = list[Candidate]()
+    for row in rows.values():
+        before: Names | None = None
+        for one in sorted(row, key=lambda each: (each.number, each.written_ns)):
+            names = relative_names(one.files, one.name, one.number)
+            problem = one.problem or ("" if one.settled else _find_missing(view, one, names, before))
+            if not problem:
+                before = names
+            settled.append(replace(one, problem=problem))
+    return settled
+
+
+def _find_missing(view: View, one: Candidate, names: Names, before: Names | None) -> str:
+    missing = find_missing(names, before) if before is not None else ""
+    if missing:
+        return "" if view.rests(one.files, GIVEN_UP_S) else f"{one.name or 'it'} has no {missing} yet"
+    return "" if before is not None or view.rests(one.files) else f"{one.name or 'it'} may not have all its files yet"
+
+
+def recognise_found(view: View, layout: str, found: Found) -> Recognised:
+    """Returns what a layout's findings mean for this rank. A name that is used again and again is what a training goes on from: while that
+    one is not whole, none is."""
+    judged = settle(view, sorted(found.candidates, key=lambda one: (one.number, one.written_ns), reverse=True)[:MOST])
+    whole = [one for one in judged if not one.problem]
+    newest = choose_newest(whole, found.chosen)
+    later = [one for one in judged if one.problem and (newest is None or _is_later(one, newest))]
+    blocked = found.blocked or next((one.problem for one in later if one.number < 0), "")
+    kept = frozenset(path for one in whole for path in one.files)
+    unfinished = frozenset(
+        path for one in judged if one.problem and (not one.spare or one in later) for path in one.files
+    )
+    return Recognised(
+        layout=layout,
+        newest=None if newest is None or blocked else _describe(layout, newest),
+        unfinished=unfinished - kept,
+        why=blocked or (max(later, key=lambda one: (one.written_ns, one.number)).problem if later else ""),
+    )
+
+
+def choose_newest(whole: Sequence[Candidate], chosen: str | None) -> Candidate | None:
+    """Returns the checkpoint from which the framework goes on: the one that the folder names, or of each row that with the highest number,
+    and of these the one that came last."""
+    if chosen is not None:
+        return next((one for one in whole if one.name == chosen), None)
+    rows: Mapping[str, list[Candidate]] = defaultdict(list)
+    for one in whole:
+        rows[one.row].append(one)
+    highest = (max(row, key=lambda one: (one.number, one.written_ns, one.name)) for row in rows.values())
+    return max(highest, key=lambda one: (one.written_ns, one.number, one.name), default=None)
+
+
+def leaf(path: str) -> str:
+    return posixpath.basename(path)
+
+
+def _is_later(one: Candidate, newest: Candidate) -> bool:
+    return one.number > newest.number if one.row == newest.row else one.written_ns > newest.written_ns
+
+
+def _describe(layout: str, one: Candidate) -> Whole:
+    step = one.step if -1 <= one.step < MOST_STEP else -1
+    return Whole(layout=layout, step=step, name=one.name, at=one.at, files=one.files, needs=one.needs)

@@ -1,0 +1,99 @@
+"""Reads names and numbers out of a pickle without unpickling it: pickletools names its opcodes, and none is carried out."""
+
+from __future__ import annotations
+
+import pickletools
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+MOST_PICKLE = 64 * 1024 * 1024
+"""Bytes of torch.distributed.checkpoint's metadata that are read: what a million shards of tensors take is not."""
+MOST_CODES = 1_000_000
+"""Opcodes that are read, about a second's worth; from a longer metadata only the names of files are taken."""
+MOST_SHARDS = 100_000
+METADATA = b"torch.distributed.checkpoint.metadata"
+NAME = re.compile(rb"[\w.=+-]{1,200}\.(?:distcp|safetensors)")
+TEXTS = frozenset({"SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE"})
+NUMBERS = frozenset({"BININT", "BININT1", "BININT2", "LONG1", "LONG4", "INT", "LONG"})
+PUTS, GETS = frozenset({"BINPUT", "LONG_BINPUT", "PUT"}), frozenset({"BINGET", "LONG_BINGET", "GET"})
+Value = str | int | None
+
+
+@dataclass(frozen=True)
+class ShardList:
+    """The files that a metadata of torch.distributed.checkpoint lists, relative to its folder."""
+
+    least: Mapping[str, int]
+    """By name, how many bytes the file has at least; 0 where that was not read."""
+
+
+def read_shards(document: bytes) -> ShardList | None:
+    """Returns the files that a metadata lists; None where the bytes are none, or not all of it."""
+    if len(document) < 2 or document[0] != 0x80 or not document.endswith(b".") or METADATA not in document[:4096]:
+        return None
+    names = set[str]()
+    for found in NAME.finditer(document):
+        names.add(found[0].decode("ascii", "replace"))
+        if len(names) > MOST_SHARDS:
+            return None
+    sizes = dict.fromkeys(sorted(names), 0)
+    try:
+        for name, end in _places(document):
+            if name in sizes:
+                sizes[name] = max(sizes[name], end)
+    except _TooLong:
+        return ShardList(dict.fromkeys(sizes, 0))
+    except (ValueError, OverflowError):
+        return None
+    return ShardList(sizes)
+
+
+def find_number(head: bytes, key: str) -> int:
+    """Returns the number that follows a text in the first bytes of a pickle, as a dictionary has them; -1 where there is none."""
+    before: Value = None
+    try:
+        for value in _values(head):
+            if before == key and isinstance(value, int):
+                return value
+            before = value
+    except (ValueError, OverflowError, _TooLong):
+        pass
+    return -1
+
+
+class _TooLong(Exception):
+    """A pickle has more opcodes than are read."""
+
+
+def _places(document: bytes) -> Iterator[tuple[str, int]]:
+    """Yields name and end of each piece: torch pickles `_StorageInfo` as its fields in order, relative_path, offset and length
+    (torch/distributed/checkpoint/filesystem.py)."""
+    last = list[Value]()
+    for value in _values(document):
+        last = [*last[-5:], value]
+        if len(last) == 6 and last[0] == "relative_path" and last[2] == "offset" and last[4] == "length":
+            name, offset, length = last[1], last[3], last[5]
+            if isinstance(name, str) and isinstance(offset, int) and isinstance(length, int):
+                yield name, offset + length
+
+
+def _values(document: bytes) -> Iterator[Value]:
+    """Yields the texts and numbers of a pickle in their order."""
+    memo: dict[int, Value] = {}
+    newest: Value = None
+    for number, (code, value, _) in enumerate(pickletools.genops(document)):
+        if number >= MOST_CODES:
+            raise _TooLong
+        if code.name == "MEMOIZE":
+            memo[len(memo)] = newest
+        elif code.name in PUTS:
+            memo[int(value or 0)] = newest
+        elif code.name in GETS:
+            newest = memo.get(int(value or 0))
+            yield newest
+        elif code.name in TEXTS or code.name in NUMBERS:
+            newest = value if isinstance(value, str | int) else None
+            yield newest
+        elif code.name not in ("MARK", "FRAME", "PROTO", "SETITEM", "SETITEMS"):
+            newest = None

@@ -1,0 +1,128 @@
+"""Decides whether the parts of a set are a checkpoint: facts in, verdict with a reason out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from contract.commits import Commit, Part, SetPlan
+from contract.jobs import Scope
+from contract.keys import LAST_SET
+
+FEW, LEAST_S = 3, 600.0
+"""So many sets whose parts are no checkpoint, and none that is closed, show that the trainer's ranks do not save the same; or twice as many
+that a rank missed, over so many seconds."""
+SHOWN = 3
+"""The most shards that a sentence names."""
+
+
+class Result(Enum):
+    """What a set has come to."""
+
+    OPEN = "open"
+    CLOSED = "closed"
+    EMPTY = "empty"
+    """No rank has any file."""
+    MISSED = "missed"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a set has come to, and why where it is refused."""
+
+    state: Result
+    reason: str = ""
+
+
+def judge_parts(parts: Mapping[int, Part], *, ranks: int, named: bool, scope: Scope) -> Outcome:
+    """What the parts of a set make of it, before one is read. `ranks` answer in it; `named` is whether its plan names a checkpoint."""
+    if len(parts) < ranks:
+        return Outcome(Result.OPEN)
+    if Part.MISSED in parts.values():
+        return Outcome(Result.MISSED)
+    writers = sorted(rank for rank, part in parts.items() if part is Part.FILES)
+    if not writers:
+        return Outcome(Result.EMPTY)
+    if scope is Scope.SHARDS and len(writers) < ranks:
+        without = ", ".join(str(rank) for rank in sorted(parts) if rank not in writers)
+        return Outcome(
+            Result.REFUSED, f"checkpoint_scope is shards, and these ranks have nothing in CHECKPOINT_DIR: {without}"
+        )
+    if not named and len(writers) > 1:
+        return Outcome(Result.REFUSED, explain_unnamed(writers, scope))
+    return Outcome(Result.CLOSED)
+
+
+def explain_unnamed(writers: Sequence[int], scope: Scope) -> str:
+    """Why files of several ranks without the name of a checkpoint are refused, and what to do, as far as the request allows it."""
+    shown = ", ".join(map(str, writers[:8])) + (", ..." if len(writers) > 8 else "")
+    ways = (
+        "each rank that writes puts the step of its newest finished checkpoint into PROGRESS_FILE "
+        '({"step": 120, "checkpoint": 120})'
+    )
+    if scope is Scope.SHARDS:
+        ways += ", or rank 0 does so for all after a barrier"
+    else:
+        ways += ", or only rank 0 writes, or checkpoint_scope: rank0 in the request has only rank 0's files committed"
+    return (
+        f"ranks {shown} write to CHECKPOINT_DIR in no layout that is known, and none says which of their files belong together. "
+        f"Either {ways}"
+    )  # fmt: skip
+
+
+def is_hopeless(answered: Mapping[int, Mapping[int, Part]], *, any_closed: bool, since_s: float) -> bool:
+    """Whether sets that all ranks answered show that no set of this job will ever be closed. One that a rank missed says less than one
+    whose parts are no checkpoint: a rank may be late again and again. `since_s` is the age of the attempt's first set."""
+    missed = sum(Part.MISSED in parts.values() for parts in answered.values())
+    unfit = sum(Part.MISSED not in parts.values() and Part.FILES in parts.values() for parts in answered.values())
+    return not any_closed and (unfit >= FEW or (missed >= 2 * FEW and since_s >= LEAST_S))
+
+
+def judge_commits(plan: SetPlan, parts: Sequence[Commit], scope: Scope) -> Outcome:
+    """Whether the commits of the ranks that have files are of one checkpoint, and all of it."""
+    names = {one.step: one.rank for one in reversed(parts) if one.named}
+    if len(names) > 1:
+        shown = ", ".join(f"rank {rank} {step}" for step, rank in sorted(names.items(), key=lambda each: each[1])[:8])
+        return Outcome(Result.MISSED, f"the newest checkpoints differ: {shown}")
+    places = {one.place: one.rank for one in reversed(parts) if one.place}
+    if len(places) > 1:
+        return Outcome(Result.MISSED, f"the newest checkpoints differ: {', '.join(sorted(places)[:8])}")
+    if lacking := sorted(set(plan.needs) - {file.path for one in parts for file in one.files}):
+        return Outcome(Result.REFUSED, explain_lacking(plan, lacking, scope))
+    return _judge_last(parts, scope) if plan.number == LAST_SET else Outcome(Result.CLOSED)
+
+
+def explain_lacking(plan: SetPlan, lacking: Collection[str], scope: Scope) -> str:
+    """Why a checkpoint whose marker lists files that no rank has is refused, and what to do."""
+    first = ", ".join(sorted(lacking)[:SHOWN]) + (f" and {len(lacking) - SHOWN} more" if len(lacking) > SHOWN else "")
+    advice = (
+        "checkpoint_scope is rank0: shards of other ranks are committed with checkpoint_scope: auto or shards"
+        if scope is Scope.RANK0
+        else "each rank has to write its shards to its own CHECKPOINT_DIR"
+    )
+    return f"checkpoint {plan.name or plan.step} ({plan.layout}) lists files that no rank has: {first}; {advice}"
+
+
+def _judge_last(parts: Sequence[Commit], scope: Scope) -> Outcome:
+    """Whether the last commits of the ranks, each made after its training process had ended, are of one checkpoint. Where every command
+    ended well, files that came after its name are of it as well."""
+    namers, others = [one for one in parts if one.named], [one for one in parts if not one.named]
+    if all(one.ended_well for one in parts) and namers:
+        return Outcome(Result.CLOSED)
+    if any(one.place for one in parts):
+        return Outcome(Result.CLOSED)
+    if not namers:
+        if len(others) == 1:
+            return Outcome(Result.CLOSED)
+        return Outcome(Result.REFUSED, explain_unnamed([one.rank for one in others], scope))
+    if beyond := [one.rank for one in parts if one.goes_beyond]:
+        return Outcome(
+            Result.MISSED, f"rank {beyond[0]} ended with files after checkpoint {namers[0].step}, others did not"
+        )
+    named_at = min(one.moment for one in namers)
+    late = [one.rank for one in others if not named_at or not one.moment or one.moment > named_at]
+    if late:
+        return Outcome(Result.MISSED, f"rank {late[0]} has files that are newer than checkpoint {namers[0].step}")
+    return Outcome(Result.CLOSED)

@@ -1,0 +1,199 @@
+"""Tells which checkpoint lies in CHECKPOINT_DIR: by the trainer's own word, by the layout of a framework, or by files that rest."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from agent.commits import Folder
+from agent.growth import Growth
+from agent.layouts import FolderListing, Recognised, Shards, Whole, find_shards, recognise
+from agent.layouts.listing import Judgements
+from agent.progress import Named, ProgressFile
+from agent.sets.resting import Resting
+from agent.snapshot import FileState
+from agent.symlinks import Source
+from contract.commits import SetPlan
+
+BESIDE_S = 2.0
+"""A file that belongs to no checkpoint of the layout is taken along once it has rested for so long."""
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What lies in the folder at one moment, and which checkpoint it is."""
+
+    own: Sequence[FileState]
+    """Files and links of this rank, those that only grow marked."""
+    changes: Mapping[str, float]
+    """When each changed, without those that grow: UTC epoch seconds by the machine's clock."""
+    at: float
+    """When this was seen, by the machine's clock."""
+    word: Named | None
+    """The checkpoint that the trainer named in PROGRESS_FILE."""
+    recognised: Recognised
+    found: Named | None
+    """The checkpoint that the layout shows."""
+
+    @property
+    def named(self) -> Named | None:
+        return self.word or self.found
+
+    @property
+    def whole(self) -> Whole | None:
+        """What the layout shows, where the trainer names nothing itself."""
+        return self.recognised.newest if self.word is None else None
+
+    @property
+    def identity(self) -> str:
+        """Tells one checkpoint from another: equal as long as the folder has nothing newer."""
+        if self.word is not None:
+            return identify(self.word)
+        if (whole := self.whole) is not None:
+            return f"{whole.layout} {whole.name} of step {whole.step} at {whole.at}"
+        return str(hash(tuple(self.own)))
+
+    def has_left(self, plan: SetPlan) -> bool:
+        """Whether a file outside of the checkpoint says which one is the newest, and it is another one than the plan's by now."""
+        whole = self.whole
+        if not plan.layout or whole is None or whole.name == plan.name:
+            return False
+        return any(path != whole.name and not path.startswith(f"{whole.name}/") for path in whole.files)
+
+    def choose(self, plan: SetPlan, shards: Shards | None) -> list[FileState]:
+        """The files that belong in a set with this plan: those of its checkpoint, and what rests beside it. Half a checkpoint never."""
+        whole, unfinished = self.whole, self.recognised.unfinished
+        if not plan.layout and self.recognised.layout and whole is None:
+            return []  # a framework writes here, and its first checkpoint is not whole
+        if not plan.layout:
+            return [one for one in self.own if one.path not in unfinished]
+        chosen = shards.files if shards else frozenset[str]()
+        if whole is not None:
+            chosen, unfinished = (
+                (whole.files, unfinished) if whole.name == plan.name else (chosen, unfinished | whole.files)
+            )
+        young = {_top(path) for path, changed_s in self.changes.items() if self.at - changed_s <= BESIDE_S}
+        return [
+            one
+            for one in self.own
+            if one.path in chosen
+            or (one.path not in unfinished and (one.grows or one.target or _top(one.path) not in young))
+        ]
+
+
+def _top(path: str) -> str:
+    """What rests as one: a file that lies in the folder itself, or a folder in it with all that it has."""
+    return path.partition("/")[0]
+
+
+def identify(word: Named) -> str:
+    """Tells the checkpoints that a trainer names from each other."""
+    return f"step {word.step}"
+
+
+class Recogniser:
+    """CHECKPOINT_DIR of one rank. Not for use by two threads at once."""
+
+    def __init__(
+        self, folder: Folder, progress: ProgressFile, *, layout: str, clock: Callable[[], float],
+        changed_s: Callable[[FileState], float], note: Callable[[str], None],
+    ) -> None:  # fmt: skip
+        """`layout`: the name of one, `auto` or `none`; `clock` is this machine's; `changed_s` is when a file changed, by that clock."""
+        self._folder, self._progress, self._layout = folder, progress, layout
+        self._clock, self._changed_s, self._note = clock, changed_s, note
+        self._growth = Growth(folder.path, clock=clock)
+        self._found: Named | None = None
+        self._seen: Whole | None = None
+        self._noted = ""
+        self._judgements = Judgements()
+        self.resting = Resting(self._read)
+        self.layout = ""
+        """The layout that was recognised last; empty for none."""
+
+    @property
+    def word(self) -> Named | None:
+        """The newest checkpoint that the trainer names itself: a look at one small file."""
+        return self._progress.named
+
+    @property
+    def step(self) -> int:
+        """The step of what lies in the folder, as the trainer says; -1 where it says none."""
+        return self._progress.checkpoint_step()
+
+    def read(self, at: float | None = None) -> Saved:
+        """Looks at the folder; `at`: as of which time by this machine's clock, None for now. Raises Changed where it moves meanwhile."""
+        return self.judge(self._folder.list_own(), at)
+
+    def judge(self, own: Sequence[FileState], at: float | None = None) -> Saved:
+        """Says which checkpoint these files are."""
+        word, recognised, now = self._progress.named, Recognised(), self._clock() if at is None else at
+        if word is None and self._layout != "none":
+            recognised = recognise(self._listing(own, now), self._layout)
+            self._tell(recognised)
+        found = self._count(recognised.newest)
+        named = word or found
+        marked = self._growth.mark(own, since=named.at - named.period_s if named and named.period_s else 0.0)
+        changes = {one.path: self._changed_s(one) for one in marked if not one.grows}
+        return Saved(marked, changes, now, word, recognised, found)
+
+    def find_shards(self, saved: Saved, plan: SetPlan) -> Shards | None:
+        """This rank's files of the checkpoint that a plan names by its place; None for a plan that has no place."""
+        return find_shards(self._listing(saved.own, saved.at), plan.layout, plan.name) if plan.layout else None
+
+    def restored(self, *, named: bool, step: int) -> Saved:
+        """Takes what lies in the folder for a checkpoint that is in S3 already. `named`: by this rank's own trainer."""
+        if named and (saved := self.read()).own:
+            self._progress.restored(step, max(saved.changes.values()))
+        saved = self.read(math.inf)  # nothing here is being written
+        if self._found is not None:
+            self._found = Named(self._found.step, self._found.at, 0)
+        self.resting.take(saved.own)
+        return saved
+
+    def _count(self, whole: Whole | None) -> Named | None:
+        if whole is None:
+            return None
+        if self._found is None or whole != self._seen:
+            before = self._found
+            count = before.count + 1 if before else 1
+            self._found = Named(
+                whole.step, whole.at, count, max(0.0, whole.at - before.at) if before and before.count else 0.0
+            )
+        self._seen = whole
+        return self._found
+
+    def _tell(self, recognised: Recognised) -> None:
+        """Notes what is recognised, once for each layout, and why nothing is whole, once for each reason."""
+        if recognised.layout != self.layout:
+            self.layout = recognised.layout
+            if self.layout:
+                self._note(f"checkpoints: recognised the layout {self.layout}")
+        if recognised.newest is None and recognised.why and recognised.why != self._noted:
+            self._noted = recognised.why
+            self._note(f"checkpoints: nothing is whole yet: {recognised.why}")
+
+    def _listing(self, own: Sequence[FileState], now: float) -> FolderListing:
+        files = {one.path: one for one in own}
+        return FolderListing(
+            files, self._folder.folders, lambda path, start, size: self._bytes(files, path, start, size), self._changed_s, now,
+            self._judgements,
+        )  # fmt: skip
+
+    def _read(self, path: str, start: int, size: int) -> bytes:
+        return self._bytes({}, path, start, size)
+
+    def _bytes(self, files: Mapping[str, FileState], path: str, start: int, size: int) -> bytes:
+        """Some bytes of a file; none where it went away. The trainer puts there what it likes, so no link is followed out of the folder."""
+        seen = files.get(path)
+        try:
+            file = (seen.source if seen and seen.source else Source(str(self._folder.path), path)).open()
+        except OSError:
+            return b""
+        try:
+            return os.pread(file, size, start)
+        except OSError:
+            return b""
+        finally:
+            os.close(file)

@@ -1,0 +1,151 @@
+"""Tests that a file which is cut anywhere is not taken for whole, by the few bytes that are read of it."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zipfile
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from agent.layouts.formats import is_whole
+from tests.node.layouts import contents
+
+
+def judge(data: bytes, name: str) -> bool | None:
+    return is_whole(lambda offset, most: data[offset : offset + most], len(data), name)
+
+
+def numpy_saved(random: Random) -> bytes:
+    """What numpy.save writes of a matrix of doubles."""
+    rows = random.randint(1, 50)
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({rows}, 3), }}".ljust(117).encode() + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + random.randbytes(rows * 24)
+
+
+WRITERS: list[tuple[str, Callable[[Random], bytes]]] = [
+    ("model.pt", contents.torch_saved),
+    ("rng_state.pth", contents.torch_saved),
+    ("last.ckpt", lambda random: contents.lightning_saved(random, 7)),
+    ("pytorch_model.bin", contents.torch_saved),
+    ("states.npz", contents.torch_saved),
+    ("model.keras", contents.keras_saved),
+    ("model.safetensors", contents.safetensors_saved),
+    ("latest.weights.h5", contents.hdf5_saved),
+    ("mean.npy", numpy_saved),
+    ("trainer_state.json", lambda random: contents.trainer_state(random.randint(1, 10**6))),
+]
+ARCHIVES = [one for one in WRITERS if one[0].endswith((".pt", ".pth", ".ckpt", ".bin", ".npz", ".keras"))]
+
+
+@pytest.mark.parametrize(("name", "write"), WRITERS, ids=lambda one: one if isinstance(one, str) else "")
+def test_a_file_that_is_all_there_is_whole(name: str, write: Callable[[Random], bytes]) -> None:
+    for seed in range(20):
+        assert judge(write(Random(seed)), name) is True
+
+
+@pytest.mark.parametrize(("name", "write"), WRITERS, ids=lambda one: one if isinstance(one, str) else "")
+def test_a_file_that_is_cut_anywhere_is_not_whole(name: str, write: Callable[[Random], bytes]) -> None:
+    for seed in range(3):
+        data = write(Random(seed)).rstrip(b"\n") if name.endswith(".json") else write(Random(seed))
+        assert [cut for cut in range(len(data)) if judge(data[:cut], name) is not False] == []
+
+
+@pytest.mark.parametrize(("name", "write"), ARCHIVES, ids=lambda one: one if isinstance(one, str) else "")
+def test_an_archive_whose_length_is_allocated_first_is_not_whole_before_its_last_byte(
+    name: str, write: Callable[[Random], bytes]
+) -> None:
+    for seed in range(3):
+        data = write(Random(seed))
+        end = len(data.rstrip(b"\0"))
+        assert [cut for cut in range(end) if judge(data[:cut] + bytes(len(data) - cut), name) is not False] == []
+
+
+@pytest.mark.parametrize(("name", "write"), WRITERS, ids=lambda one: one if isinstance(one, str) else "")
+def test_a_file_that_goes_on_behind_its_end_is_not_whole(name: str, write: Callable[[Random], bytes]) -> None:
+    if not name.endswith(".json"):
+        assert judge(write(Random(1)) + b"next", name) is False
+
+
+def test_an_archive_with_records_of_64_bits_is_whole_and_not_without_its_last_byte() -> None:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as writer, writer.open("archive/data.pkl", "w", force_zip64=True) as entry:
+        entry.write(b"weights")
+    plain = archive.getvalue()
+    at = plain.rfind(b"PK\x05\x06")
+    length, offset = struct.unpack_from("<II", plain, at + 12)
+    record = b"PK\x06\x06" + struct.pack("<QHHIIQQQQ", 44, 45, 45, 0, 0, 1, 1, length, offset)
+    locator = b"PK\x06\x07" + struct.pack("<IQI", 0, at, 1)
+    end = b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, 1, 1, length, 0xFFFFFFFF, 0)
+    data = plain[:at] + record + locator + end
+    assert judge(data, "model.pt") is True
+    assert [cut for cut in range(len(data)) if judge(data[:cut], "model.pt") is not False] == []
+    assert judge(data[:at] + b"x" + data[at:], "model.pt") is False
+
+
+def test_an_archive_in_an_archive_does_not_make_the_outer_one_whole() -> None:
+    inner = contents.torch_saved(Random(1))
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as writer:
+        writer.writestr("archive/data.pkl", inner)
+    data = archive.getvalue()
+    assert judge(data[: data.index(inner) + len(inner)], "model.pt") is False
+
+
+def test_a_shard_is_torn_within_a_piece_and_unknown_at_the_end_of_one() -> None:
+    pieces = [contents.torch_saved(Random(seed)) for seed in range(3)]
+    data, ends = b"".join(pieces), {len(pieces[0]), len(pieces[0] + pieces[1])}
+    assert judge(data, "__0_0.distcp") is None
+    assert {cut for cut in range(4, len(data)) if judge(data[:cut], "__0_0.distcp") is not False} == ends
+    assert judge(b"", "__7_0.distcp") is None, "a process that has nothing to save writes an empty shard"
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("train.log", b"step 1\n"), ("notes.txt", b""), ("data.raw", bytes(100)),
+        ("legacy.pt", b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."),
+        ("weights.bin", b"\x01\x02 raw numbers"), ("objects.npy", b"\x93NUMPY\x01\x00\x30\x00{'descr': '|O', 'shape': (3,), }".ljust(58)),
+    ],
+)  # fmt: skip
+def test_a_format_that_does_not_tell_is_unknown(name: str, data: bytes) -> None:
+    assert judge(data, name) is None
+
+
+@pytest.mark.parametrize(
+    "name", ["model.pt", "last.ckpt", "model.keras", "model.safetensors", "w.h5", "x.npy", "x.npz", "state.json"]
+)
+def test_an_empty_file_and_one_of_zeros_are_not_whole(name: str) -> None:
+    assert judge(b"", name) is False
+    assert judge(bytes(5000), name) is False
+
+
+def test_a_large_document_is_judged_by_its_ends() -> None:
+    large = b'{\n  "log_history": [' + b'{"loss": 1},' * 40_000 + b'{"loss": 1}\n  ]\n}\n'
+    assert judge(large, "trainer_state.json") is True
+    assert judge(large[:-3], "trainer_state.json") is None
+
+
+def test_a_gigabyte_is_judged_by_a_few_kilobytes() -> None:
+    reads = list[int]()
+
+    def read(offset: int, most: int) -> bytes:
+        reads.append(most)
+        return b"PK\x03\x04".ljust(min(most, 64), b"\0") if offset == 0 else bytes(most)
+
+    assert is_whole(read, 2**30, "model.pt") is False
+    assert sum(reads) < 16 * 1024
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        struct.pack("<Q", 2**63) + b"{", struct.pack("<Q", 0) + b"{}", b"\x89HDF\r\n\x1a\n\xff" + bytes(90), b"\x89HDF\r\n\x1a\n\x02\x08",
+        b"\x93NUMPY\x03\x00\xff\xff\xff\xff{'shape': (" + b"9" * 200, b"PK\x05\x06" + b"\xff" * 18, b"PK\x03\x04PK\x06\x07" + b"\xff" * 40,
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["model.safetensors", "model.h5", "model.npy", "model.pt", "x.distcp"])
+def test_lengths_that_lie_are_not_whole_and_do_no_harm(head: bytes, name: str) -> None:
+    assert judge(head, name) is not True
