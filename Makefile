@@ -12,7 +12,7 @@ NODES ?= 2
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid format clean
 .PHONY: test test-all test-tools in-lanes tools-in-lanes lint types unit nodes security rehearsal-tests tool-tests own-deployments local-aws older-python
-.PHONY: rehearse-faults rehearse-losses test-deep grid-load mutants
+.PHONY: rehearse-faults rehearse-losses rehearse-frameworks test-deep grid-load mutants
 .PHONY: bench-reaper bench-state bench-capacity bench-submission bench-checkpoints bench-rehearsal bench-containers bench-spot
 .PHONY: synth deploy destroy bake-image snapshots docs container-tools lock outdated
 
@@ -98,6 +98,22 @@ build/checkpoint-peers/ready: .venv/installer uv.lock
 	@rm -rf build/checkpoint-peers && $(BIN)/python -m venv --without-pip build/checkpoint-peers
 	@$(call INSTALL,build/checkpoint-peers,checkpoint-peers) --compile-bytecode
 	@touch $@
+
+# Jobs of these rehearsals find it by PYTHONPATH, behind it the stand-in for the AMI with PyTorch and numpy.
+build/frameworks/ready: .venv/installer uv.lock
+	@echo "Putting real frameworks in place, which rehearsals train with (build/frameworks) ..."
+	@rm -rf build/frameworks && mkdir -p build/requirements
+	@uv export -q --frozen --only-group frameworks --prune numpy -o build/requirements/frameworks.txt
+	@DS_BUILD_OPS=0 uv pip install -q --python $(BIN)/python --target build/frameworks/python --compile-bytecode --require-hashes --no-deps \
+	  -r build/requirements/frameworks.txt
+	@rm -f build/frameworks/python/.lock && touch $@
+
+# DeepSpeed compiles this when it begins on a machine without GPUs, which takes minutes where six processes do it at once.
+build/frameworks/extensions: build/frameworks/ready build/ami/ready
+	@command -v c++ > /dev/null || { echo "DeepSpeed is left out: no C++ compiler is installed"; exit 0; }; \
+	  PYTHONPATH=build/frameworks/python PATH="$$PATH:build/frameworks/python/bin" TORCH_EXTENSIONS_DIR=$(CURDIR)/$@ build/ami/bin/python -c \
+	  "from deepspeed.ops.op_builder.cpu import ShareMemCommBuilder as Builder; Builder().load(verbose=False)" > build/frameworks/extensions.log 2>&1 \
+	  || { tail -5 build/frameworks/extensions.log; rm -rf $@; exit 1; }
 
 # As grid_child/Dockerfile has it: four services' models, byte code compiled beforehand.
 build/child-env/ready: .venv/installer grid_child/requirements.txt
@@ -220,6 +236,9 @@ rehearse-faults: setup ## Every fault alone, at several moments (about 20 minute
 
 rehearse-losses: setup ## Every way to lose a node, at every rank, and errors of the code among them; a table in build/losses.txt (half an hour)
 	@rm -f build/losses.txt; python -m pytest -m losses; code=$$?; cat build/losses.txt; exit $$code
+
+rehearse-frameworks: setup build/frameworks/ready build/frameworks/extensions ## Real frameworks on two nodes, with a lost node and a spot kill; a table in build/frameworks.txt; some: ARGS="-k deepspeed"
+	@rm -f build/frameworks.txt; python -m pytest -m frameworks $(ARGS); code=$$?; cat build/frameworks.txt; exit $$code
 
 test-deep: setup ## The property tests, 2,000 examples of 50 steps each, and every pair of faults; a part: ARGS=tests/properties/test_money.py
 	@HYPOTHESIS_PROFILE=deep python -m pytest $(or $(ARGS),tests/properties tests/functions/pairs) --timeout=0

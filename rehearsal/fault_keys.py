@@ -66,6 +66,7 @@ JOB = FaultKey("", "name of the job; empty: every job", "a job's name", lambda _
 RANK = FaultKey("0", "of the node, or `all`", "a whole number or all", lambda text: text == ALL or _whole(text))
 EVERY_RANK = FaultKey(ALL, RANK.what, RANK.allowed, RANK.fits)
 ATTEMPTS = number("1", "this many first attempts of the job", least=1)
+STEP = number("5", "once rank 0 reports this many steps; 0: once it trains, whether it tells steps or not")
 CLOSED = FaultKey(
     "",
     "and not before the attempt has a checkpoint of this step, or of a later one, that another attempt can restore",
@@ -77,7 +78,7 @@ OF_NODE = {"rank": RANK, "attempts": ATTEMPTS, "job": JOB}
 LATER_ON_NODE = {"closed": CLOSED, **OF_NODE}
 """Keys of what strikes it at a moment of its life."""
 OF_SPOT = {
-    "step": number("5", "once rank 0 reports this many steps"),
+    "step": STEP,
     "closed": CLOSED,
     "rank": FaultKey("1", RANK.what, RANK.allowed, RANK.fits),
     "times": number("1", "in this many attempts", least=1),

@@ -25,6 +25,7 @@ from rehearsal.fault_keys import (
     LINE,
     RANK,
     STATES,
+    STEP,
     FaultKey,
     FaultKind,
     any_seconds,
@@ -99,7 +100,7 @@ FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
         "NodeLost: a new attempt in the block from the newest checkpoint, if the block still takes launches. At its own time a block ends "
         "no job without a checkpoint: the deadline is before it.",
         {
-            "step": number("5", "once rank 0 reports this many steps"),
+            "step": STEP,
             "closed": CLOSED,
             "attempts": ATTEMPTS,
             "job": JOB,
@@ -178,7 +179,7 @@ FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
         "NodeLost, whatever its peers die of: a new attempt from the newest checkpoint. Where EC2 calls it running, once its silence "
         "is longer than allowed.",
         {
-            "step": number("5", "once rank 0 reports this many steps"),
+            "step": STEP,
             "closed": CLOSED,
             "rank": FaultKey("1", RANK.what, RANK.allowed, RANK.fits),
             "attempts": ATTEMPTS,

@@ -28,6 +28,7 @@ from rehearsal.state import reports
 
 AGENT = MOMENTS[1]
 PHASES = [phase.value for phase in Phase]
+TRAINING = PHASES.index(Phase.TRAINING.value)
 BROKEN = {"fails": b"false", "killed": b"kill -KILL $$"}
 AGENTS_COMMAND = b"\0-m\0agent\0"
 
@@ -128,7 +129,9 @@ class NodeFaults:
             said = _report(machine, machine.index)
             return said is not None and PHASES.index(said.phase.value) >= PHASES.index(when)
         first = _report(machine, 0)
-        return first is not None and first.progress is not None and first.progress.step >= int(when)
+        if first is None or PHASES.index(first.phase.value) < TRAINING:
+            return False
+        return (first.progress.step if first.progress else 0) >= int(when)
 
     def strike(self, fault: Fault, node: FaultyNode, losses: Losses) -> None:
         """Carries the fault out, once."""

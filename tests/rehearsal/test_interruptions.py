@@ -206,3 +206,24 @@ def test_a_fault_that_waits_for_a_checkpoint_strikes_once_it_is_closed(
     assert faults.befalls(asked, one)
     faults.strike(asked, one, cast(Losses, Lost()))
     assert [strike.fault for strike in faults.strikes] == [asked]
+
+
+@pytest.mark.parametrize("fault", ["spot-kill:step=0", "node-lost:step=0"])
+def test_a_training_that_tells_no_steps_meets_a_fault_that_waits_for_none(
+    monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    monkeypatch.setattr(node_faults, "reports", lambda: [report(0)])
+    assert NodeFaults().befalls(parse_faults([fault])[0], node(1))
+
+
+@pytest.mark.parametrize("phase", [Phase.RESTORING, Phase.PREPARING, Phase.WAITING, Phase.CHECKING])
+def test_a_fault_that_waits_for_no_step_spares_what_does_not_train_yet(
+    monkeypatch: pytest.MonkeyPatch, phase: Phase
+) -> None:
+    monkeypatch.setattr(node_faults, "reports", lambda: [replace(report(0), phase=phase)])
+    assert not NodeFaults().befalls(parse_faults(["spot-kill:step=0"])[0], node(1))
+
+
+def test_a_training_that_tells_no_steps_meets_no_fault_that_waits_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_faults, "reports", lambda: [report(0)])
+    assert not NodeFaults().befalls(parse_faults(["spot-kill:step=1"])[0], node(1))

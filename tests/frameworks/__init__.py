@@ -1,0 +1,1 @@
+"""Real frameworks: their scripts in examples/frameworks, the page about them, and rehearsals with their libraries."""
