@@ -39,6 +39,7 @@ class Checkout:
             "node/services.txt",
             "localaws/machines/image.py",
             "localaws/machines/requirements-ami.in",
+            "node/compiled.txt",
         ):
             (self.root / prerequisite).parent.mkdir(parents=True, exist_ok=True)
             (self.root / prerequisite).touch()
