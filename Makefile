@@ -103,7 +103,7 @@ build/checkpoint-peers/ready: .venv/installer uv.lock
 build/frameworks/ready: .venv/installer uv.lock
 	@echo "Putting real frameworks in place, which rehearsals train with (build/frameworks) ..."
 	@rm -rf build/frameworks && mkdir -p build/requirements
-	@uv export -q --frozen --only-group frameworks --prune numpy -o build/requirements/frameworks.txt
+	@uv export -q --frozen --only-group frameworks --prune numpy --prune torch -o build/requirements/frameworks.txt
 	@DS_BUILD_OPS=0 uv pip install -q --python $(BIN)/python --target build/frameworks/python --compile-bytecode --require-hashes --no-deps \
 	  -r build/requirements/frameworks.txt
 	@rm -f build/frameworks/python/.lock && touch $@
