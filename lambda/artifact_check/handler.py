@@ -49,6 +49,7 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
             "path": file.path,
             "size": file.size,
             "sha256": file.sha256,
+            "crc32": file.crc32,
             "at": f"s3://{bucket.name}/{file.key}",
         }
         for commit in artifacts

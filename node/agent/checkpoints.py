@@ -10,6 +10,7 @@ from dataclasses import replace
 from operator import attrgetter
 
 from agent.commits import Folder
+from agent.layouts import Shards
 from agent.position import Position
 from agent.progress import ProgressFile
 from agent.sets.answering import Answer, Now, RankEnding, answer, answer_last, answer_place, newer_than
@@ -27,6 +28,8 @@ from contract.keys import LAST_SET, BytesPrefix
 
 OBSERVE_S = 10.0
 """Between two looks at which files of the folder only grow, where the interval is not shorter."""
+LATE_S = 120.0
+"""What a rank writes into a checkpoint so long after its set was opened is something else."""
 LAST_WAIT_S = 10.0
 """For so long a rank with shards waits for the rank that knows which checkpoint is whole, once their trainers have ended."""
 
@@ -103,7 +106,12 @@ class Checkpoints:
         if self._place.ranks == 1 and not saved.own:
             return False
         state.number = LAST_SET
-        plan = state.plans[LAST_SET] = self._plan_last(saved, ended_well=ended_well)
+        plan = self._plan_last(saved, ended_well=ended_well)
+        if plan.names and not plan.layout and plan.rank != self._place.rank:  # another rank's trainer names it for all
+            self._recogniser.give_way()
+            saved = self._recogniser.read(died_at)
+            plan = self._plan(LAST_SET, saved, self._now())
+        state.plans[LAST_SET] = plan
         self._say_answer(
             plan, saved, self._judge_end(plan, saved, died_at, ended_well=ended_well), ended_well=ended_well
         )
@@ -130,7 +138,7 @@ class Checkpoints:
     def _open(self, now: float) -> SetPlan | None:
         """Opens the next set if this rank has something new; the plan that then holds, which may be another rank's."""
         word, state = self._recogniser.word, self.state
-        if word is not None:
+        if word is not None and (word.count or not self.layout):
             clock, scope = self._clock(), self._place.job.checkpoint_scope
             if identify(word) in (state.passed, state.answered):
                 return None
@@ -222,16 +230,20 @@ class Checkpoints:
 
     def _answer(self, plan: SetPlan, now: float) -> bool:
         word, state, waited_s = self._recogniser.word, self.state, now - self.state.seen_at
-        if word is None and now < state.next_answer:
+        if (word is None or not word.count) and now < state.next_answer:
             return False
-        if word is not None and word.step < plan.step and waited_s <= self._place.patience_s:
+        if word is not None and word.count and word.step < plan.step and waited_s <= self._place.patience_s:
             return False
+        if plan.names and not plan.layout and plan.rank != self._place.rank:
+            self._recogniser.give_way()
         saved = self._recogniser.read()
+        if plan.layout and saved.word is not None and not saved.word.count:
+            saved = replace(saved, word=None)  # what was restored was named; what is here now is recognised
         verdict = self._judge(plan, saved, waited_s, now)
         if verdict.now is Now.WAIT:
             state.next_answer, state.why = now + poll_s(waited_s, self._place.every_s), verdict.reason
             return False
-        silent = plan.names > 0 and saved.named is None and not (plan.layout and verdict.now is Now.COMMIT)
+        silent = plan.names > 0 and saved.named is None and (not plan.layout or verdict.now is Now.NOTHING)
         plan, saved = self._say_answer(plan, saved, verdict)
         state.silent = plan if silent else None
         state.take_answer(plan, saved.identity, due=self._place.boundary(plan.opened_at))
@@ -247,9 +259,10 @@ class Checkpoints:
         if saved.has_left(plan):
             return Answer(Now.MISS, f"its trainer had gone on from {plan.name} when it learned of that")
         if shards is not None and saved.word is None:
+            stale, beside = self._find_stale(plan, saved, shards), bool(saved.choose(plan, shards))
             return answer_place(
-                plan, shards, saved.changes, beside=bool(saved.choose(plan, shards)),
-                scope=scope, clock_is_right=right, **times,
+                plan, shards, saved.changes, beside=beside, opened=plan.rank == self._place.rank, stale=stale, scope=scope,
+                clock_is_right=right, **times,
             )  # fmt: skip
         files = {one.path: saved.changes.get(one.path, 0.0) for one in saved.choose(plan, shards)}
         own = {path: at for path, at in saved.changes.items() if path in files}
@@ -259,6 +272,14 @@ class Checkpoints:
         return answer(
             plan, saved.word, own, empty=self._folder.is_empty, doubt=doubt, scope=scope, clock_is_right=right, **times
         )
+
+    def _find_stale(self, plan: SetPlan, saved: Saved, shards: Shards) -> str:
+        """A file in a place that had another checkpoint before, and has not changed since; empty where there is none."""
+        before = [one for one in self.state.plans.values() if one.place == plan.place and one.named_at != plan.named_at]
+        if not before or plan.rank == self._place.rank:
+            return ""
+        old = (one.path for one in saved.own if one.path in shards.files and self._recogniser.resting.has_taken(one))
+        return min(old, default="")
 
     def _judge_end(self, plan: SetPlan, saved: Saved, died_at: float, *, ended_well: bool) -> Answer:
         shards, doubt = self._recogniser.find_shards(saved, plan), ""
@@ -270,7 +291,7 @@ class Checkpoints:
             newer=newer_than(saved.changes, saved.word.at) if saved.word else "",
             files=bool(saved.own if ended_well else saved.choose(plan, shards)),
             shards=shards if saved.word is None else None,
-            unplanned=bool(saved.recognised.layout and not plan.layout),
+            unplanned=bool(saved.word is None and saved.recognised.layout and not plan.layout),
             doubt=doubt,
             any_closed=self.state.closed_step >= 0,
             saving=self._folder.is_saving,
@@ -280,6 +301,10 @@ class Checkpoints:
     def _plan_last(self, saved: Saved, *, ended_well: bool) -> SetPlan:
         """The plan of the last set. Each rank knows its own, but where a layout shows the checkpoint on one rank for all."""
         own = self._plan(LAST_SET, saved, self._now())
+        if ended_well and saved.whole is not None:
+            return own
+        if saved.word is not None and not ended_well:
+            self._write_plan(own)
         if ended_well or saved.word is not None:
             return replace(own, names=0, named_at=0.0, layout="", name="", needs=())
         if saved.whole is not None:
@@ -333,7 +358,12 @@ class Checkpoints:
         with suppress(Changed):
             saved, plan = self._recogniser.read(), state.silent
             shards = self._recogniser.find_shards(saved, plan) if plan else None
-            if plan and shards and shards.files:
+            late_s = (
+                min((saved.changes.get(path, 0.0) for path in shards.files), default=0.0) - plan.opened_at
+                if plan and shards
+                else 0.0
+            )
+            if plan and shards and shards.files and late_s < LATE_S:
                 state.silent = None
                 self._closer.reopen(plan, f"files of {plan.name or 'its checkpoint'} came later")
 

@@ -54,11 +54,21 @@ def recognise(listing: FolderListing, layout: str = CheckpointLayout.AUTO) -> Re
         return Recognised()
     if layout != CheckpointLayout.AUTO:
         return recognise_found(view, layout, NAMED[layout](view)) if layout in NAMED else Recognised()
+    best, known = Recognised(), set[str]()
     for name, find in OUTER_FIRST.items():
-        found = find(view)
-        if found.candidates:
-            return recognise_found(view, name, found)
-    return Recognised()
+        if (found := find(view)).candidates:
+            one = recognise_found(view, name, found)
+            best = one if not best.layout or _is_instead(one, best, known) else best
+            known |= {path for candidate in found.candidates for path in candidate.files}
+    return best
+
+
+def _is_instead(one: Recognised, best: Recognised, known: Collection[str]) -> bool:
+    """Whether a layout counts in place of an outer one, which has older checkpoints, of a training before this one. What is in the outer
+    ones' checkpoints (`known`) is a part of them."""
+    if one.newest is None or best.newest is None or not one.newest.files.isdisjoint(known):
+        return False
+    return one.newest.at > best.newest.at
 
 
 def find_shards(listing: FolderListing, layout: str, name: str) -> Shards:

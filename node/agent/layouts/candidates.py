@@ -78,9 +78,12 @@ def settle(view: View, candidates: Iterable[Candidate]) -> list[Candidate]:
     settled = list[Candidate]()
     for row in rows.values():
         before: Counter[str] | None = None
+        newest = max(each.number for each in row)
         for one in sorted(row, key=lambda each: (each.number, each.written_ns)):
             names = count_names(one.files, one.name)
-            problem = one.problem or ("" if one.settled else _find_missing(view, one, names, before))
+            # Processes train in lockstep: all have left the save of a checkpoint once one of them begins the next.
+            settled_now = one.settled or (before is None and 0 <= one.number < newest)
+            problem = one.problem or ("" if settled_now else _find_missing(view, one, names, before))
             if not problem:
                 before = names
             settled.append(replace(one, problem=problem))
@@ -101,6 +104,8 @@ def _find_missing(view: View, one: Candidate, names: Counter[str], before: Count
 def recognise_found(view: View, layout: str, found: Found) -> Recognised:
     """Returns what a layout's findings mean for this rank. A name that is used again and again is what a training goes on from: while that
     one is not whole, none is."""
+    if not found.candidates:
+        return Recognised(why=f"nothing here is in the layout {layout}")
     judged = settle(view, sorted(found.candidates, key=lambda one: (one.number, one.written_ns), reverse=True)[:MOST])
     whole = [one for one in judged if not one.problem]
     newest = choose_newest(whole, found.chosen)

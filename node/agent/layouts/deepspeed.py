@@ -16,7 +16,7 @@ from agent.layouts.candidates import Candidate, Found, build_candidate, leaf
 from agent.layouts.view import View, join, split_number
 
 MARKER = "latest"
-STATES = re.compile(r".*_(?:optim|model)_states\.pt")
+STATES = re.compile(r"(?:.*mp_rank_\d+.*|layer_.*|.*expert_\d+.*)_(?:optim|model)_states\.pt")
 OF_RANK_0 = re.compile(r"mp_rank_00_model_states\.pt|(?:bf16_)?zero_pp_rank_0_mp_rank_00_(?:optim|model)_states\.pt")
 """Files that the process writes which writes `latest` after them."""
 

@@ -25,6 +25,8 @@ MOST_JSON = 256 * 1024
 """Bytes of a JSON document up to which all of it is read."""
 PICKLES = frozenset({".pt", ".pth", ".ckpt", ".bin", ".pkl"})
 """Endings that torch.save's files have: a zip today, a bare pickle before 1.6 and by `_use_new_zipfile_serialization=False`."""
+MODEL = re.compile(r"(?:(?:pytorch_|adapter_)?model|optimizer|scheduler|sampler|scaler|training_args)(?![a-z])")
+"""Files that frameworks write with torch.save under a name that ends in .bin; others may be empty, or begin with zeros."""
 OFFSETS = re.compile(rb'"data_offsets"\s*:\s*\[\s*\d{1,18}\s*,\s*(\d{1,18})\s*\]')
 NUMPY_TYPE = re.compile(rb"'descr': '[<>|=][biufcSV](\d{1,6})'")
 NUMPY_SHAPE = re.compile(rb"'shape': \(([\d\s,]{0,1024})\)")
@@ -51,7 +53,7 @@ def is_whole(read: At, size: int, name: str = "") -> bool | None:
     if begun and ZIP.startswith(begun):
         return False
     if suffix in PICKLES:
-        return None if begun else False
+        return None if begun or (suffix == ".bin" and not MODEL.match(PurePosixPath(name).name)) else False
     return False if suffix in {".keras", ".npz", ".npy", ".h5", ".hdf5"} else None
 
 
@@ -146,12 +148,23 @@ def _is_numpy(read: At, size: int) -> bool | None:
 
 
 def _is_json(read: At, size: int) -> bool | None:
-    """A large document is judged by its ends alone: written with an indent, only its last line begins with a brace that closes."""
+    """A large document is judged by its ends alone: written with an indent, only its last line begins with a brace that closes. Lines of
+    JSON have such a name too."""
     if size > MOST_JSON:
         head, tail = read(0, 1), read(size - 8, 8)
         return None if head not in (b"{", b"[") else (tail.rstrip().endswith((b"\n}", b"\n]")) or None)
+    document = read(0, MOST_JSON + 1)
     try:
-        json.loads(read(0, MOST_JSON + 1))
+        json.loads(document)
+    except (ValueError, RecursionError):
+        return None if _is_lines(document) else False
+    return True
+
+
+def _is_lines(document: bytes) -> bool:
+    """Whether a document is one of JSON's lines, of which no end is known."""
+    first, _, more = document.strip().partition(b"\n")
+    try:
+        return bool(more) and first[:1] in b"{[" and json.loads(first) is not None
     except (ValueError, RecursionError):
         return False
-    return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -9,14 +10,19 @@ from enum import Enum
 from agent.layouts import Shards
 from agent.progress import Named
 from contract.commits import SetPlan
-from contract.jobs import Scope
+from contract.jobs import CheckpointLayout, Scope
 
 LAG_S = 20.0
 """A rank that has never named a checkpoint, and has nothing in its folder, may be about to write its first: trainers in lockstep begin
 within this time, or an interval where that is shorter."""
 WRONG_CLOCK = "the clock of a machine is wrong, so the agent cannot tell which files belong to that checkpoint"
+CLOCKS_S = 4.0
+"""Two machines whose clocks are right differ by no more."""
 ROUNDED_S = 1e-6
 """A float has a time in UTC epoch seconds to a quarter of a microsecond; two that the kernel took from one tick of its clock are equal."""
+
+
+NUMBER = re.compile(r"[1-9]\d*|0$")
 
 
 class Now(Enum):
@@ -90,15 +96,20 @@ def newer_than(own: Mapping[str, float], moment: float) -> str:
 
 
 def answer_place(
-    plan: SetPlan, shards: Shards, changes: Mapping[str, float], *, beside: bool, scope: Scope,
+    plan: SetPlan, shards: Shards, changes: Mapping[str, float], *, beside: bool, opened: bool, stale: str, scope: Scope,
     waited_s: float, every_s: float, patience_s: float, clock_is_right: bool,
 ) -> Answer:  # fmt: skip
     """What a rank does about a plan whose checkpoint has a place in a layout: `shards` are this rank's files of it, `beside` is whether it
-    has files that belong to none.
+    has files that belong to none, `opened` whether it has opened the set itself, `stale` a file of the place that is still the one of an
+    earlier checkpoint in it.
 
     The marker comes after the bytes of all ranks, or after those of its own rank only: each framework's module says which. So a rank with
     less than it had of the checkpoint before is waited for.
     """
+    if opened and not shards.files:
+        return Answer(Now.MISS, f"{plan.name or 'the checkpoint'} is gone: its trainer has removed it")
+    if stale:
+        return Answer(Now.MISS if waited_s > patience_s else Now.WAIT, f"{stale} is still of the checkpoint before")
     if shards.files and not shards.reason:
         return _of_same_place(plan, shards, changes, clock_is_right=clock_is_right)
     waits = shards.files or shards.reason or scope is Scope.SHARDS
@@ -113,12 +124,15 @@ def answer_place(
 
 
 def _of_same_place(plan: SetPlan, shards: Shards, changes: Mapping[str, float], *, clock_is_right: bool) -> Answer:
-    """A place that has the step in its name has one checkpoint; another one has the next one's files as soon as these are written."""
-    if str(plan.step) in plan.name:
+    """A place with the step in its name has one checkpoint, and another one has the next one's files as soon as these are written. A
+    number may also be part of a name that is used again, which shows where the marker comes after the files of all ranks."""
+    is_numbered = str(plan.step) in NUMBER.findall(plan.name)[-1:]
+    if is_numbered and (plan.layout != CheckpointLayout.DCP or not plan.named_at or not clock_is_right):
         return Answer(Now.COMMIT)
     if not (plan.named_at and clock_is_right):
         return Answer(Now.MISS, WRONG_CLOCK)
-    newer = newer_than({path: at for path, at in changes.items() if path in shards.files}, plan.named_at)
+    limit = plan.named_at + (CLOCKS_S if is_numbered else 0.0)
+    newer = newer_than({path: at for path, at in changes.items() if path in shards.files}, limit)
     return (
         Answer(Now.MISS, f"{newer} is newer than checkpoint {plan.step} of rank {plan.rank}")
         if newer

@@ -51,11 +51,21 @@ class Closer:
             state.closed_step = max(state.closed_step, state.plans[max(closed)].step, 0)
             state.closed_number, state.has_older = max(closed), True
         answered = known.answered(attempt, ranks)
+        blamed = {number: parts for number, parts in answered.items() if not self._is_openers_own(number, parts)}
         since_s = 0.0 if state.opened_at is None else self._now() - state.opened_at
-        if is_hopeless(answered, any_closed=bool(known.closed), since_s=since_s):
+        if is_hopeless(blamed, any_closed=bool(known.closed), since_s=since_s):
             why = reason or self._why(known)
             raise NeverWhole(f"none of {len(answered)} checkpoints was whole: {why}")
         return known
+
+    def _is_openers_own(self, number: int, parts: Mapping[int, Part]) -> bool:
+        """Whether only the rank that opened a set missed it: its trainer had gone on, and will be met elsewhere next time."""
+        plan = self._state.plans.get(number)
+        return (
+            plan is not None
+            and [rank for rank, part in parts.items() if part is Part.MISSED] == [plan.rank]
+            and bool(plan.layout)
+        )
 
     def reopen(self, plan: SetPlan, reason: str) -> None:
         """Takes an answer back: what it was about turned out to be incomplete."""
@@ -94,7 +104,7 @@ class Closer:
             return result, []
         with ThreadPoolExecutor(AT_A_TIME) as pool:
             read = list(pool.map(lambda rank: self._part_of(rank, plan.number), writers))
-        return judge_commits(plan, read, scope), read
+        return judge_commits(plan, read, scope, self._place.ranks), read
 
     def _part_of(self, rank: int, number: int) -> Commit:
         if self._own is not None and (rank, number) == (self._place.rank, self._own.number):

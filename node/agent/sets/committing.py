@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from agent.commits import CORES, Folder
+from agent.layouts import Shards
 from agent.position import Position
 from agent.sets.answering import ROUNDED_S, newer_than
 from agent.sets.recognising import Recogniser, Saved
@@ -76,21 +77,34 @@ class Committer:
     def _commit(self, plan: SetPlan, first: Saved, *, moves: bool, ended_well: bool) -> Saved:
         """`moves`: whether what the trainer has named since `first` was seen may take the place of that."""
         seen = [first]
+        before = found.files if (found := self._recogniser.find_shards(first, plan)) else frozenset[str]()
         bound = not plan.layout and (plan.names > 0 or first.word is not None) and not ended_well
 
         def select(own: Sequence[FileState]) -> Sequence[FileState]:
             latest = self._recogniser.judge(own)
             latest = latest if moves else replace(latest, word=first.word)
             limit = latest.word.at if latest.word else plan.named_at
-            if latest.has_left(plan):
-                raise Late(f"the trainer went on from {plan.name} while its commit began")
+            shards = self._recogniser.find_shards(latest, plan)
+            if not ended_well and shards is not None:
+                self._check_place(plan, latest, shards, known=before)
             if bound and (newer := newer_than(latest.changes, limit)):
                 raise Late(f"{newer} changed while the commit of checkpoint {plan.step} began")
             seen.append(latest)
-            return latest.own if ended_well else latest.choose(plan, self._recogniser.find_shards(latest, plan))
+            return latest.own if ended_well else latest.choose(plan, shards)
 
         self._write_part(plan, self._send(plan, select), seen[-1], ended_well=ended_well)
         return seen[-1]
+
+    def _check_place(self, plan: SetPlan, latest: Saved, shards: Shards, known: frozenset[str]) -> None:
+        """Raises Late where the checkpoint of the plan is not in its place any more, or not all that was `known` of it."""
+        if latest.has_left(plan):
+            raise Late(f"the trainer went on from {plan.name} while its commit began")
+        if gone := sorted(known - shards.files) or (
+            [plan.name] if plan.rank == self._place.rank and not shards.files else []
+        ):
+            raise Late(f"{gone[0]} was removed while the commit of checkpoint {plan.step} began")
+        if shards.reason:
+            raise Late(f"{shards.reason}, as the commit of checkpoint {plan.step} began")
 
     def _send(self, plan: SetPlan, select: Callable[[Sequence[FileState]], Sequence[FileState]]) -> Contents:
         """Sends the folder, and takes note of the objects that this made, also where it fails: no document may ever list them."""

@@ -80,8 +80,8 @@ def is_hopeless(answered: Mapping[int, Mapping[int, Part]], *, any_closed: bool,
     return not any_closed and (unfit >= FEW or (missed >= 2 * FEW and since_s >= LEAST_S))
 
 
-def judge_commits(plan: SetPlan, parts: Sequence[Commit], scope: Scope) -> Outcome:
-    """Whether the commits of the ranks that have files are of one checkpoint, and all of it."""
+def judge_commits(plan: SetPlan, parts: Sequence[Commit], scope: Scope, ranks: int) -> Outcome:
+    """Whether the commits of the ranks that have files are of one checkpoint, and all of it. `ranks` have answered."""
     names = {one.step: one.rank for one in reversed(parts) if one.named}
     if len(names) > 1:
         shown = ", ".join(f"rank {rank} {step}" for step, rank in sorted(names.items(), key=lambda each: each[1])[:8])
@@ -89,9 +89,25 @@ def judge_commits(plan: SetPlan, parts: Sequence[Commit], scope: Scope) -> Outco
     places = {one.place: one.rank for one in reversed(parts) if one.place}
     if len(places) > 1:
         return Outcome(Result.MISSED, f"the newest checkpoints differ: {', '.join(sorted(places)[:8])}")
+    if plan.layout and plan.name and (without := _find_rank_without(plan, parts, ranks)):
+        return Outcome(Result.MISSED, without)
     if lacking := sorted(set(plan.needs) - {file.path for one in parts for file in one.files}):
         return Outcome(Result.REFUSED, explain_lacking(plan, lacking, scope))
     return _judge_last(parts, scope) if plan.number == LAST_SET else Outcome(Result.CLOSED)
+
+
+def _find_rank_without(plan: SetPlan, parts: Sequence[Commit], ranks: int) -> str:
+    """Which rank has to have files of the plan's checkpoint and has none; empty where there is no such rank. DeepSpeed's ZeRO has states on
+    each rank, and its marker comes before a barrier."""
+    having = {
+        one.rank: [file.path for file in one.files if file.path == plan.name or file.path.startswith(f"{plan.name}/")]
+        for one in parts
+    }
+    if not having.get(plan.rank):
+        return f"rank {plan.rank} has nothing of {plan.name} any more"
+    is_sharded = any("zero_pp_rank_" in path for path in having[plan.rank])
+    lacks = next((rank for rank in range(ranks) if is_sharded and not having.get(rank)), None)
+    return "" if lacks is None else f"rank {lacks} has no states in {plan.name}"
 
 
 def explain_lacking(plan: SetPlan, lacking: Collection[str], scope: Scope) -> str:
@@ -109,7 +125,7 @@ def _judge_last(parts: Sequence[Commit], scope: Scope) -> Outcome:
     """Whether the last commits of the ranks, each made after its training process had ended, are of one checkpoint. Where every command
     ended well, files that came after its name are of it as well."""
     namers, others = [one for one in parts if one.named], [one for one in parts if not one.named]
-    if all(one.ended_well for one in parts) and namers:
+    if all(one.ended_well for one in parts) and (namers or any(one.place for one in parts)):
         return Outcome(Result.CLOSED)
     if any(one.place for one in parts):
         return Outcome(Result.CLOSED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import posixpath
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,8 @@ from agent.snapshot import FileState
 from agent.symlinks import Source
 from contract.commits import SetPlan
 
+YOUNG_S = 600.0
+"""A file beside checkpoints is looked into for so long: what is cut off after that is as its trainer wants it."""
 BESIDE_S = 2.0
 """A file that belongs to no checkpoint of the layout is taken along once it has rested for so long."""
 
@@ -36,6 +39,8 @@ class Saved:
     recognised: Recognised
     found: Named | None
     """The checkpoint that the layout shows."""
+    torn: frozenset[str] = frozenset()
+    """Files beside the checkpoints of a layout that are cut off by their format."""
 
     @property
     def named(self) -> Named | None:
@@ -65,27 +70,39 @@ class Saved:
     def choose(self, plan: SetPlan, shards: Shards | None) -> list[FileState]:
         """The files that belong in a set with this plan: those of its checkpoint, and what rests beside it. Half a checkpoint never."""
         whole, unfinished = self.whole, self.recognised.unfinished
+        if not plan.layout and self.word is not None:
+            return list(self.own)
         if not plan.layout and self.recognised.layout and whole is None:
             return []  # a framework writes here, and its first checkpoint is not whole
         if not plan.layout:
             return [one for one in self.own if one.path not in unfinished]
         chosen = shards.files if shards else frozenset[str]()
+        if whole is None:
+            unfinished = unfinished - self._find_older(unfinished, chosen)
         if whole is not None:
             chosen, unfinished = (
                 (whole.files, unfinished) if whole.name == plan.name else (chosen, unfinished | whole.files)
             )
-        young = {_top(path) for path, changed_s in self.changes.items() if self.at - changed_s <= BESIDE_S}
+        young = {_unit(path) for path, changed_s in self.changes.items() if self.at - changed_s <= BESIDE_S}
+        out = unfinished | self.torn
         return [
             one
             for one in self.own
-            if one.path in chosen
-            or (one.path not in unfinished and (one.grows or one.target or _top(one.path) not in young))
+            if one.path in chosen or (one.path not in out and (one.grows or one.target or _unit(one.path) not in young))
         ]
 
+    def _find_older(self, unfinished: frozenset[str], chosen: frozenset[str]) -> set[str]:
+        """Shards of checkpoints before the chosen one: the rank with its marker has theirs."""
+        began = min((self.changes[path] for path in chosen if path in self.changes), default=0.0)
+        newest = dict[str, float]()
+        for path in unfinished & self.changes.keys():
+            newest[_unit(path)] = max(newest.get(_unit(path), 0.0), self.changes[path])
+        return {path for path in unfinished if newest.get(_unit(path), began) < began}
 
-def _top(path: str) -> str:
-    """What rests as one: a file that lies in the folder itself, or a folder in it with all that it has."""
-    return path.partition("/")[0]
+
+def _unit(path: str) -> str:
+    """What rests as one: a file that lies in the folder itself, or the files of a folder in it."""
+    return posixpath.dirname(path) or path
 
 
 def identify(word: Named) -> str:
@@ -109,6 +126,7 @@ class Recogniser:
         self._noted = ""
         self._judgements = Judgements()
         self.resting = Resting(self._read)
+        self._uses_layouts = layout != "none"
         self.layout = ""
         """The layout that was recognised last; empty for none."""
 
@@ -129,17 +147,21 @@ class Recogniser:
     def judge(self, own: Sequence[FileState], at: float | None = None) -> Saved:
         """Says which checkpoint these files are."""
         word, recognised, now = self._progress.named, Recognised(), self._clock() if at is None else at
-        if word is None and self._layout != "none":
+        if self._uses_layouts and (word is None or not word.count):
             recognised = recognise(self._listing(own, now), self._layout)
+            if word is not None and recognised.newest is not None and recognised.newest.at > word.at:
+                word = None  # the trainer of this attempt names nothing any more
             self._tell(recognised)
         found = self._count(recognised.newest)
         named = word or found
         marked = self._growth.mark(own, since=named.at - named.period_s if named and named.period_s else 0.0)
         changes = {one.path: self._changed_s(one) for one in marked if not one.grows}
-        return Saved(marked, changes, now, word, recognised, found)
+        return Saved(marked, changes, now, word, recognised, found, self._find_torn(marked, recognised, now))
 
     def find_shards(self, saved: Saved, plan: SetPlan) -> Shards | None:
         """This rank's files of the checkpoint that a plan names by its place; None for a plan that has no place."""
+        if saved.whole is not None and (saved.whole.layout, saved.whole.name) == (plan.layout, plan.name):
+            return Shards(saved.whole.files)  # its marker says that they are whole
         return find_shards(self._listing(saved.own, saved.at), plan.layout, plan.name) if plan.layout else None
 
     def restored(self, *, named: bool, step: int) -> Saved:
@@ -151,6 +173,17 @@ class Recogniser:
             self._found = Named(self._found.step, self._found.at, 0)
         self.resting.take(saved.own)
         return saved
+
+    def give_way(self) -> None:
+        """Recognises no layout from now on: another rank's trainer names the checkpoints of all, and its word counts more."""
+        self._uses_layouts, self.layout = False, ""
+
+    def _find_torn(self, own: Sequence[FileState], recognised: Recognised, now: float) -> frozenset[str]:
+        if not recognised.layout:
+            return frozenset()
+        known = recognised.unfinished | (recognised.newest.files if recognised.newest else frozenset())
+        young = [one for one in own if one.path not in known and not one.grows and now - self._changed_s(one) < YOUNG_S]
+        return frozenset(one.path for one in young if self.resting.is_torn(one))
 
     def _count(self, whole: Whole | None) -> Named | None:
         if whole is None:

@@ -40,6 +40,14 @@ class Resting:
             self._together = changed
         self._taken = {one.path: one._replace(grows=False) for one in own}
 
+    def is_torn(self, one: FileState) -> bool:
+        """Whether a file is cut off by its format."""
+        return self._evidence(one) is False
+
+    def has_taken(self, one: FileState) -> bool:
+        """Whether the last set has the file as it is."""
+        return self._taken.get(one.path) == one._replace(grows=False)
+
     def find_doubt(
         self, own: Sequence[FileState], changes: Mapping[str, float], now: float, *, every_s: float, late: bool
     ) -> str:

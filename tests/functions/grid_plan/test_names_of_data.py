@@ -30,8 +30,8 @@ def warnings(there: Account, address: str) -> list[str]:
 
 def said(field: str, address: str, names: str) -> str:
     return (
-        f"line 1: {field}: {address} is neither one object nor one folder alone, and SageMaker reads everything that begins so: {names} "
-        "(the address of a folder ends with /)"
+        f"line 1: {field}: {address} is neither one object nor one folder alone, and SageMaker reads everything that begins with it: "
+        f"{names} (the address of a folder ends with /)"
     )
 
 
