@@ -141,7 +141,8 @@ class Loop:
                     self._go_on(*key.data)
                 elif key.fileobj is self._listener:
                     self._accept()
-            while self._timers and self._timers[0][0] <= time.monotonic():
+            now = time.monotonic()  # timers that these handlers set have to wait for those that can read or write
+            while self._timers and self._timers[0][0] <= now:
                 _, _, channel, handler = heapq.heappop(self._timers)
                 self._go_on(channel, handler)
         for channel in list(self._open):
