@@ -406,9 +406,9 @@ def test_larger_files_have_larger_parts_that_s3_takes() -> None:
 
 def test_as_many_helpers_are_started_as_the_network_feeds() -> None:
     gib = 1024**3
-    assert choose_crowd(100 * gib, 100, 96, None) == Crowd(28, 6)
-    assert choose_crowd(100 * gib, 10, 96, None) == Crowd(3, 5)
-    assert choose_crowd(100 * gib, 2.5, 96, None) == Crowd(1, 4)
+    assert choose_crowd(100 * gib, 100, 96, None) == Crowd(32, 6)
+    assert choose_crowd(100 * gib, 10, 96, None) == Crowd(4, 5)
+    assert choose_crowd(100 * gib, 2.5, 96, None) == Crowd(1, 5)
 
 
 def test_helpers_leave_the_trainings_processors_alone() -> None:

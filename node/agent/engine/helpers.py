@@ -21,8 +21,10 @@ from typing import Any, NamedTuple
 LINE_S = 85e6
 """Bytes a second that S3 gives a connection
 (85 to 90 MB/s: docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance-design-patterns.html)."""
-HELPER_S = 0.45e9
-"""Bytes a second of one helper, so that it needs half of a processor."""
+SPARE = 1.3
+"""Connections for each that the network could feed: one waits for an answer between two parts."""
+HELPER_S = 0.4e9
+"""Bytes a second of one helper, so that it needs less than half of a processor."""
 UNKNOWN_GBPS = 10.0
 """Of a machine whose network is not known: most that train have as much."""
 LEAST_LINES, MOST_LINES = 4, 12
@@ -48,7 +50,7 @@ def choose_crowd(size: int, gbps: float, processors: int, cores: float | None) -
     helpers = min(math.ceil(rate / HELPER_S), most, size // EACH)
     if helpers < 1:
         return Crowd(0, 0)
-    lines = math.ceil(rate / LINE_S / helpers)
+    lines = math.ceil(SPARE * rate / LINE_S / helpers)
     return Crowd(helpers, max(LEAST_LINES, min(MOST_LINES, lines)))
 
 
