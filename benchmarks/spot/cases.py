@@ -19,6 +19,10 @@ CASES: dict[str, tuple[str, Assumed]] = {
         Assumed(boot_s=(137.0, 137.0), code_s=0.0, requirements_s=0.0, import_s=60.0),
     ),
     "100-gb-at-1": ("checkpoints of 100 GB, to and from S3 at 1 GB/s", Assumed(commit_s=100.0, restore_s=108.0)),
+    "100-gb-to-slow-disks": (
+        "the same, and the disks take 1 GB/s as well",
+        Assumed(save_s=100.0, commit_s=100.0, restore_s=200.0),
+    ),
     "100-gb-at-5": ("checkpoints of 100 GB, to and from S3 at 5 GB/s", Assumed(commit_s=20.0, restore_s=28.0)),
     "slow-save": ("a save stops the training until it is named (8 s)", Assumed(pause_s=8.0)),
 }

@@ -204,8 +204,8 @@ interval; after an order it stops at once and saves; a rank whose peer is gone s
 power itself off.
 
 A checkpoint has 1 GiB, but for the rows with 100 GB: these are saved in 8 s as well, to disks in the machine that take 12.5 GB/s, and
-read from there in 8 s after they were fetched. One that takes longer than the notice to save and to send is not in S3 when the node
-ends, and the steps since the one before it are lost.
+read from there in 8 s after they were fetched, where no row says otherwise. One that takes longer than the notice to save and to send
+is not in S3 when the node ends, and the steps since the one before it are lost.
 
 Not in it: types and zones to choose from, throttles of EC2, S3 that is slow or away, trainers that end without a checkpoint when they
 are told to stop, and the rule that an instance which AWS takes in its first hour is not billed.

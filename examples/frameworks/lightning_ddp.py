@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import torch
 from lightning import LightningModule, Trainer
@@ -12,14 +11,16 @@ from samples import Samples
 from torch import nn
 from torch.utils.data import DataLoader
 
-CHECKPOINTS = Path(os.environ["CHECKPOINT_DIR"])
-LAST = CHECKPOINTS / "last.ckpt"
+CHECKPOINTS = os.environ["CHECKPOINT_DIR"]
 
 
 class Classifier(LightningModule):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.layers = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
+
+    def on_train_start(self) -> None:
+        print(f"resumes from step {self.trainer.global_step}", flush=True)
 
     def training_step(self, batch: dict[str, torch.Tensor], _number: int) -> torch.Tensor:
         return nn.functional.cross_entropy(self.layers(batch["inputs"]), batch["labels"])
@@ -36,7 +37,5 @@ trainer = Trainer(
     logger=False,
     enable_progress_bar=False,
 )
-found = LAST.resolve() if LAST.exists() else None
-print(f"resumes from {found}", flush=True)
-trainer.fit(Classifier(), DataLoader(Samples(4000), batch_size=4), ckpt_path=found)
+trainer.fit(Classifier(), DataLoader(Samples(4000), batch_size=4), ckpt_path="last")
 print(f"ended at step {trainer.global_step}", flush=True)

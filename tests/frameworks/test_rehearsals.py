@@ -36,8 +36,10 @@ SPEED = 10.0
 LIMIT_S = 900.0
 INTERVAL_S = 1.2
 """`checkpoint_minutes` of these jobs."""
-UPLOAD_STEPS = 15
-"""Steps of 0.2 s while a set is opened, answered by both ranks, sent, closed and reported, and while the fault notices it."""
+UPLOAD_STEPS = 30
+"""Steps of 0.2 s while a set is opened, answered by both ranks, sent and closed, by agents that share two cores with all else."""
+REST_STEPS = 150
+"""After so many an attempt stands still (examples/frameworks/samples.py): one that comes so far closed nothing while it trained."""
 LOST_AT_MOST = SAVES_EVERY + round(INTERVAL_S / 0.2) + UPLOAD_STEPS
 FAULTS = ("node-lost:rank=1,step=0,closed=20,job={}", "spot-kill:rank=0,step=0,closed=20,attempt=2,job={}")
 REQUEST: dict[str, Any] = {
@@ -120,7 +122,8 @@ def test_a_framework_goes_on_from_the_newest_whole_checkpoint_of_its_own_layout(
     assert (output["attempts"], [one["error"] for one in job.recovered()]) == (3, ["NodeLost", "Interrupted"])
     closed = {attempt: max(one.closed_step for one in job.reports(attempt).values()) for attempt in (1, 2)}
     starts = {attempt: {resumed_step(job, attempt, rank) for rank in (0, 1)} for attempt in (1, 2, 3)}
-    lost = {attempt: trained_steps(job, attempt) - min(starts[attempt + 1]) for attempt in (1, 2)}
+    ends = {attempt: trained_steps(job, attempt) for attempt in (1, 2)}
+    lost = {attempt: ends[attempt] - min(starts[attempt + 1]) for attempt in (1, 2)}
     tell(f"{name}: closed {closed}, went on from {starts}, steps trained again {lost}")
     assert starts[1] == {0}
     for attempt in (2, 3):
@@ -129,6 +132,7 @@ def test_a_framework_goes_on_from_the_newest_whole_checkpoint_of_its_own_layout(
         assert {one.restored_step for one in reports.values()} == {start}
         assert start >= closed[attempt - 1] > 0
         assert start % SAVES_EVERY == 0
+        assert ends[attempt - 1] - min(starts[attempt - 1]) < REST_STEPS
         assert lost[attempt - 1] <= LOST_AT_MOST
         assert {one.progress for one in reports.values()} == {None}
     assert job.reports(3)[0].layout == framework.layout
