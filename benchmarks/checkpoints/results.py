@@ -38,7 +38,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Quiet:
-    """A pass over 10,000 files of which none is new, beside a bare walk over them: medians of the same process, taken in turn."""
+    """A pass over 10,000 unchanged files, beside a bare walk over them: medians of the same process, taken in turn."""
 
     pass_s: float
     walk_s: float
@@ -47,7 +47,7 @@ class Quiet:
     @property
     def sentence(self) -> str:
         return (
-            f"A pass over 10,000 files of which none is new made {self.requests} requests and took {self.pass_s * 1e3:.0f} ms, "
+            f"A pass over 10,000 unchanged files made {self.requests} requests and took {self.pass_s * 1e3:.0f} ms, "
             f"**{self.pass_s / self.walk_s:.2f} x** a bare walk over them (scandir and stat)."
         )
 

@@ -200,4 +200,6 @@ def finish(network: nn.Module, *, accuracy: float, step: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    sys.stdout.flush()
+    os._exit(code)  # PyTorch's threads may still run, and its destructors then abort a training that has ended well

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from typing import TypeVar
 
 from artifact_check.policy import missing
 from contract.codec import decode
@@ -142,6 +143,30 @@ class Attempt:
             if rank.rank != lost:
                 self.clock.now += self.chance.uniform(0.0, 2.0)
                 rank.checkpoints.finish()
+
+
+AttemptOf = TypeVar("AttemptOf", bound=Attempt)
+
+
+def play_attempts(
+    begin: Callable[[int], AttemptOf],
+    judge: Callable[[AttemptOf, Ended], list[str]],
+    chance: random.Random,
+    *,
+    attempts: int,
+) -> None:
+    """Kills one attempt after the other inside a request, or stops it; fails where `judge` finds something wrong with what the next one
+    restored, or Sync would miss a file."""
+    killed: AttemptOf | None = None
+    for number in range(1, attempts + 1):
+        attempt = begin(number)
+        if killed is not None:
+            assert judge(attempt, killed.ended()) == [], f"attempt {number}"
+        attempt.run(attempt.clock.now + chance.uniform(0.5, 3.0) * EVERY_S, chance.randint(1, 60))
+        if chance.random() < 0.4:
+            attempt.stop(chance.choice([None, 0, len(attempt.ranks) - 1]))
+        assert unsynced(attempt) == [], f"attempt {number}"
+        killed = attempt
 
 
 def losses(sets: list[tuple[float, float]], began: float, until: float) -> list[float]:

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.node.fakes import FakeS3
-from tests.node.folders import EVERY_S, Clock
+from tests.node.folders import Clock
 from tests.node.layout_worlds import LAYOUTS
 from tests.properties.layouts_world import LayoutAttempt, find_wrongs
 from tests.properties.rounds import numbers
-from tests.properties.sets_world import closed_steps, unsynced
+from tests.properties.sets_world import closed_steps, play_attempts
 
 ATTEMPTS = 5
 UPLOAD_S = 120.0
@@ -27,13 +27,9 @@ def test_whatever_is_killed_the_next_attempt_starts_from_a_whole_checkpoint_of_i
     tmp_path: Path, layout: str, nodes: int, seed: int
 ) -> None:
     chance, s3, clock = random.Random(f"{layout}{nodes}{seed}"), FakeS3(), Clock()
-    killed: LayoutAttempt | None = None
-    for number in range(1, ATTEMPTS + 1):
-        attempt = LayoutAttempt(tmp_path, s3, number, nodes=nodes, layout=layout, chance=chance, clock=clock)
-        if killed is not None:
-            assert find_wrongs(attempt, killed.ended(), closed_steps(s3), UPLOAD_S) == [], f"attempt {number}"
-        attempt.run(clock.now + chance.uniform(0.5, 3.0) * EVERY_S, chance.randint(1, 60))
-        if chance.random() < 0.4:
-            attempt.stop(chance.choice([None, 0, nodes - 1]))
-        assert unsynced(attempt) == [], f"attempt {number}"
-        killed = attempt
+    play_attempts(
+        lambda number: LayoutAttempt(tmp_path, s3, number, nodes=nodes, layout=layout, chance=chance, clock=clock),
+        lambda attempt, before: find_wrongs(attempt, before, closed_steps(s3), UPLOAD_S),
+        chance,
+        attempts=ATTEMPTS,
+    )

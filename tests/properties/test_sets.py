@@ -12,7 +12,7 @@ import pytest
 from tests.node.fakes import FakeS3
 from tests.node.folders import EVERY_S, Clock
 from tests.properties.rounds import DEEP, numbers
-from tests.properties.sets_world import Attempt, Protocol, closed_steps, losses, unsynced, wrongs
+from tests.properties.sets_world import Attempt, Protocol, closed_steps, losses, play_attempts, wrongs
 
 ATTEMPTS = 5
 UPLOAD_S = 60.0
@@ -26,16 +26,12 @@ def test_whatever_is_killed_the_next_attempt_starts_from_one_whole_checkpoint(
     tmp_path: Path, protocol: Protocol, nodes: int, seed: int
 ) -> None:
     chance, s3, clock = random.Random(f"{protocol.name}{nodes}{seed}"), FakeS3(), Clock()
-    killed: Attempt | None = None
-    for number in range(1, ATTEMPTS + 1):
-        attempt = Attempt(tmp_path, s3, number, nodes=nodes, protocol=protocol, chance=chance, clock=clock)
-        if killed is not None:
-            assert wrongs(attempt, killed.ended(), closed_steps(s3), UPLOAD_S) == [], f"attempt {number}"
-        attempt.run(clock.now + chance.uniform(0.5, 3.0) * EVERY_S, chance.randint(1, 60))
-        if chance.random() < 0.4:
-            attempt.stop(chance.choice([None, 0, nodes - 1]))
-        assert unsynced(attempt) == [], f"attempt {number}"
-        killed = attempt
+    play_attempts(
+        lambda number: Attempt(tmp_path, s3, number, nodes=nodes, protocol=protocol, chance=chance, clock=clock),
+        lambda attempt, before: wrongs(attempt, before, closed_steps(s3), UPLOAD_S),
+        chance,
+        attempts=ATTEMPTS,
+    )
 
 
 @pytest.mark.parametrize("nodes", [16, pytest.param(512, marks=pytest.mark.skipif(not DEEP, reason="minutes"))])
