@@ -158,8 +158,8 @@ rehearse: setup-rehearsal ## The main job on the embedded local AWS: deploy, tra
 rehearse-grid: setup-rehearsal ## A grid on the embedded local AWS: four lines in four regions, each trained beside its data
 	@$(BIN)/python -m rehearsal --manifest examples/grid/manifest.csv --input examples/grid/input.json --grid-data examples/grid/digits --image examples/grid/train
 
-CHECKS := lint types unit nodes
-REHEARSALS := rehearsal-tests security
+CHECKS := lint types unit nodes security
+REHEARSALS := rehearsal-tests
 TOOL_TESTS := tool-tests local-aws
 DEPLOYMENTS := own-deployments
 SUMMARY = "$(PYTHON)" -m tools.summary $@ build/test
@@ -181,14 +181,14 @@ test-all: ## Everything that must pass before a change lands: make test, then ma
 	  $(SUMMARY) checks $(CHECKS) -- rehearsals $(REHEARSALS) -- tools $(TOOL_TESTS) -- deployments $(DEPLOYMENTS)
 
 # Rehearsals, unit tests and nodes side by side, as rehearsals and nodes mostly wait; then the tools and deployments of their own. Within
-# a lane one part follows another. Only rehearsals need a machine image, which takes the longest to make. A part that fails stops
-# nothing: the summary tells.
+# a lane one part follows another: rights after the nodes, as these end first. Only rehearsals need a machine image, which takes the
+# longest to make. A part that fails stops nothing: the summary tells.
 in-lanes: $(CHECKS) $(REHEARSALS)
 tools-in-lanes: $(TOOL_TESTS) $(DEPLOYMENTS)
 ifneq (,$(filter in-lanes tools-in-lanes,$(MAKECMDGOALS)))
 types: | lint
 unit nodes: | types
-security: | rehearsal-tests
+security: | nodes
 local-aws: | tool-tests
 GO_ON := 1
 endif

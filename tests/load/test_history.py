@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.load.history import HOUR, MOST_EVENTS, MOST_TRANSITIONS, SHORT_S, waited
 
 
+@pytest.mark.at_length
 def test_a_wait_costs_nothing_but_for_its_lost_heartbeats() -> None:
     short = waited(SHORT_S)
     long = waited(60 * HOUR, tick_s=HOUR, dead=[(20 * HOUR, 27 * HOUR)])

@@ -294,7 +294,13 @@ def test_what_a_real_pip_installed_is_imported_after_it_came_back(tmp_path: Path
     assert run(ask, tmp_path, {}) == (0, ["hello"])
 
 
-@pytest.mark.parametrize("requirement", ["-e .", "-e ./sub", "--editable=sub", "-r more.txt"])
+@pytest.mark.parametrize(
+    "requirement",
+    [
+        "-e ./sub",
+        *(pytest.param(one, marks=pytest.mark.at_length) for one in ("-e .", "--editable=sub", "-r more.txt")),
+    ],
+)
 def test_a_real_pip_that_builds_beside_the_code_does_so_once(tmp_path: Path, s3: FakeS3, requirement: str) -> None:
     """The code of each attempt is unpacked anew: without what the build wrote, the package cannot be imported."""
 

@@ -171,7 +171,7 @@ def test_files_of_a_rank_other_than_0_rest_as_well(tmp_path: Path, s3: FakeS3) -
     assert len(closed(s3)) == 1
 
 
-@pytest.mark.parametrize("nodes", [1, 2])
+@pytest.mark.parametrize("nodes", [pytest.param(1, marks=pytest.mark.at_length), 2])
 def test_a_trainer_that_replaces_and_names_its_file_several_times_a_second_has_sets(
     tmp_path: Path, s3: FakeS3, nodes: int
 ) -> None:

@@ -122,6 +122,33 @@ def test_the_last_set_of_a_job_that_ended_well_has_all_that_its_ranks_left(
     assert "final/model.bin" in found
 
 
+@EACH
+def test_a_checkpoint_in_place_of_the_only_one_is_in_the_last_set_although_its_trainer_died_right_after(
+    tmp_path: Path, s3: FakeS3, layout: str
+) -> None:
+    every = ranks(tmp_path, s3, 2)
+    save(layout, every, 20)
+    pass_time(every, EVERY_S + 120)
+    save(layout, every, 40)
+    remove(layout, every, 20)
+    every[0].clock.now += 1.0
+    for rank in every:
+        rank.checkpoints.finish()
+    assert written(every, 40, layout).items() <= read_bytes(restored(tmp_path, every)[0]).items()
+
+
+def test_a_best_checkpoint_with_a_card_and_rotation_keep_the_later_ones_out_of_no_set(
+    tmp_path: Path, s3: FakeS3
+) -> None:
+    every = ranks(tmp_path, s3, 2)
+    put(every[0], "checkpoint-20/README.md", "the best one")
+    for step in range(20, 20 + 20 * int(3 * EVERY_S / 60), 20):
+        save("transformers", every, step)
+        remove("transformers", every, step - 20 if step > 40 else 0)
+        pass_time(every, 60)
+    assert newest_closed(every) > 20
+
+
 def test_a_set_without_the_states_of_a_rank_of_deepspeed_is_not_closed(tmp_path: Path, s3: FakeS3) -> None:
     """Its marker comes before the barrier, and the rank hangs."""
     every = ranks(tmp_path, s3, 2)

@@ -92,8 +92,8 @@ def test_a_part_that_fails_stops_neither_lane_and_the_last_lines_tell_of_both(ch
         assert part in checkout.calls
     assert "localaws/tests" not in checkout.calls
     assert said.splitlines()[-5:-1] == [  # the last line is of make: Error 1
-        "checks      lint passed; types passed; unit failed; nodes passed",
-        "rehearsals  rehearsal-tests passed; security passed",
+        "checks      lint passed; types passed; unit failed; nodes passed; security passed",
+        "rehearsals  rehearsal-tests passed",
         "make test: not passed: unit",
         "0 passed, 0 failed",
     ]

@@ -18,8 +18,8 @@ from agent.layouts import (
     tensorflow,
     transformers,
 )
-from agent.layouts.candidates import GIVEN_UP_S, Layout, recognise_found
-from agent.layouts.listing import FolderListing, Read, Recognised, Shards, Whole
+from agent.layouts.candidates import GIVEN_UP_S, Layout, name_row, recognise_found
+from agent.layouts.listing import FolderListing, Read, Recognised, Remembered, Shards, Whole
 from agent.layouts.view import DIGITS, View, count_names, find_missing
 from contract.jobs import CheckpointLayout
 
@@ -80,18 +80,28 @@ def find_shards(listing: FolderListing, layout: str, name: str) -> Shards:
     view = View(listing)
     files = view.under(name) if name else frozenset(listing.files)
     files |= frozenset({name} if view.has(name) else ())
-    before = _find_before(view, name)
+    written_ns = max(map(view.written_ns, files), default=-1)
+    before = _find_before(view, name) or view.recall(name_row(name), name, written_ns)
     if not files:
         return Shards(files, f"it has no file of {name} yet" if before else "")
-    problem = view.find_torn(files) or view.find_removal(name)
-    if problem or (_is_after_barrier(layout, files) and not before):
-        return Shards(files, problem)
-    missing = find_missing(count_names(files, name), before) if before else ""
-    if missing:
-        return Shards(
-            files, "" if view.rests(files, GIVEN_UP_S) else f"{name} lacks a file {missing} that the one before had"
+    problem = view.find_torn(files) or view.find_removal(name) or _find_unfinished(view, layout, name, files, before)
+    if not problem:
+        view.remember(name_row(name), Remembered(name, written_ns, count_names(files, name)))
+    return Shards(files, problem)
+
+
+def _find_unfinished(view: View, layout: str, name: str, files: Collection[str], before: Counter[str] | None) -> str:
+    """Returns why files of a checkpoint may still come; empty where they may not."""
+    if not before:
+        return (
+            ""
+            if _is_after_barrier(layout, files) or view.rests(files)
+            else f"{name or 'it'} may not have all its files yet"
         )
-    return Shards(files, "" if before or view.rests(files) else f"{name or 'it'} may not have all its files yet")
+    missing = find_missing(count_names(files, name), before)
+    return (
+        "" if not missing or view.rests(files, GIVEN_UP_S) else f"{name} lacks a file {missing} that the one before had"
+    )
 
 
 def _is_after_barrier(layout: str, files: Collection[str]) -> bool:

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from agent.layouts.listing import MOST_STEP, Recognised, Whole
+from agent.layouts.listing import MOST_STEP, Recognised, Remembered, Whole
 from agent.layouts.view import DIGITS, View, count_names, find_missing, join
 
 GIVEN_UP_S = 120.0
@@ -35,13 +35,17 @@ class Candidate:
     settled: bool = True
     """Whether its marker is written after everything that any process of this node writes; otherwise its files must be those that the one
     before had, or rest."""
+    ordered: bool = False
+    """Whether its marker is written after all files without a number in their names: only those of other processes may come later."""
+    removal: str = ""
+    """That something was removed from it just now, where that need not be its end: it is whole where it has what the one before had."""
     spare: bool = False
     """Whether it may be kept although it is not whole: a person may remove files of an old one."""
 
     @property
     def row(self) -> str:
         """What it has in common with the checkpoints that are counted together with it."""
-        return join(posixpath.dirname(self.name), DIGITS.sub("#", leaf(self.name)))
+        return name_row(self.name)
 
 
 @dataclass(frozen=True)
@@ -57,13 +61,15 @@ class Found:
 
 def build_candidate(
     view: View, name: str, files: frozenset[str], *, dated: Iterable[str] | None = None, number: int = -1, step: int = -1,
-    needs: frozenset[str] = frozenset(), problem: str = "", settled: bool = True, spare: bool = False,
+    needs: frozenset[str] = frozenset(), problem: str = "", settled: bool = True, ordered: bool = False, removal: str = "",
+    spare: bool = False,
 ) -> Candidate:  # fmt: skip
     """Returns a candidate as old as its files, or those of them that are `dated`."""
     young = list(files if dated is None else dated)
     return Candidate(
         name=name, files=files, at=view.changed_s(young), written_ns=max(map(view.written_ns, young), default=-1), number=number, step=step,
-        needs=needs, problem=problem, settled=settled, spare=spare,
+        needs=needs, problem=problem, settled=settled, ordered=ordered, removal=removal,
+        spare=spare,
     )  # fmt: skip
 
 
@@ -76,22 +82,27 @@ def settle(view: View, candidates: Iterable[Candidate]) -> list[Candidate]:
     for one in candidates:
         rows[one.row].append(one)
     settled = list[Candidate]()
-    for row in rows.values():
+    for name, row in rows.items():
         before: Counter[str] | None = None
         newest = max(each.number for each in row)
         for one in sorted(row, key=lambda each: (each.number, each.written_ns)):
             names = count_names(one.files, one.name)
             # Processes train in lockstep: all have left the save of a checkpoint once one of them begins the next.
             settled_now = one.settled or (before is None and 0 <= one.number < newest)
-            problem = one.problem or ("" if settled_now else _find_missing(view, one, names, before))
+            known = before if before is not None else view.recall(name, one.name, one.written_ns)
+            problem = one.problem or ("" if settled_now else _find_missing(view, one, names, known))
             if not problem:
                 before = names
+                view.remember(name, Remembered(one.name, one.written_ns, names))
             settled.append(replace(one, problem=problem))
     return settled
 
 
 def _find_missing(view: View, one: Candidate, names: Counter[str], before: Counter[str] | None) -> str:
-    missing = find_missing(names, before) if before is not None else ""
+    expected = Counter({name: n for name, n in (before or {}).items() if "#" in name or one.removal or not one.ordered})
+    missing = find_missing(names, expected)
+    if one.removal and (missing or before is None):
+        return one.removal
     if missing:
         return (
             ""
@@ -133,6 +144,11 @@ def choose_newest(whole: Sequence[Candidate], chosen: str | None) -> Candidate |
         rows[one.row].append(one)
     highest = (max(row, key=lambda one: (one.number, one.written_ns, one.name)) for row in rows.values())
     return max(highest, key=lambda one: (one.written_ns, one.number, one.name), default=None)
+
+
+def name_row(name: str) -> str:
+    """Returns what the name of a checkpoint has in common with those that are counted together with it."""
+    return join(posixpath.dirname(name), DIGITS.sub("#", leaf(name)))
 
 
 def leaf(path: str) -> str:

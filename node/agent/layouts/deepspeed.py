@@ -4,6 +4,7 @@ deepspeed 0.19.8, runtime/engine.py, `save_checkpoint`: after a barrier each pro
 (`checkpoint_engine.save` is torch.save): with plain data parallelism rank 0 `mp_rank_00_model_states.pt`, with ZeRO each its
 `[bf16_]zero_pp_rank_<n>_mp_rank_<n>_optim_states.pt`. When rank 0 has written its own it writes `latest`, in place, and only then comes
 the barrier: other processes, of this node too, may still write. Nothing is rotated. A training goes on from what `latest` names.
+With save_latest=False there is no such file, and the script says from which folder it goes on: taken here is the highest number.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import posixpath
 import re
 from collections.abc import Sequence
 
-from agent.layouts.candidates import Candidate, Found, build_candidate, leaf
+from agent.layouts.candidates import GIVEN_UP_S, Candidate, Found, build_candidate, leaf
 from agent.layouts.view import View, join, split_number
 
 MARKER = "latest"
@@ -24,9 +25,17 @@ OF_RANK_0 = re.compile(r"mp_rank_00_model_states\.pt|(?:bf16_)?zero_pp_rank_0_mp
 def find(view: View) -> Found:
     """Finds the folders with states, and which of them `latest` names."""
     tags = [folder for folder in view.folders() if folder and is_one(view, folder)]
-    homes = sorted({posixpath.dirname(tag) for tag in tags})
+    homes = {
+        home: [tag for tag in tags if posixpath.dirname(tag) == home]
+        for home in sorted(set(map(posixpath.dirname, tags)))
+    }
     named = {home: read_latest(view, home) for home in homes}
-    found = [_judge(view, tag, named[posixpath.dirname(tag)]) for tag in tags]
+    found = [
+        _judge(view, tag, named[home], by_number=by_number)
+        for home, own in homes.items()
+        for by_number in [_lacks_latest(view, home, own)]
+        for tag in own
+    ]
     marked = [home for home in homes if named[home]]
     if not marked:
         return Found(found)
@@ -56,11 +65,22 @@ def find_problem(view: View, home: str, tags: Sequence[str]) -> str:
     return _find_problem(view, join(home, named))
 
 
-def _judge(view: View, tag: str, named: str) -> Candidate:
+def _lacks_latest(view: View, home: str, tags: Sequence[str]) -> bool:
+    """Whether the process of rank 0 saves here without `latest`: it wrote a second folder, which it begins after the barrier behind the
+    first, or it did nothing more for a long time."""
+    own = [tag for tag in tags if any(OF_RANK_0.fullmatch(name) for name in view.names(tag))]
+    if not own or view.has(join(home, MARKER)):
+        return False
+    return len(own) > 1 or view.rests(view.under(own[0]), GIVEN_UP_S)
+
+
+def _judge(view: View, tag: str, named: str, *, by_number: bool) -> Candidate:
     home, number = posixpath.dirname(tag), split_number(tag)[1]
     marker = join(home, MARKER)
     files = view.under(tag)
-    if not named:
+    if by_number:
+        problem = view.find_torn(files)
+    elif not named:
         problem = f"{marker} is not there yet"
     elif leaf(tag) == named:
         files |= {marker}

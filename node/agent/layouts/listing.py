@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from agent.layouts.pickles import ShardList
 from agent.snapshot import FileState, FolderState
@@ -12,9 +14,20 @@ RESTS_S = 10.0
 """A checkpoint of a layout that marks no end counts as whole where its files have not changed for so long."""
 MOST_STEP = 10**18
 """Steps from here on are no steps of a training, and count as unknown."""
+MOST_ROWS = 1000
+"""Rows of checkpoints that are remembered: a trainer that names each of its checkpoints otherwise has no row."""
 Read = Callable[[str, int, int], bytes]
 Key = tuple[str, int, int, int]
 """A file's path and `FileState.content`."""
+
+
+class Remembered(NamedTuple):
+    """A checkpoint that was whole in a listing before."""
+
+    name: str
+    written_ns: int
+    names: Counter[str]
+    """How many files it had of each name, `#` for each number."""
 
 
 @dataclass(frozen=True)
@@ -25,12 +38,16 @@ class Judgements:
     """Whether a file is whole by its format."""
     shards: dict[Key, ShardList | None] = field(default_factory=dict)
     """What a metadata of torch.distributed.checkpoint lists."""
+    rows: dict[str, tuple[Remembered, ...]] = field(default_factory=dict)
+    """Of each row the two whole checkpoints that were seen last, which their trainer may have removed since."""
 
     def keep(self, files: Mapping[str, FileState]) -> None:
         """Forgets all that is not of these files."""
         for known in (self.formats, self.shards):
             for key in [key for key in known if key[0] not in files or files[key[0]].content != key[1:]]:
                 del known[key]
+        if len(self.rows) > MOST_ROWS:
+            self.rows.clear()
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,14 @@ rng_state_<rank>.pth, with DeepSpeed and FSDP its shards as well, with no barrie
 trainer_state.json. 4.36 to 4.37 wrote into `tmp-checkpoint-<step>/` and renamed that. trainer_callback.py, `save_to_json`: sorted keys
 with an indent, in one piece. A training goes on from the highest number (trainer_utils.py, `get_last_checkpoint`), which `\\d` and int()
 read in any script.
+
+trainer_jit_checkpoint.py (`enable_jit_checkpoint`): on SIGTERM each process writes checkpoint-is-incomplete.txt, saves as above, and
+removes that file: the one case in which something goes from the newest checkpoint.
 """
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Sequence
 
@@ -19,6 +23,7 @@ from agent.layouts.candidates import Candidate, Found, build_candidate, leaf
 from agent.layouts.view import View, join
 
 MARKER = "trainer_state.json"
+INCOMPLETE = "checkpoint-is-incomplete.txt"
 FOLDER = re.compile(r"checkpoint-(\d{1,200})")
 TEMPORARY = re.compile(r"tmp-checkpoint-\d{1,200}")
 OF_OTHERS = re.compile(r"rng_state_\d+\.pth")
@@ -37,7 +42,9 @@ def find(view: View) -> Found:
     temporary = [folder for folder in view.folders() if TEMPORARY.fullmatch(leaf(folder))]
     if not any(_is_sure(view, folder) for folder in (*folders, *temporary)):
         return Found()
-    return Found([*(_judge(view, folder) for folder in folders), *(_unfit(view, folder) for folder in temporary)])
+    newest = {posixpath.dirname(folder): folder for folder in sorted(folders, key=_number)}
+    judged = [_judge(view, folder, is_newest=folder in newest.values()) for folder in folders]
+    return Found([*judged, *(_unfit(view, folder) for folder in temporary)])
 
 
 def read_step(view: View, path: str) -> int:
@@ -71,21 +78,28 @@ def _is_sure(view: View, folder: str) -> bool:
     return any(SIGNS.fullmatch(name) for name in view.names(folder)) or read_step(view, join(folder, MARKER)) >= 0
 
 
-def _judge(view: View, folder: str) -> Candidate:
+def _number(folder: str) -> int:
     found = FOLDER.fullmatch(leaf(folder))
-    number = int(found[1]) if found else -1
+    return int(found[1]) if found else -1
+
+
+def _judge(view: View, folder: str, *, is_newest: bool) -> Candidate:
+    number, removal = _number(folder), view.find_removal(folder)
     files, marker = view.under(folder), join(folder, MARKER)
     step = read_step(view, marker)
     others = any(OF_OTHERS.fullmatch(name) for name in view.names(folder))
     needs = frozenset[str]()
-    if step < 0:
+    if view.has(join(folder, INCOMPLETE)):
+        problem = f"{join(folder, INCOMPLETE)} is there"
+    elif step < 0:
         problem = f"{folder} has no {MARKER} yet" if not view.has(marker) else f"{marker} is not all there"
     else:
         inner, needs = find_inner(view, folder, view.below(folder))
         own = (join(folder, name) for name in view.names(folder) if BEFORE.fullmatch(name))
-        problem = inner or view.find_newer(own, marker) or view.find_torn(files) or view.find_removal(folder)
+        problem = inner or view.find_newer(own, marker) or view.find_torn(files) or ("" if is_newest else removal)
     return build_candidate(view, folder, files, number=number, step=step if step >= 0 else number,
-        needs=needs, problem=problem, settled=not others and not needs and not view.find_newer(files, marker), spare=step >= 0,
+        needs=needs, problem=problem, settled=not (others or needs or removal or view.find_newer(files, marker)), ordered=True,
+        removal=removal if is_newest else "", spare=step >= 0,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator
 
 from agent.layouts.formats import is_whole
-from agent.layouts.listing import RESTS_S, FolderListing
+from agent.layouts.listing import RESTS_S, FolderListing, Remembered
 from agent.layouts.pickles import MOST_PICKLE, ShardList, read_shards
 
 MOST_CHECKS, MOST_READ, MOST_PICKLES = 20_000, 512 * 1024 * 1024, 16 * 1024 * 1024
@@ -134,6 +134,19 @@ class View:
             self._pickles -= state.size
             known[key] = read_shards(self.read(at, 0, MOST_PICKLE + 1))
         return known.get(key)
+
+    def recall(self, row: str, name: str, written_ns: int) -> Counter[str] | None:
+        """Returns the names of the last checkpoint of a row that was whole in a listing before, other than the one of this name; None where
+        there was none, or where an earlier save has used the name: its files may still be there."""
+        known = self._listing.judgements.rows.get(row, ())
+        if any(one.name == name and one.written_ns != written_ns for one in known):
+            return None
+        return next((one.names for one in reversed(known) if one.name != name), None)
+
+    def remember(self, row: str, one: Remembered) -> None:
+        """Takes note of a checkpoint that is whole, for the listings to come."""
+        rows = self._listing.judgements.rows
+        rows[row] = (*(known for known in rows.get(row, ()) if known.name != one.name), one)[-2:]
 
     def find_torn(self, paths: Iterable[str]) -> str:
         """Returns why one of these files is not whole by its format; empty where none says so."""

@@ -183,7 +183,7 @@ def beats(fleet: Fleet) -> int:
     return len([one for one in fleet.aws.calls if one.operation == "SendTaskHeartbeat"])
 
 
-@pytest.mark.parametrize("seconds", [600, 7200])
+@pytest.mark.parametrize("seconds", [600, pytest.param(7200, marks=pytest.mark.at_length)])
 @pytest.mark.parametrize("kind", AWAY)
 def test_a_job_that_trains_while_sts_is_away_is_not_ended_and_has_new_keys_at_the_next_look(
     fleet: Fleet, kind: Kind, seconds: int
@@ -201,7 +201,7 @@ def test_a_job_that_trains_while_sts_is_away_is_not_ended_and_has_new_keys_at_th
     assert given.expires > fleet.clock.now + RENEWED_S
 
 
-@pytest.mark.parametrize("seconds", [600, 7200])
+@pytest.mark.parametrize("seconds", [600, pytest.param(7200, marks=pytest.mark.at_length)])
 @pytest.mark.parametrize("kind", AWAY)
 def test_nodes_that_wait_for_their_first_keys_are_not_lost_by_that(kind: Kind, seconds: int) -> None:
     """A new attempt would wait as well, and an hour of an outage would use up all recoveries."""

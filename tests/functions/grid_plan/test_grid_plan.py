@@ -303,6 +303,7 @@ def _many(lines: int) -> str:
     return "region,s3_location,hp.seed\n" + "".join(rows)
 
 
+@pytest.mark.at_length
 def test_ten_thousand_and_one_lines_are_two_arrays_and_ask_everything_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with account(monkeypatch, max_lines=100_000) as there:
         there.upload(_many(10_001))

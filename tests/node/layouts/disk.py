@@ -10,6 +10,7 @@ from operator import attrgetter
 from random import Random
 
 from agent.layouts import FolderListing
+from agent.layouts.listing import Judgements
 from agent.snapshot import UNFINISHED, FileState, FolderState
 
 BEGAN = 1_790_000_000.0
@@ -36,6 +37,7 @@ class Disk:
     folders: dict[str, float] = field(default_factory=lambda: {"": BEGAN})
     reads: int = 0
     bytes_read: int = 0
+    judgements: Judgements = field(default_factory=Judgements)
     _inode: int = 0
 
     def put(self, path: str, data: bytes = b"weights") -> None:
@@ -132,7 +134,7 @@ class Disk:
             for path, mtime in self.folders.items()
             if path and not any(part.endswith(UNFINISHED) for part in path.split("/"))
         }
-        return FolderListing(files, folders, self.read, attrgetter("changed_s"), self.now + later_s)
+        return FolderListing(files, folders, self.read, attrgetter("changed_s"), self.now + later_s, self.judgements)
 
     def content(self, paths: Iterable[str]) -> dict[str, bytes]:
         return {path: bytes(self.files[path].data) for path in paths if not self.files[path].target}

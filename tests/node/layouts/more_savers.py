@@ -117,6 +117,7 @@ def safetensors() -> Saver:
 ALL = (
     savers.trainer(), savers.trainer(processes=3), savers.trainer(processes=2, inner="dcp"),
     savers.trainer(processes=2, inner="deepspeed"), savers.trainer(processes=2, temporary=True), savers.trainer(keep=1),
+    savers.trainer(processes=2, keep=1), savers.trainer(on_signal=True), savers.trainer(processes=2, on_signal=True),
     savers.accelerator(), savers.accelerator(keep=1), savers.accelerator(sharded=True),
     savers.lightning(), savers.lightning(copies=True), savers.lightning(last="link"), savers.lightning(last="file"),
     savers.lightning(last="file", copies=True), savers.lightning_fsdp(),

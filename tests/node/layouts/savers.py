@@ -50,12 +50,14 @@ def old_folders(disk: Disk, prefix: str, keep: int) -> list[str]:
     return folders[: max(0, len(folders) - keep)]
 
 
-def trainer(*, processes: int = 1, inner: str = "", keep: int = 2, temporary: bool = False) -> Saver:
-    """The Trainer of transformers."""
+def trainer(
+    *, processes: int = 1, inner: str = "", keep: int = 2, temporary: bool = False, on_signal: bool = False
+) -> Saver:
+    """The Trainer of transformers; `on_signal`: as it saves on SIGTERM."""
 
     def save(disk: Disk, step: int) -> Save:
         random = disk.random
-        final = f"checkpoint-{step}"
+        final, incomplete = f"checkpoint-{step}", f"checkpoint-{step}/checkpoint-is-incomplete.txt"
         folder = f"tmp-{final}" if temporary else final
         shards = [f"model-{one:05}-of-00003.safetensors" for one in (1, 2, 3)]
         model = {f"{folder}/{name}": contents.safetensors_saved(random) for name in shards}
@@ -74,6 +76,8 @@ def trainer(*, processes: int = 1, inner: str = "", keep: int = 2, temporary: bo
 
         def process(rank: int) -> Steps:
             yield from disk.make(folder)
+            if on_signal and rank == 0:
+                yield from disk.write(incomplete, b"in progress")
             if rank == 0:
                 yield from in_place(disk, model.items())
             if inner == "dcp":
@@ -92,6 +96,8 @@ def trainer(*, processes: int = 1, inner: str = "", keep: int = 2, temporary: bo
             if rank == 0:
                 for old in old_folders(disk, "checkpoint-", keep):
                     yield from disk.remove_tree(old)
+            if on_signal and rank == 0:
+                yield from disk.remove(incomplete)
 
         files = {**model, **chain_all(rng.values()), **state, **sharded, **states, **latest, **({} if inner else after)}
         if inner == "dcp":
@@ -99,7 +105,8 @@ def trainer(*, processes: int = 1, inner: str = "", keep: int = 2, temporary: bo
         expected = {final + path[len(folder) :]: data for path, data in files.items()}
         return Save(final, expected, together(random, *map(process, range(processes))))
 
-    return Saver(f"transformers-{processes}{inner}{'-tmp' if temporary else ''}", "transformers", save)
+    name = f"transformers-{processes}{inner}{'-tmp' if temporary else ''}{'-signal' if on_signal else ''}"
+    return Saver(name, "transformers", save, reuses=processes > 1 and keep == 1)
 
 
 def chain_all(parts: Iterable[dict[str, bytes]]) -> dict[str, bytes]:

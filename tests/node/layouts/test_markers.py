@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from agent.layouts import Recognised, recognise
+from agent.layouts.candidates import GIVEN_UP_S
 from tests.node.layouts import contents
 from tests.node.layouts.disk import Disk
 
@@ -86,9 +87,9 @@ def put(files: dict[str, bytes]) -> Disk:
     return disk
 
 
-def read(disk: Disk, case: str) -> Recognised:
+def read(disk: Disk, case: str, later_s: float = 1000.0) -> Recognised:
     """Long after the last write."""
-    return recognise(disk.listing(1000), "safetensors" if case == "safetensors" else "auto")
+    return recognise(disk.listing(later_s), "safetensors" if case == "safetensors" else "auto")
 
 
 CASES = [(case, path) for case, files in ALL.items() for path in files]
@@ -126,7 +127,7 @@ def test_it_is_not_whole_without_its_marker(case: str) -> None:
     files = {path: data for path, data in ALL[case].items() if path != MARKER_OF_ALL[case]}
     if case == "dcp of two":
         files.pop("step-3/model/.metadata")
-    assert read(put(files), case).newest is None
+    assert read(put(files), case, GIVEN_UP_S - 1).newest is None
 
 
 @pytest.mark.parametrize(
