@@ -23,6 +23,8 @@ from typing import Any
 from benchmarks.checkpoints.results import (
     AWS,
     BYTES,
+    FASTER,
+    FASTER_LATE,
     HEAD,
     HELPED,
     LARGE,
@@ -60,7 +62,8 @@ helpers included, or process; memory is the agent's, and its helpers have less e
 """
 NOT_MEASURED = """
 *20 ms late* also means 90 MB a second on each connection, as S3 gives. The bounds: commits of large files at least 1.1 times s5cmd,
-restores at least as fast with at most 1.2 times its CPU, in both races; no process above 128 MB, a bare interpreter's left out.
+restores at least as fast with at most 1.2 times its CPU, in both races; small files 4 and 3 times as fast, and twice where connections
+have a rate: packs go over five of them, since each needs memory; no process above 128 MB, a bare interpreter's left out.
 
 Not measured: the real network, S3's own time and its limits (3,500 PUTs a second and prefix); disks; a training that uses the
 processors meanwhile. The server shares two processors with who is measured.
@@ -253,7 +256,9 @@ def main() -> int:
         f"its client the engine's commit of {SMALL} takes {median(run.whole_s for run in ours):.2f} s.\n\n{passes.sentence}"
     )
     write_page(PAGE, "\n".join([ABOUT, facts, "", *table, HELPED, *helper_rows(helped)]) + "\n" + NOT_MEASURED)
-    problems = [problem for answers, runs in found.items() for problem in broken(answers, runs)] + passes.broken
+    problems = [
+        *broken("at once", found["at once"]), *broken("20 ms late", found["20 ms late"], {**FASTER, **FASTER_LATE}), *passes.broken,
+    ]  # fmt: skip
     print(PAGE.read_text(), *problems, sep="\n")
     return bool(problems)
 

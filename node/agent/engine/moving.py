@@ -127,8 +127,9 @@ class Mover:
         return SentBody((answer or {}).get("ETag", ""), crc)
 
     def get(self, key: str, offset: int, into: Extent, part: int) -> list[int]:
-        """Writes bytes of an object into a part of a new file, zeros as holes. Returns the CRC32 of each `part` bytes. Raises Unusable
-        where the object is not there, or ends before; OSError where the disk is full."""
+        """Writes bytes of an object into a part of a new file, zeros as holes. Returns the CRC32 of each `part` bytes, where they go to a
+        file: small ones in memory have a digest each. Raises Unusable where the object is not there, or ends before; OSError where the
+        disk is full."""
         try:
             if self._helpers.lines:
                 sparse = into.memory is None
@@ -157,18 +158,19 @@ class Mover:
             if self._store.lacks(key, problem):
                 raise Unusable(f"{where} is missing") from None
             raise
-        parts, done = PartSums(part), 0
+        sums, done = PartSums(part), 0
         with closing(answer["Body"]) as body:
             if answer["ContentLength"] != into.size:
                 raise Unusable(f"{where} ends before byte {offset + into.size}")
             while done < into.size:
-                piece = body.read(min(4 * WINDOW, into.size - done, parts.room))
+                piece = body.read(min(4 * WINDOW, into.size - done, sums.room))
                 if not piece:
                     raise IncompleteReadError(actual_bytes=done, expected_bytes=into.size)
-                parts.add(piece)
+                if into.memory is None:
+                    sums.add(piece)
                 into.write(memoryview(piece), done)
                 done += len(piece)
-        return parts.list()
+        return sums.list()
 
     def _reused(self, key: str) -> dict[str, Any]:
         """A signed request for an object: the range of each part is no part of the signature."""
