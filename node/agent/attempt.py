@@ -381,7 +381,7 @@ class Attempt:
 
     def _folder(self, kind: CommitKind, bucket: Store) -> Folder:
         return Folder(
-            Engine(bucket), self._work / kind.value, kind=kind, job=self._job.id, rank=self._node.rank, note=self._note,
+            Engine(bucket, note=self._note), self._work / kind.value, kind=kind, job=self._job.id, rank=self._node.rank, note=self._note,
             shown=self._workspace.folders.shown(self._work), now=time.time, sleep=self._sleep,
         )  # fmt: skip
 

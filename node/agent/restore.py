@@ -232,12 +232,12 @@ def _fetch(
     check(files, links, folders)
     try:
         try:
-            Engine(near).fetch([file for file in files if file.key in copied], staging)
+            Engine(near, note=note).fetch([file for file in files if file.key in copied], staging)
         except Unusable as problem:
             note(f"the copy in {near.bucket} cannot be used: {problem}")
             shutil.rmtree(staging, ignore_errors=True)
             copied = ()
-        Engine(store).fetch([file for file in files if file.key not in copied], staging)
+        Engine(store, note=note).fetch([file for file in files if file.key not in copied], staging)
     except OSError as problem:
         if is_full(problem):
             raise CannotStart("the restored checkpoint fills the disk: ask for a larger volume_gb") from problem

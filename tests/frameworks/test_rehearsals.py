@@ -1,4 +1,4 @@
-"""Real frameworks on two nodes: one node vanishes, then AWS takes the other back, and the third attempt ends the training.
+"""Real frameworks on two nodes: one vanishes, AWS takes one back, then the other after a notice, and the fourth attempt ends the training.
 
 `make rehearse-frameworks` runs them and prints a table; `-k deepspeed` one of them. No script knows of PROGRESS_FILE.
 """
@@ -41,7 +41,14 @@ UPLOAD_STEPS = 30
 REST_STEPS = 150
 """After so many an attempt stands still (examples/frameworks/samples.py): one that comes so far closed nothing while it trained."""
 LOST_AT_MOST = SAVES_EVERY + round(INTERVAL_S / 0.2) + UPLOAD_STEPS
-FAULTS = ("node-lost:rank=1,step=0,closed=20,job={}", "spot-kill:rank=0,step=0,closed=20,attempt=2,job={}")
+FAULTS = {
+    "node-lost:rank=1,step=0,closed=20,job={}": "NodeLost",
+    "spot-kill:rank=0,step=0,closed=20,attempt=2,job={}": "Interrupted",
+    "spot-notice:rank=1,step=0,closed=20,attempt=3,job={}": "Interrupted",
+}
+"""What strikes each attempt, and how the attempt then ends."""
+DISTURBED = range(1, len(FAULTS) + 1)
+LAST = len(FAULTS) + 1
 REQUEST: dict[str, Any] = {
     "instance_types": ["g5.xlarge", "g4dn.xlarge"],
     "nodes": 2,
@@ -77,7 +84,7 @@ def code(yard: Yard, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def request_for(framework: Framework, code: str) -> dict[str, Any]:
     """As a person writes it: the script's command, and nothing about checkpoints but how often."""
-    variables = {"PYTHONPATH": str(LIBRARIES), "SLOW_ATTEMPTS": "2", **framework.environment}
+    variables = {"PYTHONPATH": str(LIBRARIES), "SLOW_ATTEMPTS": str(len(FAULTS)), **framework.environment}
     command = ["bash", "-c", TORCHRUN + framework.script]
     return {**REQUEST, "code": code, "command": command, "environment": variables}
 
@@ -119,14 +126,14 @@ def test_a_framework_goes_on_from_the_newest_whole_checkpoint_of_its_own_layout(
         job.settle()
     assert execution["status"] == "SUCCEEDED", execution.get("cause")
     output = json.loads(execution["output"])
-    assert (output["attempts"], [one["error"] for one in job.recovered()]) == (3, ["NodeLost", "Interrupted"])
-    closed = {attempt: max(one.closed_step for one in job.reports(attempt).values()) for attempt in (1, 2)}
-    starts = {attempt: {resumed_step(job, attempt, rank) for rank in (0, 1)} for attempt in (1, 2, 3)}
-    ends = {attempt: trained_steps(job, attempt) for attempt in (1, 2)}
-    lost = {attempt: ends[attempt] - min(starts[attempt + 1]) for attempt in (1, 2)}
+    assert (output["attempts"], [one["error"] for one in job.recovered()]) == (LAST, list(FAULTS.values()))
+    closed = {attempt: max(one.closed_step for one in job.reports(attempt).values()) for attempt in DISTURBED}
+    starts = {attempt: {resumed_step(job, attempt, rank) for rank in (0, 1)} for attempt in (*DISTURBED, LAST)}
+    ends = {attempt: trained_steps(job, attempt) for attempt in DISTURBED}
+    lost = {attempt: ends[attempt] - min(starts[attempt + 1]) for attempt in DISTURBED}
     tell(f"{name}: closed {closed}, went on from {starts}, steps trained again {lost}")
     assert starts[1] == {0}
-    for attempt in (2, 3):
+    for attempt in range(2, LAST + 1):
         reports = job.reports(attempt)
         (start,) = starts[attempt]
         assert {one.restored_step for one in reports.values()} == {start}
@@ -135,6 +142,6 @@ def test_a_framework_goes_on_from_the_newest_whole_checkpoint_of_its_own_layout(
         assert ends[attempt - 1] - min(starts[attempt - 1]) < REST_STEPS
         assert lost[attempt - 1] <= LOST_AT_MOST
         assert {one.progress for one in reports.values()} == {None}
-    assert job.reports(3)[0].layout == framework.layout
-    assert f"ended at step {STEPS}" in text_of(job, 3, 0)
+    assert job.reports(LAST)[0].layout == framework.layout
+    assert f"ended at step {STEPS}" in text_of(job, LAST, 0)
     assert left(job) == []

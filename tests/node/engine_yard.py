@@ -53,6 +53,8 @@ class Yard:
     staging: Path
     store: Store
     engine: Engine
+    notes: list[str]
+    """What the node's log has of it."""
     memory: Memory = field(default_factory=Memory)
 
     @property
@@ -102,7 +104,9 @@ def yard(folder: Path, *, crowd: Crowd | None = None, **settings: Any) -> Iterat
     try:
         (folder / "checkpoints").mkdir()
         store = Store(client(sink, **settings), BUCKET, authorities=str(sink.authority))
-        engine = Engine(store, sleep=lambda _: None, choose=choose_crowd if crowd is None else lambda *_: crowd)
-        yield Yard(sink, folder / "checkpoints", folder / "staging", store, engine)
+        notes = list[str]()
+        chosen = choose_crowd if crowd is None else lambda *_: crowd
+        engine = Engine(store, sleep=lambda _: None, choose=chosen, note=notes.append)
+        yield Yard(sink, folder / "checkpoints", folder / "staging", store, engine, notes)
     finally:
         sink.close()

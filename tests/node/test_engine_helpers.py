@@ -204,6 +204,7 @@ def test_a_helper_that_is_killed_in_the_middle_costs_nothing_but_time(it: Yard, 
     it.engine.fetch([sent], it.staging)
     assert it.restored() == {"large": LARGE}
     assert own
+    assert len(it.notes) == 1
     assert helpers_of(os.getpid()) == []
 
 
@@ -218,6 +219,23 @@ def test_helpers_that_cannot_be_started_are_not_missed(
     [sent] = it.send().values()
     assert stored(it, sent) == LARGE
     assert own == ["upload_part"] * 4
+
+
+def test_the_log_says_once_why_bytes_move_without_helpers(it: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    it.write({"large": LARGE})
+    it.send()
+    assert it.notes == []
+
+    def no_memory(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    monkeypatch.setattr(subprocess, "Popen", no_memory)
+    for text in ("large", "later"):
+        it.write({text: content(3 * PART, text)})
+        it.send()
+    [note] = it.notes
+    assert note.startswith("the agent moves large files by itself, which is slower: helpers cannot be started")
+    assert "Cannot allocate memory" in note
 
 
 def test_helpers_end_with_the_agent_however_it_ends(it: Yard, tmp_path: Path) -> None:

@@ -37,8 +37,11 @@ class Engine:
         *,
         sleep: Callable[[float], None] = time.sleep,
         choose: Callable[[int, float, int, float | None], Crowd] = choose_crowd,
+        note: Callable[[str], None] = lambda _: None,
     ) -> None:
+        """`note` hears why bytes moved slower than they could, once for each reason."""
         self._store, self._sleep, self._choose = store, sleep, choose
+        self._note, self._noted = note, set[str]()
         prepare(store.client)
 
     def send(
@@ -97,6 +100,9 @@ class Engine:
         crowd = self._choose(sum(size for size in sizes if size > SMALL), self._store.gbps, count_processors(), cores)
         with Helpers(crowd, authorities, use=pace.count) as helpers:
             yield helpers
+        if helpers.problem and helpers.problem not in self._noted:
+            self._noted.add(helpers.problem)
+            self._note(f"the agent moves large files by itself, which is slower: {helpers.problem}")
 
     def _mover(self, helpers: Helpers, failed: threading.Event) -> Mover:
         return Mover(self._store, helpers, failed=failed.is_set, sleep=self._sleep)

@@ -93,9 +93,13 @@ class Helpers:
         self._use, self._free, self._lines = use, queue.SimpleQueue[OrderLine](), list[OrderLine]()
         self._turn, self._used_s = threading.Lock(), dict[int, float]()
         self._process: subprocess.Popen[bytes] | None = None
+        self.problem = ""
+        """Why bytes move without helpers, or with fewer; empty where none is missing."""
         if crowd.helpers:
-            with suppress(OSError):  # without memory for a process there are none
+            try:
                 self._start(crowd, authorities)
+            except OSError as problem:  # without memory for a process there are none
+                self.problem = f"helpers cannot be started: {problem}"
 
     def _start(self, crowd: Crowd, authorities: str) -> None:
         """Starts the first helper, which makes the others: their library is loaded once."""
@@ -147,7 +151,11 @@ class Helpers:
             line = self._free.get_nowait()
         except queue.Empty:
             raise HelperFailed("no helper is left") from None
-        done = line.ask(order, file)
+        try:
+            done = line.ask(order, file)
+        except LineEnded as problem:
+            self.problem = str(problem)
+            raise
         self._free.put(line)
         self._count(done["pid"], done["cpu_s"])
         if "problem" in done:
