@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from agent.layouts import Shards
 from agent.progress import Named
-from agent.sets.answering import LAG_S, Now, answer
+from agent.sets.answering import LAG_S, Answer, Now, answer, answer_place
 from agent.sets.outcomes import FEW, LEAST_S, is_hopeless
 from contract.commits import Part, SetPlan
 from contract.jobs import Scope
@@ -63,3 +64,28 @@ def test_a_file_that_is_newer_than_the_word_of_its_checkpoint_is_not_committed_w
     file = BEGAN + later_s
     assert answered(PLAN, Named(10, BEGAN, 3), file, waited_s=0.0) is now
     assert answered(replace(PLAN, names=2), None, file, waited_s=0.0) is now
+
+
+def answered_in_place(name: str, changed_s: float, *, clock_is_right: bool) -> Answer:
+    plan = replace(PLAN, layout="dcp", name=name)
+    return answer_place(
+        plan, Shards(frozenset({f"{name}/shard"})), {f"{name}/shard": changed_s}, beside=False, opened=False, stale="", scope=Scope.AUTO,
+        waited_s=0.0, every_s=EVERY_S, patience_s=EVERY_S, clock_is_right=clock_is_right,
+    )  # fmt: skip
+
+
+def test_with_a_wrong_clock_shards_in_a_folder_that_is_used_again_are_missed_with_what_to_do() -> None:
+    found = answered_in_place("state", BEGAN, clock_is_right=False)
+    assert found.now is Now.MISS
+    assert "a folder with the step at the end of its name needs no clock" in found.reason
+
+
+def test_a_folder_with_the_step_in_its_name_needs_no_clock() -> None:
+    assert answered_in_place("step-10", BEGAN + 300.0, clock_is_right=False).now is Now.COMMIT
+
+
+@pytest.mark.parametrize(("later_s", "now"), [(0.0, Now.COMMIT), (1.0, Now.MISS)])
+def test_a_shard_that_is_newer_than_the_marker_is_of_the_next_save_where_a_folder_is_used_again(
+    later_s: float, now: Now
+) -> None:
+    assert answered_in_place("state", BEGAN + later_s, clock_is_right=True).now is now

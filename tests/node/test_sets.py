@@ -142,6 +142,7 @@ def test_with_a_wrong_clock_nobody_knows_which_shards_belong_together(tmp_path: 
     every[0].save(10, s0="0")
     pass_time(every, 10)
     assert closed(s3) == []
+    assert any("each rank names its checkpoints in PROGRESS_FILE" in note for note in every[1].notes)
 
 
 def test_a_wrong_clock_does_not_matter_where_every_rank_names_its_checkpoints(tmp_path: Path, s3: FakeS3) -> None:

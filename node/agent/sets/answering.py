@@ -84,7 +84,7 @@ def _judge_by_time(plan: SetPlan, own: Mapping[str, float], *, clock_is_right: b
     if not own:
         return Answer(Now.NOTHING)
     if not (plan.named_at and clock_is_right):
-        return Answer(Now.MISS, WRONG_CLOCK)
+        return Answer(Now.MISS, f"{WRONG_CLOCK}; where each rank names its checkpoints in PROGRESS_FILE it needs no clock")
     if newer := newer_than(own, plan.named_at):
         return Answer(Now.MISS, f"{newer} is newer than checkpoint {plan.step} of rank {plan.rank}")
     return Answer(Now.COMMIT)
@@ -130,7 +130,7 @@ def _of_same_place(plan: SetPlan, shards: Shards, changes: Mapping[str, float], 
     if is_numbered and (plan.layout != CheckpointLayout.DCP or not plan.named_at or not clock_is_right):
         return Answer(Now.COMMIT)
     if not (plan.named_at and clock_is_right):
-        return Answer(Now.MISS, WRONG_CLOCK)
+        return Answer(Now.MISS, f"{WRONG_CLOCK}; a folder with the step at the end of its name needs no clock")
     limit = plan.named_at + (CLOCKS_S if is_numbered else 0.0)
     newer = newer_than({path: at for path, at in changes.items() if path in shards.files}, limit)
     return (
