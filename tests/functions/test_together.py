@@ -228,7 +228,6 @@ def test_a_region_that_answers_late_makes_no_other_regions_invisible_nodes_visib
         slow = Mishap("ec2:DescribeInstances", times=2, region=ABROAD.region, fault=Kind.UNREACHABLE)
         assert "EC2 may not show it yet" in yard.terminate(slow).cause
         yard.terminate_patiently()
-        yard.aws.clock.run(60)
         assert yard.running() == []
 
 
@@ -259,3 +258,24 @@ def test_a_node_that_accepts_to_end_and_stays_is_no_success(yard: Yard) -> None:
         assert yard.terminate().error == "StillRunning"
         yard.aws.clock.run(15)
     assert len(yard.running()) == 1
+
+
+def test_terminate_waits_for_an_invocation_that_goes_on_with_the_walk_of_another(yard: Yard) -> None:
+    yard.launch(Mishap("ec2:RunInstances", death=Death.BEFORE))
+    yard.aws.clock.run(301)
+    outcomes: list[Outcome] = []
+
+    def terminate_later() -> None:
+        yard.aws.clock.now += 10.0
+        outcomes.append(yard.terminate())
+
+    yard.launch(Mishap("ec2:RunInstances", meanwhile=terminate_later))
+    assert outcomes[0].error == "StillRunning"
+    yard.terminate_patiently()
+    assert yard.running() == []
+
+
+def test_a_launch_that_comes_just_before_terminate_closes_the_attempt_is_in_its_proof(yard: Yard) -> None:
+    home(yard.aws).invisible_s = 4.0
+    launched = Mishap("dynamodb:PutItem", meanwhile=lambda: yard.launch(Mishap("ec2:CreateTags", death=Death.BEFORE)))
+    assert yard.terminate(launched).error == "StillRunning"

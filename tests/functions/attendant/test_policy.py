@@ -114,6 +114,15 @@ def test_after_an_order_the_others_get_their_time_to_stop() -> None:
     assert judge(facts, now=NOW + 100).action is Action.HEARTBEAT
 
 
+def test_under_an_order_a_node_that_ended_long_ago_stalls_nothing() -> None:
+    """The order says until when the others may take; without one the attempt stalls."""
+    order = replace(GIVEN, order=replace(ORDER, by=int(LATER) + 10))
+    nodes = {0: ended(0, 143, ordered=True, ago_s=JOB.timing.uneven_allowance_s + 1), 1: heard(1)}
+    assert judge(replace(TRAINING, order=order, nodes=nodes), now=LATER).action is Action.HEARTBEAT
+    unordered = {0: ended(0, ago_s=JOB.timing.uneven_allowance_s + 1), 1: heard(1)}
+    assert judge(replace(TRAINING, nodes=unordered), now=LATER).error == "Stalled"
+
+
 @pytest.mark.parametrize("code", [0, 143])
 def test_stopping_as_ordered_ends_with_the_orders_error_and_not_with_success(code: int) -> None:
     facts = replace(TRAINING, order=GIVEN, nodes={rank: ended(rank, code, ordered=True) for rank in (0, 1)})

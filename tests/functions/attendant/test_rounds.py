@@ -198,3 +198,21 @@ def test_an_error_of_a_node_whose_peer_is_gone_is_a_loss_also_when_its_report_wa
 def test_the_clock_asks_ec2_of_every_job(fleet: Fleet) -> None:
     tick(fleet)
     assert count_ec2_calls(fleet) == 3
+
+
+def test_a_node_that_reports_its_end_and_leaves_while_it_is_looked_at_is_not_lost(fleet: Fleet) -> None:
+    [machine] = fleet.instances["job-0000"]
+    ec2 = fleet.aws.ec2[fleet.regions["job-0000"]]
+
+    def leave() -> None:
+        over = replace(WORKING, job="job-0000", instance=machine, phase=Phase.ENDED, exit=Exit(code=0))
+        state.report(fleet.aws, over)
+        ec2.end(ec2.machines[machine], "Client.InstanceInitiatedShutdown", "powered off")
+
+    outcome = tick(fleet, Mishap("ec2:DescribeInstances", region=fleet.regions["job-0000"], meanwhile=leave))
+    assert outcome.value == {"heartbeat": 2, "succeed": 1}
+
+
+def test_an_attempt_that_is_over_is_not_looked_at_again(fleet: Fleet) -> None:
+    fleet.functions.invoke("attendant", urgent(fleet, "job-0000", phase=Phase.ENDED, exit=Exit(code=0)))
+    assert tick(fleet).value == {"heartbeat": 2}

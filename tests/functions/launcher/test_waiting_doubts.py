@@ -46,3 +46,19 @@ def test_a_wait_ends_once_what_is_in_doubt_may_have_used_up_the_money() -> None:
         assert (yard.running(), yard.waits()) == ([], [])
         usd = sum(2.0 * (one.ending_at - one.launched_at) / HOUR for one in home(yard.aws).machines.values())
         assert 10.0 < usd < 12.0 + 4.0 * TRY_S / HOUR
+
+
+def test_a_wait_that_never_learns_of_its_launch_begins_no_second_one_beside_it() -> None:
+    """Its walk is older than EC2's trouble lasts, and EC2 shows what it launched."""
+    with waiting() as yard:
+        execution = yard.start()
+        yard.run(AWAY_S)
+        assert execution.state == WAIT
+        yard.free()
+        yard.aws.faults.add(Kind.LOST, "ec2:RunInstances", times=10**6)
+        yard.run(2 * TRY_S + JOB.timing.trouble_patience_s)
+        yard.aws.faults.waiting.clear()
+        yard.run(2 * TRY_S)
+        assert execution.state != WAIT
+        assert len(yard.running()) == JOB.nodes
+        assert len(home(yard.aws).machines) == JOB.nodes
