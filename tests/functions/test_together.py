@@ -277,5 +277,8 @@ def test_terminate_waits_for_an_invocation_that_goes_on_with_the_walk_of_another
 
 def test_a_launch_that_comes_just_before_terminate_closes_the_attempt_is_in_its_proof(yard: Yard) -> None:
     home(yard.aws).invisible_s = 4.0
-    launched = Mishap("dynamodb:PutItem", meanwhile=lambda: yard.launch(Mishap("ec2:CreateTags", death=Death.BEFORE)))
-    assert yard.terminate(launched).error == "StillRunning"
+
+    def launch() -> None:
+        yard.launch(Mishap("ec2:CreateTags", death=Death.BEFORE))
+
+    assert yard.terminate(Mishap("dynamodb:PutItem", meanwhile=launch)).error == "StillRunning"
