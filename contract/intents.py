@@ -64,6 +64,8 @@ class Step:
     """The arguments of RunInstances without UserData and ClientToken; empty until the walk comes into the region."""
     generation: int = 0
     """Increased when the token's instances were terminated."""
+    walk: int = 0
+    """Number of the walk that the token stands for; 0 in an intent that was written before tokens had one."""
     answer: LaunchAnswer | None = None
     shared_with: tuple[str, ...] = ()
     """Other jobs that have the request's security group, because every group of the region was in use."""
@@ -72,6 +74,11 @@ class Step:
     def is_final(self) -> bool:
         """Whether the walk does not ask the rung again."""
         return self.answer is not None and self.answer.outcome in FINAL
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether the rung may have launched without an answer that says so. A request that was written down may have been sent."""
+        return bool(self.request) and (self.answer is None or self.answer.doubted or not self.is_final)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,6 +56,8 @@ class Conditions:
     images are larger and GPU types slower."""
     invisible_s: tuple[float, float] = (0.2, 1.5)
     """How long DescribeInstances does not return a new instance."""
+    refusals_kept: bool = True
+    """Whether EC2 gives a client token that met no capacity the same answer again, whatever there is by then."""
     state_lag_s: tuple[float, float] = (0.0, 1.0)
     """Age of the states that DescribeInstances shows: EC2's API is eventually consistent. The seconds are a guess."""
     iam_delay_s: tuple[float, float] = (0.0, 4.0)

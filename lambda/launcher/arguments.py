@@ -138,7 +138,11 @@ def build_user_data(script: str, values: Mapping[str, str]) -> str:
     return "\n".join([shebang, *(f"{name}={shlex.quote(value)}" for name, value in values.items()), rest])
 
 
-def token(arguments: Mapping[str, Any], script: str, generation: int) -> str:
-    """ClientToken: equal for equal bytes of the same generation, 64 characters (EC2's most)."""
-    whole = json.dumps([arguments, script, generation], sort_keys=True, ensure_ascii=False)
+def token(step: Step, script: str) -> str:
+    """Returns the ClientToken of a step: equal for equal bytes of the same generation and walk, 64 characters (EC2's most).
+
+    EC2 remembers a refusal for want of capacity by its token, so a later walk needs another one to be a new try.
+    """
+    parts = [step.request, script, step.generation, *([step.walk] if step.walk else [])]
+    whole = json.dumps(parts, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(whole.encode()).hexdigest()

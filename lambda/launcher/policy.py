@@ -91,6 +91,7 @@ def plan(job: Job, attempt: int, walk: Walk, *, passed_over: Mapping[Rung, Launc
             Step(
                 rung=rung,
                 request={},
+                walk=walk.number,
                 answer=_not_now(rung, walk.started_at) or _too_expensive(job, rung, walk) or passed_over.get(rung),
             )
             for rung in job.ladder
@@ -199,6 +200,17 @@ def avoid_unhealthy(job: Job, attempt: int, known: Iterable[UnhealthyNode]) -> J
     moment ago, EC2 may give the same machine again. They stay in the ladder, and everything in its order."""
     zones = {(one.region, one.zone) for one in known if one.attempt < attempt}
     return replace(job, ladder=tuple(sorted(job.ladder, key=lambda rung: (rung.region, rung.zone) in zones)))
+
+
+def keep_doubts(intent: Intent, before: Intent | None) -> Intent:
+    """Returns the intent with the tokens of the walk before it where that never learned whether a rung launched: the same bytes again then
+    find what is there, and launch nothing beside it."""
+    doubted = {step.rung: step for step in (before.steps if before else ()) if step.is_in_doubt}
+    steps = (
+        replace(step, walk=old.walk, generation=old.generation) if (old := doubted.get(step.rung)) else step
+        for step in intent.steps
+    )
+    return replace(intent, steps=tuple(steps))
 
 
 def carry_answers(intent: Intent, before: Intent) -> Intent:

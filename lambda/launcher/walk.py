@@ -187,7 +187,7 @@ class Walker:
         passed_over = empty_places.pass_over(
             job, self._read_empty_places(), walks[-1] if walks else None, waiting=self.waiter is not None, now=now
         )
-        return policy.plan(job, attempt, walk, passed_over=passed_over)
+        return policy.keep_doubts(policy.plan(job, attempt, walk, passed_over=passed_over), before)
 
     def _read_empty_places(self) -> list[EmptyPlace]:
         """Returns the places that other jobs found empty; none where the table does not answer: every place is asked then."""
@@ -333,7 +333,7 @@ class Walker:
             raise NodeLost(f"nodes ended before EC2 answered their launch, and {', '.join(left)} run without them")
 
     def _run(self, intent: Intent, step: Step) -> LaunchAnswer:
-        mark = token(step.request, intent.user_data, step.generation)
+        mark = token(step, intent.user_data)
         if self.waiter is not None:
             self.waiter.before_call(step.rung.region, step.request["MinCount"])
         try:

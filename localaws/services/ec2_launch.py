@@ -17,6 +17,7 @@ from localaws.services.ec2_request import is_spot, tags_for, target
 from localaws.services.ec2_spot import check_market, check_quota
 from localaws.services.ec2_state import Ec2State
 
+NO_CAPACITY = "InsufficientInstanceCapacity"
 FROM_TEMPLATE = (
     "ImageId",
     "InstanceType",
@@ -39,12 +40,15 @@ def run_instances(ec2: Ec2State, params: Mapping[str, Any]) -> dict[str, Any]:
     """RunInstances.
 
     A ClientToken makes it idempotent: the same parameters again return the same instances, as they are now; other parameters
-    raise IdempotentParameterMismatch; a token with a terminated instance raises IdempotentInstanceTerminated. A refused
-    launch does not use its token up. MinCount = MaxCount = N is all or nothing within one type and zone.
+    raise IdempotentParameterMismatch; a token with a terminated instance raises IdempotentInstanceTerminated. A launch that met
+    no capacity is remembered by its token, as people report of EC2 (Ec2State.keeps_refusals); any other refusal does not use the token
+    up. MinCount = MaxCount = N is all or nothing within one type and zone.
     """
     token, digest = params.get("ClientToken", ""), _digest(params)
     if token in ec2.launches and not params.get("DryRun"):
         return _again(ec2, *ec2.launches[token], digest)
+    if token in ec2.without_capacity and not params.get("DryRun"):
+        raise _refuse_again(*ec2.without_capacity[token], digest)
     named = params.get("LaunchTemplate")
     request = with_template(params, ec2.catalogue.template(named) if named else {})
     kind, zone = check(ec2.catalogue, request)
@@ -54,10 +58,12 @@ def run_instances(ec2: Ec2State, params: Mapping[str, Any]) -> dict[str, Any]:
     if params.get("DryRun"):
         raise Refused("DryRunOperation", "Request would have succeeded, but DryRun flag is set.", 412)
     _quota(ec2, request, kind)  # EC2 checks the quota before the capacity
-    if target(request):
-        ec2.check_reservation(request, zone)
-    else:
-        ec2.check_capacity(request, zone)
+    try:
+        ec2.check_reservation(request, zone) if target(request) else ec2.check_capacity(request, zone)
+    except Refused as refusal:
+        if token and refusal.code == NO_CAPACITY and ec2.keeps_refusals:
+            ec2.without_capacity[token] = (digest, refusal)
+        raise
     machines = _launch(ec2, request, zone)
     if token:
         ec2.launches[token] = (digest, machines)
@@ -71,12 +77,20 @@ def _digest(params: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(whole, sort_keys=True, default=repr).encode()).hexdigest()
 
 
+def _refuse_again(before: str, refusal: Refused, digest: str) -> Refused:
+    return refusal if before == digest else _mismatch()
+
+
+def _mismatch() -> Refused:
+    return Refused(
+        "IdempotentParameterMismatch",
+        "Arguments on this idempotent request are inconsistent with arguments used in previous request(s).",
+    )
+
+
 def _again(ec2: Ec2State, before: str, machines: list[Machine], digest: str) -> dict[str, Any]:
     if before != digest:
-        raise Refused(
-            "IdempotentParameterMismatch",
-            "Arguments on this idempotent request are inconsistent with arguments used in previous request(s).",
-        )
+        raise _mismatch()
     if any(machine.ending_at <= ec2.now for machine in machines):
         raise Refused(
             "IdempotentInstanceTerminated",

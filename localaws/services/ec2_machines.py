@@ -143,6 +143,10 @@ class Region(Ec2):
     shutting_s = _each_time(lambda conditions: conditions.shutdown_s)
 
     @property
+    def keeps_refusals(self) -> bool:
+        return self._aws.conditions.refusals_kept
+
+    @property
     def forgotten_s(self) -> float:
         return FORGOTTEN_AFTER_S / self._aws.conditions.speed
 

@@ -29,6 +29,8 @@ class Ec2State(ABC):
         """The true state, which no lagging read shows."""
         self.launches: dict[str, tuple[str, list[Machine]]] = {}
         """The request's digest and its instances, by client token. Tokens belong to a region."""
+        self.without_capacity: dict[str, tuple[str, Refused]] = {}
+        """The request's digest and its refusal for want of capacity, by client token."""
         self.parts = Parts(clock, self.name)
         self.pages = Pages(size=1000)
         self.capacity: dict[tuple[str, str], int] = {}
@@ -45,6 +47,11 @@ class Ec2State(ABC):
     @property
     def now(self) -> float:
         return self.clock.time()
+
+    @property
+    def keeps_refusals(self) -> bool:
+        """Whether a client token that once met no capacity meets none again, whatever there is by then."""
+        return True
 
     def name(self, kind: str) -> str:
         return f"{kind}-{self._number():017x}"

@@ -25,6 +25,7 @@ class FakeEc2(Ec2):
     invisible_s = 1.0
     lag_s = 0.5
     iam_s = 0.0
+    keeps_refusals = True
     pending_s = 15.0
     shutting_s = 120.0
     volume_key = "alias/aws/ebs"

@@ -83,11 +83,19 @@ def test_missing_capacity_is_a_500_that_a_default_client_asks_again(aws: Aws) ->
     assert len(aws.calls) > 2
 
 
-def test_a_refused_launch_uses_no_token_up_and_launches_no_part(aws: Aws) -> None:
+def test_a_launch_without_capacity_launches_no_part_and_its_token_meets_none_again(aws: Aws) -> None:
     home(aws).capacity["g5.xlarge", "eu-central-1a"] = 1
     assert refused(launch) == "InsufficientInstanceCapacity"
     assert home(aws).machines == {}
     home(aws).capacity.clear()
+    assert refused(launch) == "InsufficientInstanceCapacity"
+    assert len(launch("two")) == 2
+
+
+def test_a_launch_that_a_quota_refused_uses_no_token_up(aws: Aws) -> None:
+    home(aws).vcpu_quota = 4
+    assert refused(launch) == "VcpuLimitExceeded"
+    home(aws).vcpu_quota = None
     assert len(launch()) == 2
 
 

@@ -282,3 +282,20 @@ def test_a_launch_that_comes_just_before_terminate_closes_the_attempt_is_in_its_
         yard.launch(Mishap("ec2:CreateTags", death=Death.BEFORE))
 
     assert yard.terminate(Mishap("dynamodb:PutItem", meanwhile=launch)).error == "StillRunning"
+
+
+def test_a_walk_after_one_without_capacity_is_a_new_try_and_no_repeat_of_the_same_bytes(yard: Yard) -> None:
+    kinds = {(one.instance_type, one.zone) for one in yard.job.ladder}
+    home(yard.aws).capacity |= dict.fromkeys(kinds, 0)
+    assert yard.launch().error == "CapacityPending"
+    home(yard.aws).capacity.clear()
+    yard.aws.clock.run(yard.job.timing.visibility_s)
+    assert yard.launch().error == ""
+    assert len(yard.running()) == yard.job.nodes
+
+
+def test_a_walk_after_one_that_was_cut_off_in_its_call_finds_what_that_launched(yard: Yard) -> None:
+    yard.launch(Mishap("ec2:RunInstances", death=Death.AFTER))
+    yard.aws.clock.run(301)
+    assert yard.launch().error == ""
+    assert len(home(yard.aws).machines) == yard.job.nodes

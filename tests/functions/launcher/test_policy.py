@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Collection
 from dataclasses import replace
 
@@ -9,7 +11,7 @@ import pytest
 
 from aws.facts import Instance
 from contract.errors import CapacityPending, CapacityUnavailable, InvalidRequest, QuotaExceeded
-from contract.intents import Intent, LaunchAnswer, LaunchOutcome
+from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
 from contract.jobs import Job
 from launcher import arguments, policy
 from launcher.answers import meaning
@@ -178,7 +180,7 @@ def test_each_error_code_has_its_meaning(code: str, outcome: LaunchOutcome) -> N
 
 def test_two_rungs_of_a_plan_never_share_a_token() -> None:
     intent = planned(JOB)
-    marks = {token(step.request, intent.user_data, step.generation) for step in intent.steps}
+    marks = {token(step, intent.user_data) for step in intent.steps}
     assert len(marks) == len(intent.steps)
     assert all(len(mark) == 64 for mark in marks)
 
@@ -188,8 +190,44 @@ def test_the_token_changes_with_the_generation_the_script_and_the_deadline() -> 
     other = build_arguments(
         replace(JOB, deadline=JOB.deadline + 1), 1, rung(), group="g", security_group="sg-1", profile="p"
     )
-    marks = {token(base, "a", 0), token(base, "a", 1), token(base, "b", 0), token(other, "a", 0), token(base, "a", 0)}
-    assert len(marks) == 4
+    step = Step(rung=rung(), request=base, walk=1)
+    marks = {
+        token(step, "a"), token(replace(step, generation=1), "a"), token(step, "b"), token(replace(step, request=other), "a"),
+        token(replace(step), "a"), token(replace(step, walk=2), "a"),
+    }  # fmt: skip
+    assert len(marks) == 5
+
+
+def test_an_intent_from_before_tokens_had_a_walk_keeps_its_token() -> None:
+    """Its launch may be under way while the functions are replaced."""
+    step = Step(rung=rung(), request={"MinCount": 2})
+    old = hashlib.sha256(json.dumps([{"MinCount": 2}, "script", 0], sort_keys=True).encode()).hexdigest()
+    assert token(step, "script") == old
+
+
+UNKNOWN = LaunchAnswer(outcome=LaunchOutcome.UNKNOWN, at=NOW)
+NONE_THERE = LaunchAnswer(outcome=LaunchOutcome.NO_CAPACITY, at=NOW)
+
+
+@pytest.mark.parametrize(
+    ("answer", "walk"), [(UNKNOWN, 1), (None, 1), (replace(NONE_THERE, doubted=True), 1), (NONE_THERE, 2)]
+)
+def test_a_later_walk_keeps_the_token_of_a_rung_that_may_have_launched_and_no_other(
+    answer: LaunchAnswer | None, walk: int
+) -> None:
+    first = planned(JOB)
+    before = replace(first, steps=tuple(replace(step, generation=3, answer=answer) for step in first.steps))
+    again = policy.keep_doubts(
+        replace(planned(JOB), steps=tuple(replace(step, walk=2) for step in first.steps)), before
+    )
+    assert {(step.walk, step.generation) for step in again.steps} == {(walk, 3 if walk == 1 else 0)}
+
+
+def test_a_rung_that_was_never_asked_gets_a_token_of_its_walk() -> None:
+    first = planned(JOB)
+    before = replace(first, steps=tuple(replace(step, request={}) for step in first.steps))
+    again = policy.keep_doubts(replace(first, steps=tuple(replace(step, walk=2) for step in first.steps)), before)
+    assert {step.walk for step in again.steps} == {2}
 
 
 def test_a_busy_placement_group_is_passed_over() -> None:
@@ -219,7 +257,7 @@ def test_every_rung_of_a_walk_asks_for_the_one_group_of_its_attempt() -> None:
 
 def test_the_security_group_is_part_of_the_bytes_that_a_token_stands_for() -> None:
     made = [build_arguments(JOB, 1, rung(), group="g", security_group=one, profile="p") for one in ("sg-1", "sg-2")]
-    assert len({token(one, "a", 0) for one in made}) == 2
+    assert len({token(Step(rung=rung(), request=one), "a") for one in made}) == 2
 
 
 def test_the_execution_shows_the_group_of_the_rung_that_launched_and_of_no_other() -> None:
