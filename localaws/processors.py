@@ -52,7 +52,7 @@ class _Held:
         self._pid, self._handle = pid, os.pidfd_open(pid)
         self._budget, self._stopped = Budget(share=share, at=time.monotonic()), False
 
-    def look(self, now: float) -> None:
+    def enforce(self, now: float) -> None:
         """Stops the process, or lets it continue. Raises OSError if it has ended."""
         allowed = self._budget.allows(now, spent(self._pid))
         if allowed == self._stopped:
@@ -106,7 +106,7 @@ class Processors:
     @staticmethod
     def _looked(one: _Held) -> bool:
         try:
-            one.look(time.monotonic())
+            one.enforce(time.monotonic())
         except OSError:  # the process has ended
             one.release()
             return False

@@ -32,7 +32,7 @@ def kept(
             # Only one caller makes it; those who waited find it. They cannot use the users' lock, which is held for a whole run.
             with _locked(shelf / f"{name}.making", fcntl.LOCK_EX):
                 if made := not folder.exists():
-                    folder = _made(folder, make, still, using)
+                    folder = _fill(folder, make, still, using)
         _forget(shelf)
         yield folder, made
 
@@ -48,7 +48,7 @@ def _locked(path: Path, kind: int) -> Iterator[int]:
         os.close(lock)
 
 
-def _made(folder: Path, make: Callable[[Path], object], still: Callable[[], bool], using: ExitStack) -> Path:
+def _fill(folder: Path, make: Callable[[Path], object], still: Callable[[], bool], using: ExitStack) -> Path:
     partial = Path(tempfile.mkdtemp(prefix=f"{folder.name}.partial-", dir=folder.parent))
     try:
         make(partial)

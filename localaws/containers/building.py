@@ -94,15 +94,15 @@ def _pushed(images: Path, registry: str, name: str) -> str:
         name,
     ]
     subprocess.run(push, check=True)
-    text = asked(f"http://{registry}/v2/images/manifests/{written.read_text()}").decode()
+    text = fetch(f"http://{registry}/v2/images/manifests/{written.read_text()}").decode()
     config = json.loads(text)["config"]["digest"]
     (images / "blobs").mkdir(exist_ok=True)
-    body = asked(f"http://{registry}/v2/images/blobs/{config}")
+    body = fetch(f"http://{registry}/v2/images/blobs/{config}")
     (images / "blobs" / config.removeprefix("sha256:")).write_bytes(body)
     return text
 
 
-def asked(address: str) -> bytes:
+def fetch(address: str) -> bytes:
     with urllib.request.urlopen(urllib.request.Request(address, headers={"Accept": MANIFEST})) as answer:
         return bytes(answer.read())
 

@@ -45,7 +45,7 @@ def questions(call: Call, account: Account) -> list[Question] | None:
 
 def _about(call: Call, account: Account, action: str, table: str, items: list[Mapping[str, Any]]) -> Question:
     key = account.table_keys(call.region, _name(table))[0]
-    return _asked(call, account, action, table, [item[key] for item in items])
+    return _build_question(call, account, action, table, [item[key] for item in items])
 
 
 def _query(call: Call, account: Account) -> Question:
@@ -53,7 +53,7 @@ def _query(call: Call, account: Account) -> Question:
     values, names = given["ExpressionAttributeValues"], given.get("ExpressionAttributeNames", {})
     keys = account.table_keys(call.region, _name(given["TableName"]))
     wanted = key_condition(given["KeyConditionExpression"], names, values, keys)
-    return _asked(call, account, call.action, given["TableName"], [values[wanted.partition]])
+    return _build_question(call, account, call.action, given["TableName"], [values[wanted.partition]])
 
 
 def _transaction(call: Call, account: Account) -> Iterator[Question]:
@@ -62,7 +62,7 @@ def _transaction(call: Call, account: Account) -> Iterator[Question]:
         yield _about(call, account, PARTS[kind], one["TableName"], [one.get("Item") or one["Key"]])
 
 
-def _asked(call: Call, account: Account, action: str, table: str, keys: list[Mapping[str, Any]]) -> Question:
+def _build_question(call: Call, account: Account, action: str, table: str, keys: list[Mapping[str, Any]]) -> Question:
     """A key that is no text is shown to IAM as its text."""
     leading = sorted({str(value) for key in keys for value in key.values()})
     context: Context = {"dynamodb:LeadingKeys": leading}

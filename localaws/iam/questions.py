@@ -75,7 +75,7 @@ class Untaught(LookupError):
 
 def requests(call: Call, account: Account) -> list[Request]:
     """Returns everything that IAM checks before it allows a call. Raises Untaught."""
-    asked = list(_asked(call, account))
+    asked = list(_list_questions(call, account))
     if not asked:
         raise Untaught(f"{call.name} by {call.role}")
     everywhere: Context = {"aws:RequestedRegion": call.region}
@@ -102,7 +102,7 @@ def _resource_policy(action: str, resource: str, account: Account) -> Mapping[st
     return account.trust(resource) if action in ("sts:AssumeRole", "sts:TagSession") else None
 
 
-def _asked(call: Call, account: Account) -> Asked:
+def _list_questions(call: Call, account: Account) -> Asked:
     """Yields nothing for a call that nobody taught."""
     if resource := PLAIN.get(call.name):
         names = {"service": call.service, "region": call.region, "account": account_of(call)}

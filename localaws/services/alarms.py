@@ -48,12 +48,12 @@ def _watch(aws: LocalAws) -> None:
         for backend in list(cloudwatch_backends[aws.account].values()):
             for alarm in list(backend.alarms.values()):
                 try:
-                    _look(aws, backend, alarm)
+                    _evaluate(aws, backend, alarm)
                 except Exception:  # one alarm that cannot be evaluated must not silence the others
                     traceback.print_exc()
 
 
-def _look(aws: LocalAws, backend: Any, alarm: Any) -> None:
+def _evaluate(aws: LocalAws, backend: Any, alarm: Any) -> None:
     values = _values(backend, alarm, aws.conditions.speed)
     threshold, compare = float(alarm.threshold), OPERATORS[alarm.comparison_operator]
     periods = int(alarm.evaluation_periods)

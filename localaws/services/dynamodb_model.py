@@ -13,7 +13,7 @@ from localaws.services.dynamodb_language import Chance, Condition, Language, che
 from localaws.services.dynamodb_reads import batch_get, query
 from localaws.services.dynamodb_state import DynamoDbState, Knobs
 from localaws.services.dynamodb_table import Place, Schema, State, place
-from localaws.services.dynamodb_values import Item, checked, invalid, read_units, told, write_units
+from localaws.services.dynamodb_values import Item, checked, invalid, read_units, write_image, write_units
 
 FORGOTTEN_S = 5 * 365 * 86400.0
 """TTL does not touch an item that expired longer ago."""
@@ -135,15 +135,15 @@ class DynamoDb(DynamoDbState):
         either: Any = new.item if new.item is not None else old.item
         changed: dict[str, Any] = {
             "ApproximateCreationDateTime": int(new.since),
-            "Keys": told({name: either[name] for name in schema.keys}),
+            "Keys": write_image({name: either[name] for name in schema.keys}),
             "SequenceNumber": str(1100000000017454423009 + self._number),
             "SizeBytes": old.size + new.size,
             "StreamViewType": schema.view,
         }
         if new.item is not None and schema.view in {"NEW_IMAGE", "NEW_AND_OLD_IMAGES"}:
-            changed["NewImage"] = told(new.item)
+            changed["NewImage"] = write_image(new.item)
         if old.item is not None and schema.view in {"OLD_IMAGE", "NEW_AND_OLD_IMAGES"}:
-            changed["OldImage"] = told(old.item)
+            changed["OldImage"] = write_image(old.item)
         record = {
             "eventID": hashlib.md5(f"{schema.stream} {self._number}".encode(), usedforsecurity=False).hexdigest(),
             "eventName": "REMOVE" if new.item is None else "INSERT" if old.item is None else "MODIFY",

@@ -114,17 +114,17 @@ def write_units(size: int) -> float:
     return float(max(1, math.ceil(size / WRITE_BYTES)))
 
 
-def told(item: Item) -> dict[str, Any]:
+def write_image(item: Item) -> dict[str, Any]:
     """Returns an item in the JSON of a stream's records."""
-    return {name: _told(value) for name, value in item.items()}
+    return {name: _write_value(value) for name, value in item.items()}
 
 
-def _told(value: Value) -> dict[str, Any]:
+def _write_value(value: Value) -> dict[str, Any]:
     ((kind, one),) = value.items()
     if kind == "B":
         return {kind: b64encode(one).decode()}
     if kind == "BS":
         return {kind: [b64encode(part).decode() for part in one]}
     if kind == "M":
-        return {kind: told(one)}
-    return {kind: [_told(part) for part in one] if kind == "L" else one}
+        return {kind: write_image(one)}
+    return {kind: [_write_value(part) for part in one] if kind == "L" else one}

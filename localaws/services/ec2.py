@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from localaws.server import LocalAws
 
 AMI = Path(__file__).parents[2] / "build" / "ami"
-"""The stand-in for the deep-learning AMI (`make setup`)."""
+"""The stand-in for the deep-learning AMI, which `localaws.machines.image` makes."""
 OF_THE_MODEL = frozenset(OPERATIONS) | {
     "RunInstances",
     "DescribeInstances",

@@ -55,7 +55,7 @@ def install(aws: LocalAws) -> None:
 
     aws.patch(models.Repository, "empties", False)
     aws.patch(models.Repository, "delete", delete)
-    around_creation(aws, models.Repository, _empties)
+    around_creation(aws, models.Repository, _apply_empty_on_delete)
     aws.patch(models.Image, "_create_digest", create_digest)
 
     def region(name: str) -> Ecr:
@@ -84,7 +84,7 @@ def _login(aws: LocalAws, call: Call, _: Environ) -> Answer | None:
     return Answer(200, body, {"Content-Type": "application/x-amz-json-1.1"})
 
 
-def _empties(_client: Any, repository: Any, properties: Mapping[str, Any]) -> None:
+def _apply_empty_on_delete(_client: Any, repository: Any, properties: Mapping[str, Any]) -> None:
     """Applies EmptyOnDelete of CloudFormation, which moto does not know."""
     repository.empties = properties.get("EmptyOnDelete") in (True, "true")
 

@@ -84,9 +84,9 @@ class Poller:
     def run(self) -> None:
         while not self._aws.stopping.wait(LOOK_S):
             for mapping in list(_mappings(self._aws.account)):
-                self._look(mapping)
+                self._poll(mapping)
 
-    def _look(self, mapping: Any) -> None:
+    def _poll(self, mapping: Any) -> None:
         where = parse_arn(mapping.event_source_arn)
         queue = sqs_backends[where.account][where.region].queues.get(where.resource_id)
         function = lambda_simple_backends[where.account][where.region].get_function_by_arn(mapping.function_arn)

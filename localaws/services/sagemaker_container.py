@@ -61,15 +61,15 @@ class Host:
         return self.own.root / path.lstrip("/") if self.own and not found.exists() else found
 
     @property
-    def brought(self) -> Path:
+    def code_folder(self) -> Path:
         """Where this computer has the code that the toolkit brings."""
         return self.base / "code"
 
     @property
     def code(self) -> Path:
         """Where this computer has the code that runs: the image's, if it has any."""
-        baked = self.own.root / BASE / "code" if self.own else self.brought
-        return baked if baked.is_dir() and any(baked.iterdir()) else self.brought
+        baked = self.own.root / BASE / "code" if self.own else self.code_folder
+        return baked if baked.is_dir() and any(baked.iterdir()) else self.code_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ def _in_its_root(host: Host, start: Started, request: Mapping[str, Any]) -> Star
     """The same in the image's own root: SageMaker's folders are mounted, and the code that the toolkit brought."""
     assert host.own is not None
     places = [*(f"/{BASE}/{name}" for name in MOUNTED), checkpoints_at(request)]
-    places += [f"/{BASE}/code"] if any(host.brought.iterdir()) else []
+    places += [f"/{BASE}/code"] if any(host.code_folder.iterdir()) else []
     mounts = [(str(host.root / place.lstrip("/")), place, False) for place in places]
     command = host.own.command(
         start.command, start.variables, note=host.root / "start.json", mounts=mounts, folder=str(start.folder)

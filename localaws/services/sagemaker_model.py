@@ -47,7 +47,7 @@ class SageMaker(ABC):
             DESCRIBE: lambda params: self._known(params["TrainingJobName"]).described(self.clock.time()),
             "StopTrainingJob": self._stop,
             "ListTrainingJobs": self._list,
-            "ListTags": lambda params: _told(self._named(params["ResourceArn"])),
+            "ListTags": lambda params: _list_tags(self._named(params["ResourceArn"])),
             "AddTags": self._tag,
         }
 
@@ -84,7 +84,7 @@ class SageMaker(ABC):
 
     def add(self, request: dict[str, Any]) -> Training:
         """Adds a training from now on, without checking its name and the quotas."""
-        return self._begun(self._made(request), self.prepared(request))
+        return self._begun(self._build_training(request), self.prepared(request))
 
     def _begun(self, training: Training, begin: Begin) -> Training:
         begin(training)  # before anybody can stop it
@@ -92,7 +92,7 @@ class SageMaker(ABC):
         self._alive.append(training)
         return training
 
-    def _made(self, request: dict[str, Any]) -> Training:
+    def _build_training(self, request: dict[str, Any]) -> Training:
         name, now = request["TrainingJobName"], self.clock.time()
         arn = f"arn:aws:sagemaker:{self.region}:{self.account}:training-job/{name.lower()}"
         made = Training(name, arn, request, now, {one["Key"]: one["Value"] for one in request.get("Tags", [])})
@@ -109,7 +109,7 @@ class SageMaker(ABC):
                     "Training job names must be unique within an AWS account and region, and a training job with this"
                 )
                 raise Refused("ResourceInUse", f"{message} name already exists ({known.arn})")
-            training = self._made(params)
+            training = self._build_training(params)
             self._within_quota(training)
             return {"TrainingJobArn": self._begun(training, begin).arn}
 
@@ -165,7 +165,7 @@ class SageMaker(ABC):
         if len(merged) > MOST_TAGS:
             raise invalid(f"A resource has at most {MOST_TAGS} tags")
         training.tags = merged
-        return _told(training)
+        return _list_tags(training)
 
     def _known(self, name: str) -> Training:
         if name not in self.trainings:
@@ -220,7 +220,7 @@ def _stopping(params: dict[str, Any]) -> str:
     return ""
 
 
-def _told(training: Training) -> dict[str, Any]:
+def _list_tags(training: Training) -> dict[str, Any]:
     return {"Tags": [{"Key": key, "Value": value} for key, value in training.tags.items()]}
 
 

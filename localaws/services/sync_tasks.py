@@ -47,7 +47,7 @@ class Work:
     """The description of what has this id."""
     ended: Callable[[Found], bool]
     well: Callable[[Found], bool]
-    told: Callable[[Found], Found]
+    describe: Callable[[Found], Found]
     """The state's result, in the spelling of states."""
     stop: Callable[[Any, str], object]
     look_s: float
@@ -60,7 +60,7 @@ BUILD = Work(
     found=lambda client, build: list(client.batch_get_builds(ids=[build])["builds"]),
     ended=lambda build: bool(build["buildComplete"]),
     well=lambda build: bool(build["buildStatus"] == "SUCCEEDED"),
-    told=lambda build: {"Build": build},
+    describe=lambda build: {"Build": build},
     stop=lambda client, build: client.stop_build(id=build),
     look_s=0.1,
 )
@@ -71,7 +71,7 @@ JOB = Work(
     found=lambda client, job: list(client.describe_jobs(jobs=[job])["jobs"]),
     ended=lambda job: job["status"] in ENDED,
     well=lambda job: bool(job["status"] == "SUCCEEDED"),
-    told=lambda job: job,
+    describe=lambda job: job,
     stop=lambda client, job: client.terminate_job(jobId=job, reason=ABORTED),
     look_s=0.2,
 )
@@ -114,7 +114,7 @@ class SyncTask(StateTaskService):  # type: ignore[misc]
                 work.stop(client, identity)
                 return
             time.sleep(work.look_s)
-        told = _first(work.told(found[0]), str.upper)
+        told = _first(work.describe(found[0]), str.upper)
         if not work.well(found[0]):
             name = StatesErrorNameType.StatesTaskFailed
             raise FailureEventException(self._failure(env, StatesErrorName(typ=name), name.to_name(), json.dumps(told)))

@@ -13,7 +13,7 @@ from contract import items
 from contract.items import ItemKey
 from contract.keys import JobPrefix
 from contract.reports import Exit
-from localaws.services.dynamodb_values import told
+from localaws.services.dynamodb_values import write_image
 from tests.builders import NODE_ROLE
 from tests.fakes.faults import Mishap
 from tests.fakes.state import TABLE, kept, stored_item
@@ -159,7 +159,7 @@ def test_peers_that_die_of_a_lost_node_cost_an_attempt_and_the_report_keeps_why(
 def error_of(world: World, *nodes: Node) -> dict[str, Any]:
     """What the table's stream tells of these nodes' reports."""
     written = [stored_item(world.aws, items.node_report(NODE_ROLE, node.machine.id)) for node in nodes]
-    images = [told(one) for one in written if one]
+    images = [write_image(one) for one in written if one]
     changes = [{"Keys": {name: one[name] for name in (items.PARTITION, items.SORT)}, "NewImage": one} for one in images]
     return {"Records": [{"eventSource": "aws:dynamodb", "dynamodb": one} for one in changes]}
 

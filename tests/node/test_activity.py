@@ -181,9 +181,9 @@ def test_a_commit_that_never_ends_hides_a_hang_for_no_longer_than_last_commits_m
 
 def test_a_disk_that_does_not_answer_holds_up_no_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(activity, "LOOK_S", 0.01)
-    training, held = Training(tmp_path), threading.Event()
-    monkeypatch.setattr(training.activity, "_written", lambda: held.wait() and "")
-    time.sleep(0.1)
+    training, reads, held = Training(tmp_path), threading.Event(), threading.Event()
+    monkeypatch.setattr(training.activity, "_written", lambda: reads.set() or (held.wait() and ""))
+    until(reads.is_set)
     training.time += 60
     assert training.activity.idle_s == 60
     held.set()

@@ -17,6 +17,10 @@ NO_PAGES = {"build", "cdk.out", "node_modules", "out", ".venv"}
 """Folders that are made here."""
 LINK = re.compile(r"\]\((?!https?:|mailto:)([^)\s]+)\)")
 NAMED = re.compile(r"(?<![\w/.-])docs/[\w./-]*\w\.(?:md|json)\b")
+FILE = re.compile(
+    rf"(?<![\w/.-])(?:{'|'.join(place for place in EVERYTHING if '.' not in place)})/[\w./-]*\w\.(?:py|sh|toml)\b"
+)
+"""A file of ours as a page names it: from the root, without a wildcard."""
 INVENTED = "docs" + "/x.md"
 """A name in the examples of a test (tests/rehearsal/test_assembly.py)."""
 NEVER_SHOWN = {errors.CapacityPending, errors.CapacityAwaited, errors.RetriedExit, errors.StillRunning}
@@ -104,6 +108,13 @@ def test_every_page_that_a_sentence_names_exists() -> None:
     named = {(str(file.relative_to(ROOT)), name) for file in SOURCES for name in NAMED.findall(file.read_text("utf-8"))}
     assert len(named) > 50
     assert sorted((file, name) for file, name in named if name != INVENTED and not (ROOT / name).exists()) == []
+
+
+def test_every_source_file_that_a_page_names_exists() -> None:
+    pages = [page for page in PAGES if page.name != "CHANGELOG.md"]
+    named = {(str(page.relative_to(ROOT)), name) for page in pages for name in FILE.findall(page.read_text())}
+    assert len(named) > 30
+    assert sorted((page, name) for page, name in named if not (ROOT / name).exists()) == []
 
 
 def test_the_index_has_every_page_of_the_docs() -> None:
