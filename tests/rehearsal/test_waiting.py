@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,13 @@ QUICK = {
 """In seconds of the rehearsal: a minute of the real clock is six of them."""
 WAIT = "Wait for capacity"
 CHEAPER = f"{HOME}b"
-"""The dearest zone on spot when jobs are admitted, and the cheapest a little later."""
+"""The dearest zone on spot when jobs are admitted, and the cheapest once the job waits."""
+DEAR, CHEAP = (f"spot-price-moves:factor={factor},zone={CHEAPER}" for factor in ("1000", "0.001"))
+AWAY = {
+    **{name: f"capacity-away:job={name}" for name in ("patient", "priced", "stopped", "hasty", "block")},
+    "reserved": "reservation-full:job=reserved",
+}
+"""What keeps each job waiting, until its test ends that."""
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +67,18 @@ def reserved(scarce: Yard, **more: Any) -> CapacityReservation:
 
 
 @pytest.fixture(scope="module")
-def jobs(scarce: Yard) -> Iterator[dict[str, StartedJob]]:
-    """Started while there is no capacity: for thirty or forty-five seconds, or for ever."""
+def away(scarce: Yard) -> Iterator[dict[str, ExitStack]]:
+    """By job, what closes once capacity shall come."""
+    with ExitStack() as every:
+        found = {name: every.enter_context(ExitStack()) for name in (*AWAY, "dear")}
+        for name, fault in {**AWAY, "dear": DEAR}.items():
+            found[name].enter_context(scarce.faults(parse_faults([fault])))
+        yield found
+
+
+@pytest.fixture(scope="module")
+def jobs(scarce: Yard, away: dict[str, ExitStack]) -> Iterator[dict[str, StartedJob]]:  # noqa: ARG001
+    """Started while there is no capacity."""
     code = scarce.upload(TRAINER, "trainer")
     waits: dict[str, Any] = {**ONE, "code": code, "command": train(2, 0.1), "max_wait_hours": 24}
     requests = {"patient": waits, "stopped": waits, "hasty": {**waits, "max_wait_hours": 0.008}}
@@ -69,18 +86,7 @@ def jobs(scarce: Yard) -> Iterator[dict[str, StartedJob]]:
     block = reserved(scarce, kind="capacity-block", ends_at=time.time() + 7200.0)
     requests["block"] = {**waits, "reservation": block.id, "command": train(100, 0.2), "checkpoint_minutes": 0.02}
     requests["priced"] = {**waits, "market": "spot"}
-    faults = [
-        "capacity-away:seconds=450,job=priced",
-        f"spot-price-moves:factor=1000,zone={CHEAPER},seconds=150",
-        f"spot-price-moves:factor=0.001,zone={CHEAPER},after=150",
-        "reservation-full:seconds=300,job=reserved",
-        "capacity-away:job=reserved",
-        "capacity-away:job=block",
-        "block-ends:step=10,closed=1,job=block",
-        "capacity-away:seconds=300,job=patient",
-        *(f"capacity-away:job={one}" for one in ("stopped", "hasty")),
-    ]
-    with scarce.faults(parse_faults(faults)):
+    with scarce.faults(parse_faults(["capacity-away:job=reserved", "block-ends:step=10,closed=1,job=block"])):
         yield {name: scarce.start(request, name) for name, request in requests.items()}
 
 
@@ -89,9 +95,25 @@ def document(scarce: Yard, name: str) -> dict[str, Any]:
     return found
 
 
-def test_a_job_waits_for_its_capacity_and_is_trained(scarce: Yard, jobs: dict[str, StartedJob]) -> None:
+def has_tried(scarce: Yard, job: StartedJob) -> bool:
+    """Whether it waits, and has asked in vain since it does."""
+    try:
+        return WAIT in job.states() and document(scarce, job.name)["tries"] > 0
+    except scarce.client("s3").exceptions.NoSuchKey:  # it has begun to wait this moment
+        return False
+
+
+def give_capacity(scarce: Yard, away: dict[str, ExitStack], job: StartedJob) -> None:
+    """Ends what keeps the job waiting, once it has asked in vain."""
+    until(lambda: has_tried(scarce, job), HANG_S)
+    away[job.name].close()
+
+
+def test_a_job_waits_for_its_capacity_and_is_trained(
+    scarce: Yard, away: dict[str, ExitStack], jobs: dict[str, StartedJob]
+) -> None:
     job = jobs["patient"]
-    until(lambda: WAIT in job.states(), HANG_S)
+    give_capacity(scarce, away, job)
     execution = succeeded(job)
     assert job.states() == [*BEGIN, "Launch", WAIT, "Train", "Sync", "Terminate", "Decide", "Done"]
     told = document(scarce, job.name)
@@ -100,8 +122,11 @@ def test_a_job_waits_for_its_capacity_and_is_trained(scarce: Yard, jobs: dict[st
     assert links["waiting"].endswith("waiting.json")
 
 
-def test_the_hours_of_the_job_began_when_it_had_waited(jobs: dict[str, StartedJob]) -> None:
+def test_the_hours_of_the_job_began_when_it_had_waited(
+    scarce: Yard, away: dict[str, ExitStack], jobs: dict[str, StartedJob]
+) -> None:
     job = jobs["patient"]
+    give_capacity(scarce, away, job)
     succeeded(job)
     (one,) = instances(job)
     (deadline,) = (float(tag["Value"]) for tag in one["Tags"] if tag["Key"] == tags.DEADLINE)
@@ -109,9 +134,12 @@ def test_the_hours_of_the_job_began_when_it_had_waited(jobs: dict[str, StartedJo
     assert deadline - began > 3600 + 10
 
 
-def test_while_it_waits_its_history_does_not_grow(jobs: dict[str, StartedJob]) -> None:
+def test_while_it_waits_its_history_does_not_grow(
+    scarce: Yard, away: dict[str, ExitStack], jobs: dict[str, StartedJob]
+) -> None:
     """The events of a state that waits for a token: entered, scheduled, started, submitted, succeeded, left."""
     job = jobs["patient"]
+    give_capacity(scarce, away, job)
     succeeded(job)
     events = job.history()
     names = [one.get("stateEnteredEventDetails", {}).get("name") for one in events]
@@ -141,10 +169,15 @@ def test_a_wait_that_is_over_fails_the_job_and_says_what_every_rung_answered(job
 
 
 def test_a_job_that_waited_asks_first_in_the_zone_whose_spot_price_has_fallen_below_the_others(
-    scarce: Yard, jobs: dict[str, StartedJob]
+    scarce: Yard, away: dict[str, ExitStack], jobs: dict[str, StartedJob]
 ) -> None:
     job = jobs["priced"]
-    succeeded(job)
+    until(lambda: has_tried(scarce, job), HANG_S)
+    away["dear"].close()
+    with scarce.faults(parse_faults([CHEAP])):
+        until(lambda: [one["zone"] for one in document(scarce, job.name)["rungs"]][:1] == [CHEAPER], HANG_S)
+        give_capacity(scarce, away, job)
+        succeeded(job)
     exits = [one["stateExitedEventDetails"] for one in job.history() if "stateExitedEventDetails" in one]
     (admitted,) = (json.loads(one["output"]) for one in exits if one["name"] == "Admit")
     assert CHEAPER in admitted["ladder"][-1]
@@ -156,8 +189,11 @@ def test_a_job_that_waited_asks_first_in_the_zone_whose_spot_price_has_fallen_be
     assert "an hour of one node" in rungs[-1]["price"]
 
 
-def test_a_full_reservation_is_waited_for_and_then_used(jobs: dict[str, StartedJob]) -> None:
+def test_a_full_reservation_is_waited_for_and_then_used(
+    scarce: Yard, away: dict[str, ExitStack], jobs: dict[str, StartedJob]
+) -> None:
     job = jobs["reserved"]
+    give_capacity(scarce, away, job)
     succeeded(job)
     assert WAIT in job.states()
     assert "ReservationCapacityExceeded" in json.dumps(job.history(), default=str)
@@ -177,8 +213,10 @@ def test_a_job_whose_block_is_ended_under_it_goes_on_in_the_block_from_its_check
 
 
 def test_no_call_of_a_wait_or_of_a_launch_into_a_reservation_would_be_denied(
-    scarce: Yard, jobs: dict[str, StartedJob]
+    scarce: Yard, away: dict[str, ExitStack], jobs: dict[str, StartedJob]
 ) -> None:
+    for name in ("patient", "priced", "reserved"):
+        give_capacity(scarce, away, jobs[name])
     for name in ("patient", "priced", "reserved", "block"):
         succeeded(jobs[name])
     account = scarce.account()
