@@ -33,8 +33,8 @@ class Timing:
     meet_allowance_s: float = 900.0
     """How long a node may wait for the master's address."""
     gate_allowance_s: float = 10800.0
-    """How long a node may wait for its peers and measure the network with them (`health: deep`). Longer than a peer's boot and phases may
-    take together: the attempt of one that is lost, or that stands still, ends before."""
+    """How long a node may wait for its peers and measure the network with them (`health: deep`). It is longer than a peer may
+    take to boot and to prepare. The attempt of a peer that is lost, or that makes no progress, ends sooner."""
     links_patience_s: float = 300.0
     """How long an all-reduce between nodes may take that measures their network, the start of PyTorch included: from a fresh disk that
     alone can take minutes."""

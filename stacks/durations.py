@@ -6,8 +6,8 @@ MOST = (
     ("cleanup_again_s", 900, "SQS delays no message longer"),
     ("reaper_second_look_s", 200, "passes are 240 to 360 s apart, and the second look is to be the next one"),
     ("reaper_after_deadline_s", 240, "with 300 s from look to look, what runs on is to end 600 s after its deadline"),
-    ("image_patience_s", 3000, "CloudFormation waits 3600 s for a last look, and the answer, as well"),
-    ("drain_patience_s", 3000, "CloudFormation waits 3600 s for a last try, and the answer, as well"),
+    ("image_patience_s", 3000, "CloudFormation waits 3600 s, and the last look and the answer take some of them"),
+    ("drain_patience_s", 3000, "CloudFormation waits 3600 s, and the last try and the answer take some of them"),
 )
 """Durations with a fixed limit: (name, at most so many seconds, why). A divided timing stays below them."""
 RATIOS = (

@@ -105,8 +105,8 @@ class NetworkSettings(Block):
     nat_gateways: int = Field(default=1, ge=1, le=3)
     """NAT gateways of a region. One is enough; one in each zone survives the loss of a zone and costs three times as much."""
     security_groups_per_region: int = Field(default=16, ge=1, le=MOST_SECURITY_GROUPS)
-    """Security groups for nodes: as many jobs of a region have one of their own, and no path to each other. Further jobs share one with
-    a job that runs, and Launch says so. At most 40: an SSM parameter holds 4 KB."""
+    """Security groups for nodes of a region. So many jobs each have their own, and no path to each other. Further jobs share one with a
+    job that runs, and Launch says so. At most 40: an SSM parameter holds 4 KB."""
     interface_endpoints: tuple[Endpoint, ...] = ()
     """Short names of AWS services that nodes reach without the NAT gateway; each costs an address a zone."""
 
@@ -226,7 +226,7 @@ class Settings(Block):
     network: NetworkSettings = NetworkSettings()
     """The network of every training region."""
     placement_groups_per_zone: int = Field(default=2, ge=1, le=10)
-    """Cluster placement groups of a zone: as many jobs of several nodes have one of their own. At most 10: an SSM parameter holds 4 KB."""
+    """Cluster placement groups of a zone: so many jobs of several nodes each have their own. At most 10: an SSM parameter holds 4 KB."""
     images: dict[Family, MachineImage] = Field(
         default={
             "arm64": "/aws/service/deeplearning/ami/arm64/oss-nvidia-driver-gpu-pytorch-2.11-amazon-linux-2023/latest/ami-id",
