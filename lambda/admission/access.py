@@ -14,18 +14,38 @@ from refusals.places import is_offered
 from refusals.wording import denial, plain
 
 
-def is_foreign_place(location: str, env: AdmissionEnvironment) -> bool:
-    """Whether jobs may not read at this S3 address."""
+def is_foreign_code(location: str, env: AdmissionEnvironment) -> bool:
+    """Whether code may not come from this S3 address. Admit copies it for the job, so uploads are offered."""
     return not is_offered(Address.parse(location), env.bucket, env.data_buckets)
 
 
-def check_place(field: str, location: str, denied: Mapping[str, str], env: AdmissionEnvironment) -> list[str]:
-    """Rejects an S3 address that jobs may not read, or that S3 denies; `denied`: S3's error code by address."""
-    if is_foreign_place(location, env):
-        ours = [f"s3://{env.bucket}/{keys.UPLOADS}...", *(f"s3://{bucket}/..." for bucket in env.data_buckets)]
-        return [
-            f"{field}: {plain(location)} is not in a bucket that jobs may read; allowed: {', '.join(ours)} (data_buckets in cdk.json)"
-        ]
+def is_foreign_data(location: str, env: AdmissionEnvironment) -> bool:
+    """Whether the nodes of a job may not read at this S3 address. They read it with their own role, which has the data buckets alone."""
+    return Address.parse(location).bucket not in env.data_buckets
+
+
+def check_code_place(field: str, location: str, denied: Mapping[str, str], env: AdmissionEnvironment) -> list[str]:
+    """Rejects an S3 address from which code may not come, or that S3 denies; `denied`: S3's error code by address."""
+    if is_foreign_code(location, env):
+        return [_explain_foreign(field, location, [f"s3://{env.bucket}/{keys.UPLOADS}...", *_data_places(env)])]
+    return _check_denied(field, location, denied)
+
+
+def _check_data_place(field: str, location: str, denied: Mapping[str, str], env: AdmissionEnvironment) -> list[str]:
+    if is_foreign_data(location, env):
+        return [_explain_foreign(field, location, _data_places(env) or ["no place, because there are no data buckets"])]
+    return _check_denied(field, location, denied)
+
+
+def _data_places(env: AdmissionEnvironment) -> list[str]:
+    return [f"s3://{bucket}/..." for bucket in env.data_buckets]
+
+
+def _explain_foreign(field: str, location: str, places: Iterable[str]) -> str:
+    return f"{field}: {plain(location)} is not in a bucket that jobs may read; allowed: {', '.join(places)} (data_buckets in cdk.json)"
+
+
+def _check_denied(field: str, location: str, denied: Mapping[str, str]) -> list[str]:
     if code := denied.get(location):
         return [f"{field}: {plain(location)} cannot be read: {denial(code)}; allowed: what the deployment may read"]
     return []
@@ -36,7 +56,7 @@ def check_data(request: JobRequest, facts: RequestFacts, env: AdmissionEnvironme
     problems = []
     for number, location in enumerate(request.data):
         where = f"data.{number}"
-        problems += check_place(where, location, facts.denied, env)
+        problems += _check_data_place(where, location, facts.denied, env)
         if location in facts.nothing_at:
             problems.append(f"{where}: there is nothing at {plain(location)}; allowed: objects and folders that exist")
     return problems

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from admission.access import check_place
+from admission.access import check_code_place
 from admission.facts import RequestFacts
 from admission.git import GitCommit, list_fetch_problems, list_host_problems
 from admission.request import JobRequest
@@ -49,7 +49,7 @@ def resolve_code(request: JobRequest, job: str, facts: RequestFacts, env: Admiss
 
 
 def _list_object_problems(address: str, facts: RequestFacts, env: AdmissionEnvironment) -> list[str]:
-    if against := check_place("code", address, facts.denied, env):
+    if against := check_code_place("code", address, facts.denied, env):
         return against
     where, found = f"code: {plain(address)}", facts.code
     return object_problems(where, size=found.size, archived=found.archived) if found else [absent(where)]

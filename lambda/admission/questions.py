@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from admission.access import is_foreign_place, is_foreign_secret
+from admission.access import is_foreign_code, is_foreign_data, is_foreign_secret
 from admission.facts import Execution
 from admission.git import GitCommit, list_host_problems
 from admission.image_names import read_image
@@ -56,10 +56,10 @@ def list_questions(request: JobRequest, execution: Execution, env: AdmissionEnvi
         reservation=_choose_reservation(request, execution),
         instance_types=tuple(name for name in request.instance_types if is_allowed(name, env.limits)),
         accelerators=request.accelerators is not None,
-        code=code if code and not is_foreign_place(code, env) else "",
+        code=code if code and not is_foreign_code(code, env) else "",
         commit=_choose_commit(request.code, execution.name, env),
         files=tuple(wanted_files(request.program_words)),
-        data=tuple(location for location in request.data if not is_foreign_place(location, env)),
+        data=tuple(location for location in request.data if not is_foreign_data(location, env)),
         secrets={name: arn for name, arn in request.secrets.items() if not is_foreign_secret(arn, execution, env)},
         source=request.resume_from if request.resume_from and request.resume_from != execution.name else "",
         images=read_image(request.image, env).in_regions(regions),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tools.refusals.jobs import archives, git
-from tools.refusals.jobs.table import CODE, LEAST, OURS, SECRET, Row, Section
+from tools.refusals.jobs.table import CODE, DATA, LEAST, OURS, SECRET, Row, Section
 
 WITHOUT_TYPES = {name: value for name, value in LEAST.items() if name != "instance_types"}
 THERE = "A10G:1, A10G:4, L4:1, Radeon Pro V520:1, T4:1, T4:8, Trainium:1, V100:1 (limits.instance_types in cdk.json)"
@@ -321,12 +321,17 @@ LOOKED_UP = (
             (
                 "a bucket that the deployment does not read",
                 ["s3://elsewhere/x"],
-                f".0: s3://elsewhere/x is not in a bucket that jobs may read; allowed: {OURS}",
+                f".0: s3://elsewhere/x is not in a bucket that jobs may read; allowed: {DATA}",
             ),
             (
                 "the control plane's own folder",
                 ["s3://yard-home/control/"],
-                f".0: s3://yard-home/control/ is not in a bucket that jobs may read; allowed: {OURS}",
+                f".0: s3://yard-home/control/ is not in a bucket that jobs may read; allowed: {DATA}",
+            ),
+            (
+                "uploads, of which Admit copies code alone",
+                ["s3://yard-home/uploads/images/"],
+                f".0: s3://yard-home/uploads/images/ is not in a bucket that jobs may read; allowed: {DATA}",
             ),
             (
                 "a bucket of another account",
