@@ -88,7 +88,6 @@ def jobs(yard: Yard, odd: str, unattended: dict[str, StartedJob]) -> dict[str, S
     request = {
         **ONE,
         "code": f"s3://{home}/{key}",
-        "data": [f"s3://{home}/{key}"],
         "command": ["python", "train.py", odd, "", "--flag=" + odd],
         "environment": {"ODD": odd, "EMPTY": ""},
         "secrets": {"SECRET": secret["ARN"]},
