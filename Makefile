@@ -181,7 +181,7 @@ test-all: ## Everything that must pass before a change lands: make test, then ma
 	  $(SUMMARY) checks $(CHECKS) -- rehearsals $(REHEARSALS) -- tools $(TOOL_TESTS) -- deployments $(DEPLOYMENTS)
 
 # Rehearsals, unit tests and nodes side by side, as rehearsals and nodes mostly wait; then the tools and deployments of their own. Within
-# a lane one part follows another: rights after the nodes, as these end first. Only rehearsals need a machine image, which takes the
+# a lane one part follows another: templates after the nodes, as these end first. Only rehearsals need a machine image, which takes the
 # longest to make. A part that fails stops nothing: the summary tells.
 in-lanes: $(CHECKS) $(REHEARSALS)
 tools-in-lanes: $(TOOL_TESTS) $(DEPLOYMENTS)
@@ -210,7 +210,7 @@ types: $(TOOLS) ## Pyrefly, as strict as mypy; once more for what machines with 
 	@pyrefly check --summary=none && pyrefly check --summary=none --python-version 3.10.0 $(OLDER) && pyrefly check --summary=none --python-version 3.9.0 trainer; $(NOTED)
 
 unit: $(TOOLS) ## Tests without a local AWS; the nodes of a rehearsal beside them have a time to boot in, so they come first
-	@nice -n 5 $(PYTEST) -m "not rehearsal and not at_length" $(addprefix --ignore=,tests/security $(NODES_TESTS)) tests; $(NOTED)
+	@nice -n 5 $(PYTEST) -m "not rehearsal and not at_length" $(addprefix --ignore=,$(TEMPLATES_TESTS) $(NODES_TESTS)) tests; $(NOTED)
 
 NODES_TESTS := tests/node tests/image_builder
 nodes: $(TOOLS) ## Tests of what runs on machines: the agent and the image builder, many of them with real processes
@@ -219,8 +219,9 @@ nodes: $(TOOLS) ## Tests of what runs on machines: the agent and the image build
 tool-tests: $(TOOLS) ## Tests of what stands around the product: benchmarks, load, pairs of faults at length
 	@$(PYTEST) -m "at_length and not rehearsal" tests; $(NOTED)
 
-security: $(TOOLS) ## Who may do what, asked of a simulator of IAM, and what three scanners find in the templates
-	@$(PYTEST) tests/security; $(NOTED)
+TEMPLATES_TESTS := tests/security tests/stacks
+security: $(TOOLS) ## The templates: what they have, who may do what, asked of a simulator of IAM, and what three scanners find
+	@$(PYTEST) -m "not at_length" $(TEMPLATES_TESTS); $(NOTED)
 
 rehearsal-tests: $(TOOLS) build/ami/ready ## Tests of one deployment on the local AWS, with its real processes
 	@$(PYTEST) tests/rehearsal -vv -m "rehearsal and deployed and not faults and not losses"; $(NOTED)

@@ -23,6 +23,7 @@ def times(found: Attempts, event: str) -> int:
     return found.run.history.count(event)
 
 
+@pytest.mark.at_length
 def test_a_job_that_commits_before_each_loss_never_runs_out_of_recoveries() -> None:
     losses = 4 * LIMITS.recoveries
 

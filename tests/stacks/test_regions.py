@@ -243,6 +243,7 @@ def resolved(value: Any) -> Any:
     return {name: resolved(inner) for name, inner in value.items()}
 
 
+@pytest.mark.at_length
 def test_no_role_has_more_policy_than_iam_takes(most: Synthesised) -> None:
     sizes: dict[str, int] = {}
     for stack, template in most.stacks.items():
@@ -257,12 +258,14 @@ def test_no_role_has_more_policy_than_iam_takes(most: Synthesised) -> None:
     assert max(sizes.values()) > ROLE_CHARACTERS / 3, "a measure that measures"
 
 
+@pytest.mark.at_length
 def test_no_function_has_more_variables_than_lambda_takes(most: Synthesised) -> None:
     for name, function in every(most, "AWS::Lambda::Function"):
         variables = resolved(function["Environment"]["Variables"])
         assert sum(len(key) + len(value) for key, value in variables.items()) < VARIABLES_BYTES, name
 
 
+@pytest.mark.at_length
 def test_no_template_and_no_repository_policy_is_too_large(most: Synthesised) -> None:
     for stack, template in most.stacks.items():
         assert len(most.text(stack.removeprefix(f"{LONGEST}-"))) < TEMPLATE_BYTES
@@ -271,5 +274,6 @@ def test_no_template_and_no_repository_policy_is_too_large(most: Synthesised) ->
         assert size(repository.get("RepositoryPolicyText", {})) < 10_240, name
 
 
+@pytest.mark.at_length
 def test_the_settings_take_as_many_regions_as_are_measured_and_no_more(most: Synthesised) -> None:
     assert len([stack for stack in most.stacks if "-region-" in stack]) == MOST_REGIONS

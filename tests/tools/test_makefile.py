@@ -88,7 +88,7 @@ def test_a_part_that_fails_stops_neither_lane_and_the_last_lines_tell_of_both(ch
     checkout.set_up(FAILS)
     code, said = checkout.run_make("test")
     assert code != 0
-    for part in ("not rehearsal", "rehearsal and deployed", "tests/security\n"):
+    for part in ("not rehearsal", "rehearsal and deployed", "tests/security tests/stacks\n"):
         assert part in checkout.calls
     assert "localaws/tests" not in checkout.calls
     assert said.splitlines()[-5:-1] == [  # the last line is of make: Error 1

@@ -84,7 +84,9 @@ def _judge_by_time(plan: SetPlan, own: Mapping[str, float], *, clock_is_right: b
     if not own:
         return Answer(Now.NOTHING)
     if not (plan.named_at and clock_is_right):
-        return Answer(Now.MISS, f"{WRONG_CLOCK}; where each rank names its checkpoints in PROGRESS_FILE it needs no clock")
+        return Answer(
+            Now.MISS, f"{WRONG_CLOCK}; where each rank names its checkpoints in PROGRESS_FILE it needs no clock"
+        )
     if newer := newer_than(own, plan.named_at):
         return Answer(Now.MISS, f"{newer} is newer than checkpoint {plan.step} of rank {plan.rank}")
     return Answer(Now.COMMIT)

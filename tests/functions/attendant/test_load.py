@@ -14,6 +14,7 @@ TICKS_S = 170.0
 """Two ticks of the clock, each with the time that its looks may take."""
 
 
+@pytest.mark.at_length
 def test_a_silent_region_delays_no_look_and_ends_no_job() -> None:
     """Slices of more jobs than this one are looked at by other invocations, so this is what one of them does."""
     fleet = Fleet([4] * 130, now=NOW, silent=SILENT)

@@ -16,13 +16,12 @@ from tools.refusals.grids.row import ALLOWED, GOOD, Row
 from tools.refusals.grids.yard import DEFAULTS, MANIFEST
 
 LONG = 100_000
-"""A manifest of more bytes takes seconds: only one of these runs in `make test`."""
-SEVERAL_LONG = [row for row in ROWS if len(row.manifest) > LONG][1:]
+"""A manifest of more bytes takes seconds."""
 
 
 @pytest.mark.parametrize(
     "row",
-    [pytest.param(row, marks=pytest.mark.at_length if row in SEVERAL_LONG else (), id=row.what) for row in ROWS],
+    [pytest.param(row, marks=pytest.mark.at_length if len(row.manifest) > LONG else (), id=row.what) for row in ROWS],
 )
 def test_a_wrong_grid_is_told_what_is_wrong_and_starts_nothing(there: Account, row: Row) -> None:
     there.upload(row.manifest)
