@@ -32,7 +32,9 @@ def test_without_capacity_each_place_refuses_once_with_a_server_error(tmp_path: 
             assert refused.value.response["Error"]["Code"] == "InsufficientInstanceCapacity"
             assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 500
         assert ec2.machines().left() == 0
-        assert len(yard.run(InstanceType="g5.xlarge", ClientToken="g5.xlarge")) == 2
+        with pytest.raises(ClientError, match="InsufficientInstanceCapacity"):  # which the token stands for
+            yard.ec2.run_instances(**yard.request(InstanceType="g5.xlarge", ClientToken="g5.xlarge"))
+        assert len(yard.run(InstanceType="g5.xlarge", ClientToken="again")) == 2
         assert len(yard.run(InstanceType="g5.4xlarge")) == 2
 
 
