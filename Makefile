@@ -220,7 +220,7 @@ tool-tests: $(TOOLS) ## Tests of what stands around the product: benchmarks, loa
 	@$(PYTEST) -m "at_length and not rehearsal" tests; $(NOTED)
 
 TEMPLATES_TESTS := tests/security tests/stacks
-security: $(TOOLS) ## The templates: what they have, who may do what, asked of a simulator of IAM, and what three scanners find
+security: $(TOOLS) ## The templates: what they have, who may do what, asked of a simulator of IAM, and what scanners find (Checkov: make test-tools)
 	@$(PYTEST) -m "not at_length" $(TEMPLATES_TESTS); $(NOTED)
 
 rehearsal-tests: $(TOOLS) build/ami/ready ## Tests of one deployment on the local AWS, with its real processes
@@ -238,7 +238,7 @@ rehearse-faults: setup ## Every fault alone, at several moments (about 20 minute
 rehearse-losses: setup ## Every way to lose a node, at every rank, and errors of the code among them; a table in build/losses.txt (half an hour)
 	@rm -f build/losses.txt; python -m pytest -m losses; code=$$?; cat build/losses.txt; exit $$code
 
-rehearse-frameworks: setup build/frameworks/ready build/frameworks/extensions ## Real frameworks on two nodes, with a lost node and a spot kill; a table in build/frameworks.txt; some: ARGS="-k deepspeed"
+rehearse-frameworks: setup build/frameworks/ready build/frameworks/extensions ## Real frameworks on two nodes, with a lost node, a spot kill and a spot notice; a table in build/frameworks.txt; some: ARGS="-k deepspeed"
 	@rm -f build/frameworks.txt; python -m pytest -m frameworks $(ARGS); code=$$?; cat build/frameworks.txt; exit $$code
 
 test-deep: setup ## The property tests, 2,000 examples of 50 steps each, and every pair of faults; a part: ARGS=tests/properties/test_money.py

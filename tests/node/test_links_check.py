@@ -113,6 +113,7 @@ def test_of_two_nodes_both_say_that_one_of_them_is_slow_and_which_instances_they
     assert wrong[0].endswith("(rank 0: i-0, rank 1: i-1)")
 
 
+@pytest.mark.at_length
 def test_of_three_nodes_the_slow_one_names_itself_and_the_others_hold_and_blame_nobody_else(cluster: Cluster) -> None:
     wrong = cluster.run({}, SLOW, {})
     assert (wrong[0], wrong[2]) == ("", "")

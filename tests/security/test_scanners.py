@@ -162,12 +162,14 @@ def checked(
     }
 
 
+@pytest.mark.at_length
 @pytest.mark.parametrize("name", ["default", "wide", "complying"])
 def test_checkov_finds_nothing(checked: Checked, name: str) -> None:
     assert len(checked[name, "passed"]) > 100
     assert checked[name, "failed"] == set()
 
 
+@pytest.mark.at_length
 def test_checkov_finds_what_is_wrong_and_takes_an_acknowledgement(checked: Checked) -> None:
     assert ("CKV_AWS_18", "AWS::S3::Bucket.Open") in checked["wrong", "failed"]
     assert checked["wrong", "skipped"] == {("CKV_AWS_18", "AWS::S3::Bucket.Known")}

@@ -318,6 +318,7 @@ def test_instances_that_ec2_does_not_end_are_named_with_what_ec2_says(yard: Yard
     assert f"- {other.id} in eu-central-1 is running" in answer["Reason"]
 
 
+@pytest.mark.at_length
 def test_many_things_that_are_left_are_counted(yard: Yard) -> None:
     for number in range(10):
         yard.train(f"job-{number}")

@@ -331,6 +331,7 @@ def test_a_door_that_does_not_exist_changes_nothing(yard: Yard) -> None:
     assert yard.changes() == []
 
 
+@pytest.mark.at_length
 def test_a_thousand_lines_are_read_by_pages_and_asked_for_once() -> None:
     with collected(1200, ["eu-west-1"]) as yard:
         yard.train(*range(1200))

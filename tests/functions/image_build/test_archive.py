@@ -185,6 +185,7 @@ def test_a_gzip_bomb_is_left_where_it_is_too_large() -> None:
     assert "cannot be read" in problem or "is too large" in problem
 
 
+@pytest.mark.at_length
 def test_very_many_entries_are_looked_at_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "MOST_ENTRIES", 15_000)
     file = io.BytesIO(raw_header("f", 0) * 16_000 + bytes(1024))

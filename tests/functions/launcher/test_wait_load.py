@@ -20,6 +20,7 @@ from tests.fakes.state import store
 from tests.fakes.yard import admitted
 from tests.functions.launcher.waiting import WaitingYard, waiting
 
+pytestmark = pytest.mark.at_length
 JOBS = 100
 HERD_S = 900.0
 REFILL_A_S, BUCKET = 2.0, 5
