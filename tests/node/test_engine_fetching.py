@@ -26,11 +26,12 @@ from localaws.sink.server import Cut, Fault, Flipped
 from localaws.sink.wire import Request
 from tests.node.engine_yard import MIB, Yard, content, yard
 
+LARGE = content(3 * PART + 11, "large")
 FILES = {
     **{f"layer-{number:03d}/w.bin": content(30_000 + number, number) for number in range(300)},
     "empty": b"",
     "medium": content(3 * MIB, "medium"),
-    "large": content(3 * PART + 11, "large"),
+    "large": LARGE,
 }
 
 
@@ -249,3 +250,45 @@ def test_no_request_is_larger_than_its_bound() -> None:
     assert pieces[-4:] == [PART, PART, PART, 1]  # no connection waits long for the last one
     assert max(one.end - one.start for one in plan_reads(many)) <= SPAN
     assert sum(one.end - one.start for one in plan_reads([large]) if isinstance(one, Piece)) == large.size
+
+
+def test_a_file_of_an_agent_before_this_one_is_checked_by_its_sha256(it: Yard) -> None:
+    it.bucket.put("k", LARGE)
+    file = CommittedFile(path="large", size=len(LARGE), sha256=sha256(LARGE).hexdigest(), key="k")
+    it.engine.fetch([file], it.staging)
+    assert it.restored() == {"large": LARGE}
+    with pytest.raises(Unusable, match="differs"):
+        it.engine.fetch([replace(file, path="other", sha256="0" * 64)], it.staging)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"crc32": "0" * 64},
+        {"crc32": f"{PART}-{'0' * 63}"},
+        {"crc32": f"{PART - 1}-{'0' * 64}"},
+        {"crc32": f"{6 * 1024**3}-{'0' * 64}"},
+        {"crc32": f"{'9' * 30}-{'0' * 64}"},
+        {"crc32": f"-{PART}-{'0' * 64}"},
+        {"size": 10**17},
+        {"size": PART},
+        {"sha256": "0" * 64},
+    ],
+    ids=str,
+)
+def test_a_digest_of_parts_that_no_upload_has_is_refused_before_anything_is_fetched(
+    it: Yard, wrong: dict[str, Any]
+) -> None:
+    it.bucket.put("k", LARGE)
+    fine = CommittedFile(path="a", size=len(LARGE), crc32=f"{PART}-{'0' * 64}", key="k")
+    with pytest.raises(Unusable, match="no digest"):
+        it.engine.fetch([replace(fine, **wrong)], it.staging)
+    assert it.sink.calls == {}
+
+
+def test_another_digest_of_parts_is_refused(it: Yard) -> None:
+    it.write({"large": LARGE})
+    [sent] = it.send().values()
+    assert (sent.sha256, sent.crc32.partition("-")[0]) == ("", str(PART))
+    with pytest.raises(Unusable, match="differs"):
+        it.engine.fetch([replace(sent, crc32=f"{PART}-{'0' * 64}")], it.staging)

@@ -12,8 +12,6 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +22,6 @@ from agent.engine import engine
 from agent.engine.helpers import Crowd, HelperFailed, Helpers, choose_crowd
 from agent.engine.moving import describe_request
 from agent.engine.places import PART
-from agent.engine.sending import part_size
 from agent.engine.wanted import Unusable
 from agent.snapshot import Changed
 from contract.commits import CommittedFile
@@ -371,73 +368,6 @@ def test_a_full_disk_is_told_as_such(it: Yard) -> None:
         }
         with pytest.raises(HelperFailed, match="No space left"):
             helpers.ask(order, full.fileno())
-
-
-def test_a_file_of_an_agent_before_this_one_is_checked_by_its_sha256(it: Yard) -> None:
-    it.bucket.put("k", LARGE)
-    file = CommittedFile(path="large", size=len(LARGE), sha256=sha256(LARGE).hexdigest(), key="k")
-    it.engine.fetch([file], it.staging)
-    assert it.restored() == {"large": LARGE}
-    with pytest.raises(Unusable, match="differs"):
-        it.engine.fetch([replace(file, path="other", sha256="0" * 64)], it.staging)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"crc32": "0" * 64},
-        {"crc32": f"{PART}-{'0' * 63}"},
-        {"crc32": f"{PART - 1}-{'0' * 64}"},
-        {"crc32": f"{6 * 1024**3}-{'0' * 64}"},
-        {"crc32": f"{'9' * 30}-{'0' * 64}"},
-        {"crc32": f"-{PART}-{'0' * 64}"},
-        {"size": 10**17},
-        {"size": PART},
-        {"sha256": "0" * 64},
-    ],
-    ids=str,
-)
-def test_a_digest_of_parts_that_no_upload_has_is_refused_before_anything_is_fetched(
-    it: Yard, wrong: dict[str, Any]
-) -> None:
-    it.bucket.put("k", LARGE)
-    fine = CommittedFile(path="a", size=len(LARGE), crc32=f"{PART}-{'0' * 64}", key="k")
-    with pytest.raises(Unusable, match="no digest"):
-        it.engine.fetch([replace(fine, **wrong)], it.staging)
-    assert it.sink.calls == {}
-
-
-def test_another_digest_of_parts_is_refused(it: Yard) -> None:
-    it.write({"large": LARGE})
-    [sent] = it.send().values()
-    assert (sent.sha256, sent.crc32.partition("-")[0]) == ("", str(PART))
-    with pytest.raises(Unusable, match="differs"):
-        it.engine.fetch([replace(sent, crc32=f"{PART}-{'0' * 64}")], it.staging)
-
-
-def test_larger_files_have_larger_parts_that_s3_takes() -> None:
-    gib = 1024**3
-    assert [part_size(size) // MIB for size in (9 * MIB, gib, 4 * gib, 8 * gib, 500 * gib)] == [8, 8, 32, 64, 64]
-    assert part_size(5 * 1024 * gib) * 9000 >= 5 * 1024 * gib
-    assert part_size(4 * gib + 5) % PART == 0
-
-
-def test_as_many_helpers_are_started_as_the_network_feeds() -> None:
-    gib = 1024**3
-    assert choose_crowd(100 * gib, 100, 96, None) == Crowd(32, 6)
-    assert choose_crowd(100 * gib, 10, 96, None) == Crowd(4, 5)
-    assert choose_crowd(100 * gib, 2.5, 96, None) == Crowd(1, 5)
-
-
-def test_helpers_leave_the_trainings_processors_alone() -> None:
-    assert choose_crowd(100 * 1024**3, 100, 96, 1.0).helpers == 2
-    assert choose_crowd(100 * 1024**3, 100, 4, None).helpers == 8
-
-
-def test_few_bytes_start_no_helper() -> None:
-    assert choose_crowd(40 * MIB, 100, 96, None) == Crowd(0, 0)
-    assert choose_crowd(0, 100, 96, None) == Crowd(0, 0)
-    assert choose_crowd(100 * MIB, 100, 96, None).helpers == 2
 
 
 def test_an_order_that_no_helper_understands_ends_nothing(it: Yard) -> None:

@@ -24,6 +24,15 @@ from tests.node.layout_worlds import (
 EACH = pytest.mark.parametrize("layout", list(LAYOUTS))
 
 
+def trained(root: Path, s3: FakeS3, layout: str) -> list[Rank]:
+    """Two ranks with a set of checkpoint 20, whose trainers have just saved 40."""
+    every = ranks(root, s3, 2)
+    save(layout, every, 20)
+    pass_time(every, EVERY_S + 120)
+    save(layout, every, 40)
+    return every
+
+
 def save_lightning(rank: Rank, step: int) -> None:
     put(rank, f"epoch=0-step={step}.ckpt", as_torch(f"pytorch-lightning_version global_step {step}"))
 
@@ -109,10 +118,7 @@ def test_another_framework_may_go_on_in_the_folder_of_one_before(tmp_path: Path,
 def test_the_last_set_of_a_job_that_ended_well_has_all_that_its_ranks_left(
     tmp_path: Path, s3: FakeS3, layout: str
 ) -> None:
-    every = ranks(tmp_path, s3, 2)
-    save(layout, every, 20)
-    pass_time(every, EVERY_S + 120)
-    save(layout, every, 40)
+    every = trained(tmp_path, s3, layout)
     put(every[0], "final/model.bin", "final weights")
     every[0].clock.now += 3.0
     for rank in every:
@@ -126,10 +132,7 @@ def test_the_last_set_of_a_job_that_ended_well_has_all_that_its_ranks_left(
 def test_a_checkpoint_in_place_of_the_only_one_is_in_the_last_set_although_its_trainer_died_right_after(
     tmp_path: Path, s3: FakeS3, layout: str
 ) -> None:
-    every = ranks(tmp_path, s3, 2)
-    save(layout, every, 20)
-    pass_time(every, EVERY_S + 120)
-    save(layout, every, 40)
+    every = trained(tmp_path, s3, layout)
     remove(layout, every, 20)
     every[0].clock.now += 1.0
     for rank in every:

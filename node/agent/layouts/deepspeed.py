@@ -4,7 +4,7 @@ deepspeed 0.19.8, runtime/engine.py, `save_checkpoint`: after a barrier each pro
 (`checkpoint_engine.save` is torch.save): with plain data parallelism rank 0 `mp_rank_00_model_states.pt`, with ZeRO each its
 `[bf16_]zero_pp_rank_<n>_mp_rank_<n>_optim_states.pt`. When rank 0 has written its own it writes `latest`, in place, and only then comes
 the barrier: other processes, of this node too, may still write. Nothing is rotated. A training goes on from what `latest` names.
-With save_latest=False there is no such file, and the script says from which folder it goes on: taken here is the highest number.
+With save_latest=False there is no such file, and the script says from which folder it goes on. This module takes the highest number.
 """
 
 from __future__ import annotations

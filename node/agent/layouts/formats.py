@@ -162,7 +162,7 @@ def _is_json(read: At, size: int) -> bool | None:
 
 
 def _is_lines(document: bytes) -> bool:
-    """Whether a document is one of JSON's lines, of which no end is known."""
+    """Whether a document has a JSON value on each line (JSON Lines). Such a file has no mark of its end."""
     first, _, more = document.strip().partition(b"\n")
     try:
         return bool(more) and first[:1] in b"{[" and json.loads(first) is not None

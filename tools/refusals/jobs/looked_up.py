@@ -329,7 +329,7 @@ LOOKED_UP = (
                 f".0: s3://yard-home/control/ is not in a bucket that jobs may read; allowed: {DATA}",
             ),
             (
-                "uploads, of which Admit copies code alone",
+                "uploads, where no node may read",
                 ["s3://yard-home/uploads/images/"],
                 f".0: s3://yard-home/uploads/images/ is not in a bucket that jobs may read; allowed: {DATA}",
             ),
