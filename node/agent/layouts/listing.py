@@ -14,8 +14,8 @@ RESTS_S = 10.0
 """A checkpoint of a layout that marks no end counts as whole where its files have not changed for so long."""
 MOST_STEP = 10**18
 """Steps from here on are no steps of a training, and count as unknown."""
-MOST_ROWS = 1000
-"""Rows of checkpoints that are remembered: a trainer that names each of its checkpoints otherwise has no row."""
+MOST_ROWS = 16
+"""Rows of checkpoints that are remembered, those that were seen last: a trainer may name each of its checkpoints otherwise."""
 Read = Callable[[str, int, int], bytes]
 Key = tuple[str, int, int, int]
 """A file's path and `FileState.content`."""
@@ -46,8 +46,6 @@ class Judgements:
         for known in (self.formats, self.shards):
             for key in [key for key in known if key[0] not in files or files[key[0]].content != key[1:]]:
                 del known[key]
-        if len(self.rows) > MOST_ROWS:
-            self.rows.clear()
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator
 
 from agent.layouts.formats import is_whole
-from agent.layouts.listing import RESTS_S, FolderListing, Remembered
+from agent.layouts.listing import MOST_ROWS, RESTS_S, FolderListing, Remembered
 from agent.layouts.pickles import MOST_PICKLE, ShardList, read_shards
 
 MOST_CHECKS, MOST_READ, MOST_PICKLES = 20_000, 512 * 1024 * 1024, 16 * 1024 * 1024
@@ -146,7 +146,10 @@ class View:
     def remember(self, row: str, one: Remembered) -> None:
         """Takes note of a checkpoint that is whole, for the listings to come."""
         rows = self._listing.judgements.rows
-        rows[row] = (*(known for known in rows.get(row, ()) if known.name != one.name), one)[-2:]
+        before = rows.pop(row, ())  # so that the row is the last one
+        rows[row] = (*(known for known in before if known.name != one.name), one)[-2:]
+        if len(rows) > MOST_ROWS:
+            del rows[next(iter(rows))]
 
     def find_torn(self, paths: Iterable[str]) -> str:
         """Returns why one of these files is not whole by its format; empty where none says so."""

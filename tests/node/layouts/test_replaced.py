@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from agent.layouts import Recognised, find_shards, recognise
+from agent.layouts.listing import MOST_ROWS
 from tests.node.layouts import contents, savers
 from tests.node.layouts.disk import Disk
 from tests.node.layouts.processes import Saver
@@ -136,6 +137,18 @@ def test_the_newest_checkpoint_is_not_whole_once_a_file_that_the_one_before_had_
         disk.now += 100
     list(disk.remove("checkpoint-20/model.safetensors"))
     assert newest_name(disk, AT_ONCE_S) == "checkpoint-10"
+
+
+def test_names_that_are_never_alike_fill_no_memory() -> None:
+    disk = Disk()
+    for number in range(3 * MOST_ROWS):
+        name = "".join(chr(97 + int(digit)) for digit in str(number))
+        disk.put(f"{name}/random_states_0.pkl", TORCH)
+        assert newest_name(disk, RESTED_S) == name
+        disk.now += 100
+        list(disk.remove_tree(name))
+    assert len(disk.judgements.rows) == MOST_ROWS
+    assert name in disk.judgements.rows
 
 
 def read_numbered(disk: Disk, later_s: float) -> Recognised:
