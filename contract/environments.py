@@ -110,6 +110,8 @@ class AdmissionEnvironment(JobsEnvironment):
     data_buckets: tuple[str, ...]
     job_roles: tuple[str, ...]
     """Names of the roles that requests may name for their training; the attendant knows their ARNs."""
+    attendant: str
+    """Name of the function that begins sessions."""
     instance_profile: str
     master_port: int
     """The port on which rank 0 of every job listens for the other ranks."""

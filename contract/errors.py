@@ -53,7 +53,7 @@ class RetriedExit(JobError):
 
 
 class RoleRefused(JobError):
-    """STS denies a session of the role that the request names as `job_role`."""
+    """STS denies a session of the role that the request names as `job_role`, or of the deployment's own role of jobs."""
 
 
 class DeadlineReached(JobError):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from contract import mounts
+from contract import mounts, names
 from contract.mounts import JobMount
 
 TAG = "job"
@@ -63,6 +63,26 @@ class AttemptSessions:
     """When STS denied it last."""
     refusal: str = ""
     """What STS said then."""
+    own_refused_from: float = 0.0
+    """Since when STS refuses the job's own session; 0 where it does not."""
+    own_refused_last: float = 0.0
+    """When STS refused it last."""
+    own_refusal: str = ""
+    """What STS said then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionTrial:
+    """How STS answers the sessions that a job would need, before anything of it runs."""
+
+    refused: str = ""
+    """The role that STS refuses, by its ARN, or by its name where the settings no longer have it; empty where STS refuses none."""
+    said: str = ""
+    """What STS said."""
+    is_own: bool = False
+    """Whether it is the deployment's own role of jobs, and not the one that the request names as `job_role`."""
+    is_denied: bool = False
+    """Whether an administrator, or time, can change the answer. Otherwise the job asks for more than a session can have."""
 
 
 def policy(
@@ -123,6 +143,21 @@ def _through(actions: tuple[str, ...], points: Iterable[str]) -> dict[str, objec
     """The condition that a file system is mounted through one of these access points."""
     service = actions[0].partition(":")[0]
     return {"Condition": {"StringLike": {f"{service}:AccessPointArn": sorted(points)}}}
+
+
+def explain_denial(deployment: str, job_role: str = "") -> str:
+    """Says what an administrator can do where STS denies sessions of the role that requests name `job_role`, or of the deployment's own
+    role of jobs where that is empty."""
+    caller = f"the role that the output {names.ATTENDANT_ROLE} of the stack {names.workflow_stack(deployment)} names"
+    allow = f"to allow sts:AssumeRole and sts:TagSession to {caller}"
+    if job_role:
+        return (
+            f"The role has to exist, and its trust policy has {allow} (docs/guides/job-roles.md has a policy to copy)."
+        )
+    return (
+        f"The role is the deployment's own. Its trust policy has {allow}, as a deploy writes it, and so have the policies of the account's "
+        "organization (service control policies)."
+    )
 
 
 def name(job: str, attempt: int) -> str:

@@ -91,7 +91,7 @@ class WorkflowStack(cdk.Stack):
         self._alarms = Alarms(self, "Alarms", deployment=deployment, topic=interfaces.topic(foundation.topic))
         missed = DeadLetters(self, "AttendantLetters")
         endings = Queue(self, "Endings", function_timeout=ATTENDANT_TIMEOUT, receives=FEWEST_RECEIVES, letters=missed)
-        attendant = self._attendant(missed, endings, job_roles, checkpoints)
+        attendant = self._session_function = self._attendant(missed, endings, job_roles, checkpoints)
         launcher = self._launcher(image_owners)
         train = TrainMachine(
             self,
@@ -170,6 +170,7 @@ class WorkflowStack(cdk.Stack):
                 git_hosts=dict(git.secrets),
                 data_buckets=data_buckets,
                 job_roles=job_roles,
+                attendant=self._session_function.function_name,
                 instance_profile=foundation.instance_profile.instance_profile_arn,
                 master_port=master_port,
                 agent=agent.digest,
@@ -181,7 +182,7 @@ class WorkflowStack(cdk.Stack):
             timeout=cdk.Duration.minutes(3),
             memory_mb=ADMIT_MB,
             rights=admission_rights.admit(
-                rights, agent, self._containers, git, images=known, data_buckets=data_buckets
+                rights, agent, self._containers, git, self._session_function, images=known, data_buckets=data_buckets
             ),
         )
 

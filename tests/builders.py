@@ -102,6 +102,7 @@ ADMISSION = AdmissionEnvironment(
     git_hosts={"git.example.com": "", "private.example.com": "git-token"},
     data_buckets=("datasets",),
     job_roles=tuple(JOB_ROLES),
+    attendant="attendant",
     instance_profile="arn:aws:iam::123456789012:instance-profile/yard-node",
     master_port=29500,
     agent="a" * 64,

@@ -111,7 +111,7 @@ def check_secrets(
 
 def check_settings(request: JobRequest, env: AdmissionEnvironment) -> list[str]:
     """Rejects a machine image and a role that the settings do not have, and variables that would replace the role's credentials. Whether
-    the role can be assumed only the attendant learns, which the role trusts."""
+    the role can be assumed the attendant is asked afterwards, which the role trusts."""
     problems, image, role = list[str](), request.machine_image, request.job_role
     if image is not None and image not in env.machine_images:
         may_be = ", ".join(sorted(env.machine_images)) or "none, because there are no machine_images"

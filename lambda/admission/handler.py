@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -18,8 +19,10 @@ from admission.lookups import look_up_facts
 from admission.output import describe_job
 from admission.policy import admit, describe_holder
 from admission.reading import read
+from admission.trial import try_sessions
 from aws.errors import Raced
 from aws.facts import Object
+from aws.functions import invoke
 from aws.patience import patient
 from aws.s3 import HomeBucket
 from aws.state import State
@@ -54,6 +57,7 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
             request, problems = read(event["request"], env.limits)
             facts = look_up_facts(request, execution, env, Path(folder), held_by=job)
             planned = admit(request, execution, facts, env, problems)
+            try_sessions(planned, execution, env, invoke, now=time.time(), waits=not request.dry_run)
             if request.dry_run:
                 return describe_job(planned, dry_run=True)
             _keep_agent(home, env)

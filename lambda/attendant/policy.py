@@ -32,7 +32,10 @@ from contract.errors import (
 from contract.jobs import Reaction
 from contract.orders import Order, OrderKind
 from contract.reports import Exit, Phase
+from contract.sessions import LASTS_S
 
+SAVED_S = LASTS_S / 6
+"""So long before the nodes' credentials expire a last checkpoint is ordered, where STS refuses new ones: ten minutes."""
 SURE_S = 2.0
 """The times of AWS's answers have whole seconds: of two that are closer than this, it is not known which came first."""
 
@@ -100,6 +103,7 @@ def _judge_nodes(facts: AttemptFacts, lost: Mapping[int, str], now: float) -> Ve
     return (
         _judge_success(facts)
         or _judge_role(facts)
+        or _judge_session(facts)
         or failed
         or _judge_losses(facts, lost)
         or _judge_starts(facts)
@@ -107,6 +111,7 @@ def _judge_nodes(facts: AttemptFacts, lost: Mapping[int, str], now: float) -> Ve
         or _judge_deadline(facts, now)
         or _judge_phases(facts)
         or _order_checkpoint(facts, now)
+        or _order_before_expiry(facts, now)
         or _judge_stall(facts, now)
         or _let_train(facts, now)
     )
@@ -145,6 +150,19 @@ def _judge_role(facts: AttemptFacts) -> Verdict | None:
     if known.training_until or known.refused_last - known.refused_from < facts.job.timing.role_patience_s:
         return None
     return _fail(RoleRefused.__name__, words.refused_role(facts)) if known.refused_from and facts.job.job_role else None
+
+
+def _judge_session(facts: AttemptFacts) -> Verdict | None:
+    """Fails an attempt whose nodes never got credentials, because STS has refused the job's session for so long."""
+    refused = _is_refused(facts) and not facts.sessions.since
+    return _fail(RoleRefused.__name__, words.refused_session(facts)) if refused else None
+
+
+def _is_refused(facts: AttemptFacts) -> bool:
+    """Whether STS has refused the job's own session for longer than its patience."""
+    known = facts.sessions
+    refused_s = known.own_refused_last - known.own_refused_from
+    return known.own_refused_from > 0 and refused_s >= facts.job.timing.role_patience_s
 
 
 def _bad(end: Exit) -> bool:
@@ -349,6 +367,22 @@ def _order_checkpoint(facts: AttemptFacts, now: float) -> Verdict | None:
         author="attendant",
     )
     return Verdict(action=Action.ORDER, reason="the deadline is near", order=order, progress=words.progress(facts))
+
+
+def _order_before_expiry(facts: AttemptFacts, now: float) -> Verdict | None:
+    """Orders a last checkpoint while the nodes' credentials still allow to save it, where STS refuses new ones: without them a training
+    would go on, at its cost, and leave nothing."""
+    known = facts.sessions
+    if facts.obeyed is not None or not _is_refused(facts) or known.until - now > SAVED_S:
+        return None
+    order = Order(
+        kind=OrderKind.CHECKPOINT_AND_STOP,
+        error=RoleRefused.__name__,
+        reason=words.refused_session(facts),
+        by=int(max(known.until, now + facts.job.timing.stop_grace_s)),
+        author="attendant",
+    )
+    return Verdict(action=Action.ORDER, reason=order.reason, order=order, progress=words.progress(facts))
 
 
 def _fail(error: str, *sentences: str) -> Verdict:

@@ -10,11 +10,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 from attendant.facts import AttemptFacts
 from aws import breaker
 from aws.state import State
-from aws.sts import RoleDenied, job_session, training_session
+from aws.sts import SessionRefused, job_session, training_session
 from contract.environments import AttendantEnvironment
 from contract.intents import of_every_attempt, ran_in
 from contract.jobs import Job
-from contract.sessions import LASTS_S, AttemptSessions, Credentials, SessionCredentials
+from contract.sessions import LASTS_S, AttemptSessions, Credentials, SessionCredentials, SessionTrial
 
 logger = Logger(service="attendant")
 RENEWED_S = LASTS_S / 2
@@ -34,8 +34,9 @@ def is_due(until: float, now: float) -> bool:
 def renew_sessions(state: State, env: AttendantEnvironment, facts: AttemptFacts, *, now: float) -> bool:
     """Gives every node new credentials if it is time; returns whether it was. May run twice at once: nodes then have those of either.
 
-    Both kinds are begun together, because a node has them in one item. Where STS denies the training's, that is noted for the verdict,
-    and the nodes get the job's all the same.
+    Both kinds are begun together, because a node has them in one item. Where STS refuses one, that is noted for the verdict. The nodes
+    get the job's all the same where it refuses the training's. Raises SessionRefused where it refuses the job's: that is a fault of the
+    deployment or of the account, of which the attendant's alarm has to tell as well.
     """
     job, attempt, known = facts.job, facts.attempt, facts.sessions
     is_job_due = is_due(known.until, now)
@@ -46,7 +47,14 @@ def renew_sessions(state: State, env: AttendantEnvironment, facts: AttemptFacts,
         if seen != known:
             state.note_sessions(job, attempt, seen)
         return False
-    own = breaker.ask_region(STS, lambda: job_session(env.job_role, job, attempt))
+    try:
+        own = breaker.ask_region(STS, lambda: job_session(env.job_role, job, attempt))
+    except SessionRefused as problem:
+        since = seen.own_refused_from or now
+        state.note_sessions(
+            job, attempt, replace(seen, own_refused_from=since, own_refused_last=now, own_refusal=str(problem))
+        )
+        raise
     credentials = SessionCredentials(
         **asdict(own),
         training=training,
@@ -55,8 +63,27 @@ def renew_sessions(state: State, env: AttendantEnvironment, facts: AttemptFacts,
     )
     state.give_credentials(env.node_role, facts.ids, credentials)
     # Last: whoever finds it finds every copy there.
-    state.note_sessions(job, attempt, replace(seen, since=known.since or now, until=own.expires))
+    given = replace(seen, since=known.since or now, until=own.expires)
+    state.note_sessions(job, attempt, replace(given, own_refused_from=0.0, own_refused_last=0.0, own_refusal=""))
     return True
+
+
+def try_sessions(env: AttendantEnvironment, job: Job) -> SessionTrial:
+    """Begins the sessions of the job's first attempt and drops them, so that Admit knows before a launch what STS would refuse."""
+    role = env.training_roles.get(job.job_role, "")
+    try:
+        job_session(env.job_role, job, 1)
+    except SessionRefused as problem:
+        return SessionTrial(refused=env.job_role, said=str(problem), is_own=True, is_denied=problem.is_denied)
+    if not job.job_role:
+        return SessionTrial()
+    try:
+        if not role:
+            raise SessionRefused(NO_NAME)
+        training_session(role, job, 1)
+    except SessionRefused as problem:
+        return SessionTrial(refused=role or job.job_role, said=str(problem), is_denied=problem.is_denied)
+    return SessionTrial()
 
 
 def list_regions(state: State, job: Job, attempt: int) -> tuple[str, ...]:
@@ -72,15 +99,13 @@ def _begin_training_session(facts: AttemptFacts, now: float) -> tuple[Credential
     job, known, role = facts.job, facts.sessions, facts.training_role
     try:
         if not role:
-            raise RoleDenied(NO_NAME)
+            raise SessionRefused(NO_NAME)
         credentials = breaker.ask_region(STS, lambda: training_session(role, job, facts.attempt))
-    except RoleDenied as problem:
+    except SessionRefused as problem:
         logger.warning(
             "STS denies the session of the training", job=job.id, role=role or job.job_role, problem=str(problem)
         )
-        seen = replace(
-            known, refused_from=known.refused_from or now, refused_last=now, refusal=str(problem) or "AccessDenied"
-        )
+        seen = replace(known, refused_from=known.refused_from or now, refused_last=now, refusal=str(problem))
         return None, seen
     except (ClientError, BotoCoreError, breaker.Silent) as problem:  # proves nothing about the role
         logger.warning("no session for the training; the next look asks again", job=job.id, problem=str(problem))

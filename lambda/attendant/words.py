@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from attendant.ages import newest_set
 from attendant.facts import AttemptFacts
 from attendant.stalls import StallFacts
-from contract import keys, names
+from contract import keys, names, sessions
 from contract.jobs import Job, Reaction
 from contract.reports import Exit
 
@@ -110,9 +110,20 @@ def refused_role(facts: AttemptFacts) -> str:
     denied_s = known.refused_last - known.refused_from
     return (
         f"{role} that the request names as job_role (job_roles.{name} in cdk.json) cannot be assumed: STS has denied it for "
-        f"{denied_s:.0f} s (allowed: {timing.role_patience_s:.0f} s, by role_patience_s). The role has to exist, and its trust policy has "
-        f"to allow sts:AssumeRole and sts:TagSession to the role that the output {names.ATTENDANT_ROLE} of the stack "
-        f"{names.workflow_stack(facts.job.deployment)} names (docs/guides/job-roles.md has a policy to copy). STS says: {known.refusal}"
+        f"{denied_s:.0f} s (allowed: {timing.role_patience_s:.0f} s, by role_patience_s). "
+        f"{sessions.explain_denial(facts.job.deployment, name)} STS says: {known.refusal}"
+    )
+
+
+def refused_session(facts: AttemptFacts) -> str:
+    """Words that STS refuses the job's own session, since when, and what an administrator can do."""
+    known, timing, deployment = facts.sessions, facts.job.timing, facts.job.deployment
+    refused_s = known.own_refused_last - known.own_refused_from
+    keys_left = "have no credentials" if not known.since else "cannot get new credentials, and theirs expire soon"
+    return (
+        f"The nodes {keys_left}: STS has refused sessions of {names.job_role(deployment, facts.job.home_region)} for {refused_s:.0f} s "
+        f"(allowed: {timing.role_patience_s:.0f} s, by role_patience_s). "
+        f"{sessions.explain_denial(deployment)} STS says: {known.own_refusal}"
     )
 
 

@@ -8,6 +8,7 @@ from contract import keys
 from stacks.parts import item_rights
 from stacks.parts.agent import Agent
 from stacks.parts.container_rights import ContainerRights
+from stacks.parts.function import Function
 from stacks.parts.git_rights import GitHosts
 from stacks.parts.right import Right
 from stacks.parts.rights import READ, Rights
@@ -18,11 +19,13 @@ def admit(
     agent: Agent,
     containers: ContainerRights,
     git: GitHosts,
+    session_function: Function,
     *,
     images: Iterable[str],
     data_buckets: tuple[str, ...],
 ) -> list[Right]:
-    """Returns the rights of the admission. `images`: names of the parameters that hold image ids."""
+    """Returns the rights of the admission. `session_function` tries the sessions of a job; `images` are names of the parameters that hold
+    image ids."""
     return [
         rights.home("WriteJobDescriptions", ["s3:GetObject", "s3:PutObject"], keys.ANY_DESCRIPTION),
         rights.home("CopyCode", ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"], keys.ANY_CODE),
@@ -47,6 +50,7 @@ def admit(
         rights.prices(),
         rights.parameters(sorted(images)),
         rights.secrets_and_groups(),
+        Right("TrySessions", ["lambda:InvokeFunction"], [session_function.function_arn]),
         *containers.find_images(),
         *git.read,
     ]

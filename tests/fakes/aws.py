@@ -32,7 +32,7 @@ from tests.fakes.wire import HOME, Call, connected
 ACCOUNT = "123456789012"
 CALL_S = 0.02
 INVOKED_S = 0.1
-READING = ("Get", "Head", "List", "Describe", "BatchGet", "Query")
+READING = ("Get", "Head", "List", "Describe", "BatchGet", "Query", "AssumeRole")
 """How calls begin that change nothing."""
 
 
@@ -65,6 +65,8 @@ class Aws:
         self.faults = Faults()
         self.later: dict[str, Callable[[dict[str, Any]], None]] = {}
         """Functions that may be invoked asynchronously."""
+        self.at_once: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+        """Functions that may be invoked for an answer: what Lambda gives back."""
         self.calls: list[Call] = []
         """Every call that arrived, for tests to read."""
         self._mishaps = _Mishaps()
@@ -78,7 +80,8 @@ class Aws:
     @property
     def changes(self) -> list[str]:
         """The calls that changed something, or tried to."""
-        return [call.name for call in self.calls if not call.operation.startswith(READING)]
+        changing = (call for call in self.calls if not call.operation.startswith(READING) and not _is_question(call))
+        return [call.name for call in changing]
 
     def open_region(self, region: str, catalogue: Catalogue) -> FakeEc2:
         """Ids are unique over all regions. Rules see events of their own region: EC2 elsewhere tells home nothing."""
@@ -117,8 +120,11 @@ class Aws:
         return result
 
     def _invoke(self, call: Call) -> dict[str, Any]:
-        """An asynchronous invocation, which begins within a second."""
-        target, event = self.later.get(call.params["FunctionName"]), json.loads(call.params["Payload"])
+        """An invocation; one without an answer begins within a second."""
+        event = json.loads(call.params["Payload"])
+        if _is_question(call) and (answers := self.at_once.get(call.params["FunctionName"])):
+            return answers(event)
+        target = self.later.get(call.params["FunctionName"])
         if target is None:
             raise Refused("ResourceNotFoundException", f"Function not found: {call.params['FunctionName']}", 404)
         self.clock.at(self.clock.now + INVOKED_S, lambda: target(event))
@@ -178,3 +184,8 @@ class Aws:
             case "sagemaker":
                 return self.sagemaker(call.region).answer(call.operation, call.params)
         raise AssertionError(f"The fake has no {call.service}")
+
+
+def _is_question(call: Call) -> bool:
+    """Whether a function is invoked for its answer. What that function changes are calls of its own."""
+    return call.name == "lambda:Invoke" and call.params.get("InvocationType") != "Event"

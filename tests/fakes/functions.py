@@ -185,6 +185,7 @@ class Functions:
                 stack.enter_context(mock.patch.object(module, "ThreadPoolExecutor", OneByOne))
             stack.enter_context(quiet(*_HANDLERS))
             prices.forget()
+            self.aws.at_once["attendant"] = self._invoke_attendant
             yield
 
     def invoke(self, name: str, event: Mapping[str, Any], mishaps: Sequence[Mishap] = ()) -> Outcome:
@@ -196,6 +197,16 @@ class Functions:
             )
         self.log.append((self.aws.clock.now, name, outcome.error or "ok"))
         return outcome
+
+    def _invoke_attendant(self, event: dict[str, Any]) -> dict[str, Any]:
+        """Lambda's answer to a caller that waits for the attendant's."""
+        outcome = self.invoke("attendant", event)
+        said = {"errorType": outcome.error, "errorMessage": outcome.cause} if outcome.error else outcome.value
+        return {
+            "StatusCode": 200,
+            **({"FunctionError": "Unhandled"} if outcome.error else {}),
+            "Payload": json.dumps(said).encode(),
+        }
 
     def clean_up(self) -> None:
         """The workflow's rule on executions that ended without success, its queue, and the function behind it."""

@@ -25,6 +25,8 @@ class Sts:
     """No session lasts longer, whatever is asked."""
     refuses: dict[str, str] = field(default_factory=dict)
     """ARN of a role to the code with which its sessions are refused."""
+    words: str = "User: me is not authorized to perform: sts:AssumeRole on {role}"
+    """What it says then."""
 
     def answer(self, call: Call) -> dict[str, Any]:
         assert call.operation == "AssumeRole"
@@ -32,7 +34,7 @@ class Sts:
         if given["DurationSeconds"] > LONGEST_S:
             raise Refused("ValidationError", "The requested DurationSeconds exceeds the 1 hour session limit", 400)
         if code := self.refuses.get(given["RoleArn"]):
-            raise Refused(code, f"User: me is not authorized to perform: sts:AssumeRole on {given['RoleArn']}", 403)
+            raise Refused(code, self.words.format(role=given["RoleArn"]), 403)
         policy = given.get("Policy")
         if policy is not None and (len(policy) > MOST_POLICY or not json.loads(policy)["Statement"]):
             raise Refused("MalformedPolicyDocument", "The policy is too long, or is none", 400)

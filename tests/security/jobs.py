@@ -5,7 +5,7 @@ from __future__ import annotations
 from contract import keys, names, sessions
 from contract.keys import BytesPrefix, CommitKind, JobPrefix
 from tests.security.asking import BYTES, EXECUTIONS, HERE, HOME, JOB, JOB_ROLE, NODES_LOG, SECRETS, STATES, Ask
-from tests.security.policies import ACCOUNT, REGION, TOPIC, log_stream, role
+from tests.security.policies import ACCOUNT, REGION, TOPIC, function, log_stream, role
 from tests.security.state import JOB as JOB_ITEMS
 from tests.security.state import MINE, ORDER, SESSION, ask
 
@@ -71,6 +71,8 @@ ALLOWED = [
     Ask("Attendant", "states:ListExecutions", f"{STATES}:trainyard-train"),
     Ask("Attendant", "states:DescribeExecution", f"{EXECUTIONS}:trainyard-train:resnet"),
     *(Ask("Job", *one) for one in MAY),
+    # Admit learns from the attendant whether sessions can be had; it gets none itself.
+    Ask("Admission", "lambda:InvokeFunction", function("Attendant")),
     Ask(
         "Attendant",
         "sts:AssumeRole",
@@ -99,7 +101,19 @@ DENIED = [
     *(Ask("Job", *one) for other in NEARLY for one in of(other)),
     # The instance without the credentials of its job.
     *(Ask("Node", *one) for one in MAY),
-    *(Ask(who, "sts:AssumeRole", JOB_ROLE) for who in ("Node", "Job", "Launcher", "Child", "Training", "Build")),
+    *(
+        Ask(who, one, JOB_ROLE, WITH_JOB)
+        for who in ("Node", "Job", "Admission", "Launcher", "Child", "Training", "Build")
+        for one in BEGINS
+    ),
+    *(
+        Ask(who, "lambda:InvokeFunction", function("Attendant"))
+        for who in ("Job", "Launcher", "Child", "Training", "Build", "Terminator")
+    ),
+    *(
+        Ask("Admission", "lambda:InvokeFunction", function(one))
+        for one in ("Launcher", "Terminator", "Drain", "Reaper")
+    ),
     # A session against what the control plane keeps, of its own job too.
     *(
         ask("Job", action, one)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -16,7 +15,7 @@ from contract.errors import NEW_ATTEMPT, RoleRefused
 from contract.sessions import LASTS_S, AttemptSessions, SessionCredentials
 from tests.builders import JOB_ROLE, JOB_ROLES, NODE_ROLE, NOW
 from tests.fakes import state
-from tests.fakes.faults import Kind, Mishap
+from tests.fakes.faults import Mishap
 from tests.fakes.fleet import WORKING, Fleet
 from tests.fakes.functions import Outcome
 from tests.functions.attendant.attempts import TRAINING
@@ -169,17 +168,6 @@ def test_a_session_service_that_answers_nobody_ends_no_job(fleet: Fleet) -> None
     fleet.aws.keyless = False
     later(fleet, 120)
     assert all(one.training is not None for one in keys_of(fleet, WITH))
-
-
-def test_a_denial_of_the_job_role_is_not_one_of_the_training(fleet: Fleet) -> None:
-    """That is a fault of the deployment, which its alarm tells."""
-    away = Mishap("sts:AssumeRole", times=math.inf, fault=Kind.THROTTLED)
-    assert "looks failed" in looked(fleet, away).cause
-    fleet.aws.sts.refuses[JOB_ROLE] = "AccessDenied"
-    for _ in range(8):
-        assert "looks failed" in looked(fleet).cause
-        fleet.clock.run(60)
-    assert answer(fleet, WITH) == ("", "")
 
 
 def test_a_training_that_had_its_role_goes_on_without_and_is_told_why(fleet: Fleet) -> None:
