@@ -273,7 +273,8 @@ class Settings(Block):
     """Whether the buckets and the table outlive a destroy. If false, `make destroy` deletes jobs, checkpoints and artifacts too."""
     reserved_concurrency: int = Field(default=0, ge=0, le=1000)
     """Concurrent invocations that Lambda reserves for each of terminator, cleanup and reaper, and that each may have at most: 0 for none,
-    otherwise 2 or more. With it, twice as many invocations look at urgent reports: set it when some hundred jobs run at once."""
+    otherwise 2 or more. With it, Lambda reserves 20 or more for the attendant: set it when some hundred jobs run at once, or when the
+    account has other functions that may take all invocations."""
     compliance: bool = False
     """Customer keys for what is stored, flow logs, access logs and closed default security groups (docs/guides/compliance.md)."""
     log_retention_days: DaysOfLogs = 30

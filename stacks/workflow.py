@@ -44,7 +44,7 @@ from stacks.parts.outputs import shown, started_here
 from stacks.parts.queue import FEWEST_RECEIVES, DeadLetters, Queue
 from stacks.parts.right import Right
 from stacks.parts.train_machine import Steps, TrainMachine
-from stacks.parts.wakes import Wakes
+from stacks.parts.wakes import AT_ONCE, Wakes
 
 ATTENDANT_TIMEOUT = cdk.Duration.minutes(1)
 CLEANUP_TIMEOUT = cdk.Duration.minutes(2)
@@ -246,6 +246,7 @@ class WorkflowStack(cdk.Stack):
                 *job_rights.begin_sessions(rights, job_roles.values()),
                 rights.read_queue("ReadEndings", endings.queue_arn),
             ],
+            reserved=max(self._reserved, AT_ONCE) if self._reserved else 0,
         )
         function.may_invoke_itself()
         assert function.role is not None

@@ -15,14 +15,6 @@ from constructs import Construct
 
 from stacks.parts import interfaces
 
-SILENT_MINUTES = 15
-"""How many minutes in a row must have no beat before a heartbeat counts as silent.
-
-With a beat every 5 minutes, one may be missed and two may not. The last beat falls into some minute, that of the invocation's begin;
-the 15 minutes after it are empty when the 16th ends; CloudWatch looks every minute and may see a number two minutes late: 18
-minutes, of the 20 promised. It counts minutes because one period of 15 minutes might begin at any time, and take half an hour
-until it is empty.
-"""
 STEP = cdk.Duration.minutes(5)
 """The period of every count; equal to the time between two looks of the reaper."""
 
@@ -34,9 +26,14 @@ class Alarms(Construct):
         super().__init__(scope, name)
         self._deployment, self._tell = deployment, actions.SnsAction(topic)
 
-    def on_silence(self, name: str, function: lambda_.IFunction, description: str) -> None:
-        """Alarms after SILENT_MINUTES in which no invocation of the function ended without an error. Without FILL an alarm looks back for
-        older numbers before it counts as silent."""
+    def on_silence(self, name: str, function: lambda_.IFunction, description: str, *, minutes: int) -> None:
+        """Alarms after so many minutes in a row in which no invocation of the function ended without an error.
+
+        The last one falls into some minute, that of the invocation's begin; the empty minutes come after it, and CloudWatch looks every
+        minute. So the alarm begins at most `minutes` + 2 minutes after the last one. A number may reach CloudWatch two minutes late, and
+        its minute counts as empty until then. Minutes are counted because one long period might begin at any time, and take twice its
+        length until it is empty. Without FILL an alarm looks back for older numbers before it counts as silent.
+        """
         minute = cdk.Duration.minutes(1)
         beats = cloudwatch.MathExpression(
             expression="FILL(invocations, 0) - FILL(errors, 0)",
@@ -52,8 +49,8 @@ class Alarms(Construct):
             beats,
             description,
             comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
-            evaluation_periods=SILENT_MINUTES,
-            datapoints_to_alarm=SILENT_MINUTES,
+            evaluation_periods=minutes,
+            datapoints_to_alarm=minutes,
             # FILL cannot fill a metric that never had a value; missing data then counts as silence.
             treat_missing_data=cloudwatch.TreatMissingData.BREACHING,
         )

@@ -28,7 +28,12 @@ SIDE_BY_SIDE = 1
 functions: what nodes write must leave room for those that end machines. Two a shard make no verdict sooner (docs/benchmarks/state.md)."""
 ENDINGS, ENDINGS_AT_ONCE = 10, 2
 """Instances of an invocation, the most for which Lambda does not wait; and invocations at once, Lambda's minimum."""
+AT_ONCE = 20
+"""The attendant's invocations: ten of a pass over 1,000 jobs, four of the stream, two of endings, three of explanations, one of Admit."""
 SECOND_TRIES = 2
+SILENT_MINUTES = 3
+"""The alarm begins within five minutes of the last invocation, which is a heartbeat's time. Fewer would ring for numbers that reach
+CloudWatch two minutes late: until then a minute counts as empty."""
 OLDEST = cdk.Duration.minutes(5)
 """By then the clock has woken the attendant several times."""
 
@@ -98,6 +103,18 @@ class Wakes(Construct):
             destination_config=lambda_.CfnEventSourceMapping.DestinationConfigProperty(
                 on_failure=lambda_.CfnEventSourceMapping.OnFailureProperty(destination=letters.queue_arn)
             ),
+        )
+        self._watch(alarms, attendant, letters)
+
+    @staticmethod
+    def _watch(alarms: Alarms, attendant: Function, letters: DeadLetters) -> None:
+        alarms.on_silence(
+            "attendant-silent",
+            interfaces.function(attendant),
+            "For three minutes no invocation of the attendant has ended without an error, so no running job is looked at. Nodes train on, "
+            "and get no order, no verdict and, after half an hour, no new credentials. See whether its function is throttled, whether its "
+            "clock is on, and what its log says.",
+            minutes=SILENT_MINUTES,
         )
         alarms.on_any(
             "attendant-letters",

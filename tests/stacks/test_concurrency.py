@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from attendant.passes import SLICE
+from contract.items import AWAITING
+from stacks.parts.wakes import AT_ONCE
 from tests.stacks.synth import every, function, plain, resources
 from tests.stacks.variations import RESERVED
 from tools.synthesis import Synthesised
@@ -82,7 +85,16 @@ def test_what_ends_machines_has_room_of_its_own_where_the_settings_say_so(varied
     assert {package: one["ReservedConcurrentExecutions"] for package, one in wanted.items()} == dict.fromkeys(
         wanted, RESERVED
     )
-    assert list(reserved(varied)) == [RESERVED] * 3
+    assert sorted(reserved(varied)) == [RESERVED] * 3 + [AT_ONCE]
+
+
+def test_what_looks_at_running_jobs_has_room_for_all_that_wakes_it_at_once(
+    varied: Synthesised, mappings: list[dict[str, Any]]
+) -> None:
+    woken = sum(bound(one) for one in mappings if "Attendant" in plain(one["FunctionName"]))
+    jobs = 1000
+    kept = function(varied.template("workflow"), "attendant")["ReservedConcurrentExecutions"]
+    assert kept >= jobs / SLICE + woken + AWAITING + 1
 
 
 def reserved(deployment: Synthesised) -> Iterator[int]:

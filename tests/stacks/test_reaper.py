@@ -19,7 +19,11 @@ from tests.stacks.synth import every, function, logical_id, only, plain, resourc
 from tools.synthesis import ROOT, Synthesised, definition
 
 TWENTY_MINUTES_S = 1200
+FIVE_MINUTES_S = 300
 EVALUATED_LATE_S = 180
+EVALUATED_EVERY_S = 60
+NUMBERS_LATE_S = 120
+"""A number of Lambda's may reach CloudWatch so late."""
 """CloudWatch looks every minute, and a number may be two minutes late."""
 
 
@@ -117,8 +121,21 @@ def test_silence_is_not_told_when_one_pass_is_missed(alarms: dict[str, dict[str,
 
 def test_a_reaper_that_never_looked_is_silent(alarms: dict[str, dict[str, Any]]) -> None:
     assert alarms["reaper-silent"]["TreatMissingData"] == "breaching"
-    others = {one["TreatMissingData"] for name, one in alarms.items() if name != "reaper-silent"}
+    others = {one["TreatMissingData"] for name, one in alarms.items() if not name.endswith("-silent")}
     assert others == {"notBreaching"}
+
+
+def test_a_silent_attendant_is_told_within_five_minutes_of_its_last_look(alarms: dict[str, dict[str, Any]]) -> None:
+    alarm = alarms["attendant-silent"]
+    (period,) = {one["MetricStat"]["Period"] for one in alarm["Metrics"] if "MetricStat" in one}
+    counts = [one["MetricStat"]["Metric"]["Dimensions"] for one in alarm["Metrics"] if "MetricStat" in one]
+    assert ["Attendant" in str(one) for one in counts] == [True, True]
+    assert period + alarm["EvaluationPeriods"] * period + EVALUATED_EVERY_S <= FIVE_MINUTES_S
+    # Until the number of a minute arrives, the minute counts as empty.
+    assert (alarm["EvaluationPeriods"] - 1) * period >= NUMBERS_LATE_S
+    assert alarm["DatapointsToAlarm"] == alarm["EvaluationPeriods"] > 1  # one missed look is no silence
+    assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("LessThanThreshold", 1)
+    assert alarm["TreatMissingData"] == "breaching"
 
 
 def test_no_alarm_rests_on_a_metric_with_which_code_on_a_node_can_silence_it(alarms: dict[str, dict[str, Any]]) -> None:

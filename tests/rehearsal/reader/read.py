@@ -27,4 +27,5 @@ def read(who: str, key: str) -> None:
 read("role", own)
 read("role", other)
 del os.environ["AWS_CONFIG_FILE"]
+os.environ["AWS_METADATA_SERVICE_NUM_ATTEMPTS"] = "20"  # boto3 waits a second, once, which a busy machine may take
 read("instance", own)
