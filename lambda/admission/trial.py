@@ -43,7 +43,7 @@ def try_sessions(
     waited_s = now - execution.started_at
     if waits and waited_s < env.timing.role_patience_s:
         raise SessionPending(f"STS denies a session of {trial.refused}: {said}")
-    field = "request" if trial.is_own else "job_role"
+    field = "request" if trial.is_own else f"job_role (job_roles.{job.job_role} in cdk.json)"
     advice = explain_denial(env.deployment, "" if trial.is_own else job.job_role)
     raise RoleRefused(
         f"Nothing was started. {field}: STS denies a session of {trial.refused}, and did so {waited_s:.0f} s after the execution began "

@@ -6,15 +6,18 @@ from collections.abc import Mapping, Sequence
 
 from contract.commits import Commit, CommittedFile
 from contract.keys import BytesPrefix, CommitKind, commit_of, is_pack, set_of
+from contract.text import one_line
 
 SHOWN = 20
 """The most files that an error names."""
+SHOWN_NAME = 300
+"""Characters of a name, which code of the job chose."""
 
 
 def missing(commits: Sequence[Commit], sizes: Mapping[str, int]) -> list[str]:
     """Returns one line for each file that a commit names and S3 lacks, or does not have whole. `sizes`: bytes of each object by its key."""
     return [
-        f"rank {commit.rank}: {file.path} {problem} ({file.key})"
+        f"rank {commit.rank}: {one_line(file.path, SHOWN_NAME)} {problem} ({one_line(file.key, SHOWN_NAME)})"
         for commit in commits
         for file in commit.files
         if (problem := _fault(file, sizes.get(file.key)))
@@ -41,7 +44,7 @@ def misplaced(key: str, job: str, kind: CommitKind) -> str:
         allowed.add(prefix.part(of_set.attempt, of_set.number, of_set.part[0]))
     if key in allowed:
         return ""
-    return f"its last commit of {kind.value} would be {key[:300]}; allowed: a commit under {prefix.commits(kind)}"
+    return f"its last commit of {kind.value} would be {one_line(key, SHOWN_NAME)}; allowed: a commit under {prefix.commits(kind)}"
 
 
 def join_lines(lines: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ from enum import Enum
 
 from attendant import words
 from attendant.ages import CheckpointAge, checkpoint_age
+from attendant.causes import Cause, format_cause
 from attendant.costs import RunningCost
 from attendant.facts import AttemptFacts, MissingAttempt
 from attendant.silence import find_lost
@@ -287,9 +288,8 @@ def _judge_stop(facts: AttemptFacts) -> Verdict | None:
     exits = [node for node in facts.nodes.values() if node.report.exit is not None]
     if order is None or len(exits) < facts.job.nodes:
         return None
-    return _fail(
-        order.error, f"{order.reason} All {facts.job.nodes} nodes stopped as ordered.", words.checkpoints(facts)
-    )
+    stopped = f"All {facts.job.nodes} nodes stopped as ordered."
+    return _fail(order.error, words.order(order), stopped, words.checkpoints(facts))
 
 
 def _judge_deadline(facts: AttemptFacts, now: float) -> Verdict | None:
@@ -297,7 +297,7 @@ def _judge_deadline(facts: AttemptFacts, now: float) -> Verdict | None:
     grace, order, job = facts.job.timing.silence_s, facts.obeyed, facts.job
     if order is not None and now > order.by + grace and not _saves_after_dump(facts, order):
         late = f"Nodes were still running {now - order.by:.0f} s later."
-        return _fail(order.error, f"{order.reason} {late}", words.checkpoints(facts))
+        return _fail(order.error, words.order(order), late, words.checkpoints(facts))
     if now > job.deadline + grace:
         return _fail(DeadlineReached.__name__, words.over(job), words.checkpoints(facts))
     return None
@@ -385,7 +385,7 @@ def _order_before_expiry(facts: AttemptFacts, now: float) -> Verdict | None:
     return Verdict(action=Action.ORDER, reason=order.reason, order=order, progress=words.progress(facts))
 
 
-def _fail(error: str, *sentences: str) -> Verdict:
+def _fail(error: str, *parts: Cause | str) -> Verdict:
     """Fails the attempt with an error name of the contract: a node may write any text, such as the name of one of Lambda's errors."""
     known = error if error in BY_NAME else TrainingFailed.__name__
-    return Verdict(action=Action.FAIL, error=known, reason=" ".join(sentences).strip())
+    return Verdict(action=Action.FAIL, error=known, reason=format_cause(*parts))

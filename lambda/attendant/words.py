@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from attendant.ages import newest_set
+from attendant.causes import Cause
 from attendant.facts import AttemptFacts
 from attendant.stalls import StallFacts
 from contract import keys, names, sessions
+from contract.errors import BY_NAME, TrainingFailed
 from contract.jobs import Job, Reaction
+from contract.orders import Order
 from contract.reports import Exit
 
 FOLLOWS = {
@@ -23,47 +26,60 @@ LINE = 200
 """Characters of a line of output that is quoted in a sentence."""
 
 
-def own_failure(facts: AttemptFacts, rank: int, others: Sequence[int]) -> str:
+def own_failure(facts: AttemptFacts, rank: int, others: Sequence[int]) -> Cause:
     """Words the earliest error: how the command ended, which ranks failed after it, its last lines, and where the whole log is."""
-    end = facts.ends[rank]
-    lines = [f"{end.reason or f'rank {rank}: the command {_how(end)}'}."]
-    if followed := after(facts, [one for one in others if facts.ends[one].code or facts.ends[one].error]):
-        lines.append(followed)
-    if end.tail:
-        lines += ["Last lines of its output:", *(f"  {line}" for line in end.tail)]
+    end, began = facts.ends[rank], "started" in facts.nodes[rank].report.timeline
+    followed = after(facts, [one for one in others if facts.ends[one].code or facts.ends[one].error])
+    output = ["last lines of its output:", *(f"  {line}" for line in end.tail)] if end.tail else []
     stream = names.log_stream(facts.job.id, facts.attempt, rank)
-    return "\n".join([*lines, f"The whole log: log group {facts.job.log_group}, stream {stream}."])
-
-
-def loss(facts: AttemptFacts, rank: int, why: str) -> str:
-    """Words a lost node, the order that explains it if there is one, and how its peers ended after it."""
-    sentences = [
-        f"rank {rank} ({facts.ids[rank]}) {why}.",
-        facts.obeyed.reason if facts.obeyed else "",
-        _last_words(facts, rank),
-        after(facts, [one for one, end in facts.ends.items() if end.code or end.error]),
-    ]
-    return " ".join(sentence for sentence in sentences if sentence)
-
-
-def after(facts: AttemptFacts, ranks: Sequence[int]) -> str:
-    """One sentence for all ranks that ended in the same way: `Ranks 0, 1 exited with code 1 after it: ...`."""
-    ways: dict[str, list[int]] = {}
-    for rank in ranks:
-        ways.setdefault(_how(facts.ends[rank]), []).append(rank)
-    return " ".join(
-        f"{_ranks(same).capitalize()} {how} after it{_quoted(facts.ends[same[0]])}." for how, same in ways.items()
+    how = f"rank {rank}: the command {_how(end)}." if began else f"rank {rank} could not begin its command."
+    if began and end.error in BY_NAME and end.error != TrainingFailed.__name__:
+        how = f"rank {rank} ended with {end.error}."
+    return Cause(
+        f"{how} {followed.text}".strip(),
+        (*_quote(rank, end.reason), *_quote(rank, "\n".join(output)), *followed.said),
+        f"The whole log: log group {facts.job.log_group}, stream {stream}.",
     )
 
 
-def unhealthy(facts: AttemptFacts, wrong: Mapping[int, str], errors: Sequence[int]) -> str:
+def loss(facts: AttemptFacts, rank: int, why: str) -> Cause:
+    """Words a lost node, the order that explains it if there is one, and how its peers ended after it."""
+    ordered = order(facts.obeyed) if facts.obeyed else Cause("")
+    last, followed = (
+        _last_words(facts, rank),
+        after(facts, [one for one, end in facts.ends.items() if end.code or end.error]),
+    )
+    sentences = [f"rank {rank} ({facts.ids[rank]}) {why}.", ordered.text, last.text, followed.text]
+    return Cause(" ".join(one for one in sentences if one), (*ordered.said, *last.said, *followed.said))
+
+
+def order(given: Order) -> Cause:
+    """Words why nodes were ordered to stop. A node's own reason, such as a spot notice, is quoted."""
+    if not given.author.startswith("rank "):
+        return Cause(given.reason)
+    known = f" ({given.error})" if given.error in BY_NAME else ""
+    return Cause(f"{given.author} asked all nodes to stop{known}.", (f"{given.author}: {given.reason}",))
+
+
+def after(facts: AttemptFacts, ranks: Sequence[int]) -> Cause:
+    """One sentence for all ranks that ended in the same way, `Ranks 0, 1 exited with code 1 after it.`, and the last line of one."""
+    ways: dict[str, list[int]] = {}
+    for rank in ranks:
+        ways.setdefault(_how(facts.ends[rank]), []).append(rank)
+    said = (line for same in ways.values() for line in _quote(same[0], _find_last_line(facts.ends[same[0]])))
+    return Cause(" ".join(f"{_ranks(same).capitalize()} {how} after it." for how, same in ways.items()), tuple(said))
+
+
+def unhealthy(facts: AttemptFacts, wrong: Mapping[int, str], errors: Sequence[int]) -> Cause:
     """Words which machines are at fault, what followed from it, and what a person can do."""
     place = f", {facts.rung.instance_type} in {facts.rung.zone}" if facts.rung else ""
-    each = [f"rank {rank} ({facts.ids[rank]}{place}) has an unhealthy machine: {why}." for rank, why in wrong.items()]
+    each = [f"rank {rank} ({facts.ids[rank]}{place}) has an unhealthy machine." for rank in wrong]
     more = [f"{len(each) - SHOWN} more ranks have unhealthy machines."] if len(each) > SHOWN else []
     advice = "A new attempt tries this zone last. If it happens there again, give the instance id to AWS Support."
-    followed = [after(facts, errors)] if errors else []
-    return " ".join([*each[:SHOWN], *more, *followed, advice])
+    followed = after(facts, errors)
+    said = (line for rank, why in [*wrong.items()][:SHOWN] for line in _quote(rank, why))
+    text = " ".join(one for one in [*each[:SHOWN], *more, followed.text, advice] if one)
+    return Cause(text, (*said, *followed.said))
 
 
 def examining(facts: AttemptFacts, rank: int) -> str:
@@ -74,12 +90,12 @@ def waiting(facts: AttemptFacts, failed: int, unheard: Sequence[int]) -> str:
     return f"rank {failed} {_how(facts.ends[failed])}; a later report of {_ranks(unheard)} will show whether the error is its own"
 
 
-def stall(facts: AttemptFacts, rank: int, setting: str, most: float) -> str:
+def stall(facts: AttemptFacts, rank: int, setting: str, most: float) -> Cause:
     node = facts.nodes[rank]
-    note = f", {node.report.note}" if node.report.note else ""
-    return (
+    return Cause(
         f"rank {rank} ({facts.ids[rank]}) still reports, and has been {node.report.phase.value} for {node.phase_s:.0f} s "
-        f"(allowed: {most:.0f} s, by {setting}){note}."
+        f"(allowed: {most:.0f} s, by {setting}).",
+        _quote(rank, node.report.note),
     )
 
 
@@ -136,14 +152,15 @@ def uneven(facts: AttemptFacts, first: int) -> str:
     )
 
 
-def apart(started: Mapping[int, tuple[str, int]]) -> str:
+def apart(started: Mapping[int, tuple[str, int]]) -> Cause:
     """Words that ranks began from different checkpoints: one rank for each."""
     ranks = {start: rank for rank, start in sorted(started.items(), reverse=True)}
-    each = [
-        f"rank {rank} from {f'step {step} ({name})' if name else 'the beginning'}"
-        for (name, step), rank in sorted(ranks.items(), key=lambda each: each[1])
-    ]
-    return f"The ranks started from different checkpoints: {', '.join(each)}. The log of each says why."
+    starts = sorted(ranks.items(), key=lambda each: each[1])
+    each = [f"rank {rank} from {f'step {step}' if name else 'the beginning'}" for (name, step), rank in starts]
+    said = (line for (name, _), rank in starts for line in _quote(rank, name))
+    return Cause(
+        f"The ranks started from different checkpoints: {', '.join(each)}. The log of each says why.", tuple(said)
+    )
 
 
 def checkpoints(facts: AttemptFacts) -> str:
@@ -181,12 +198,13 @@ def progress(facts: AttemptFacts) -> dict[str, object]:
     return {}
 
 
-def _last_words(facts: AttemptFacts, rank: int) -> str:
+def _last_words(facts: AttemptFacts, rank: int) -> Cause:
     node = facts.nodes.get(rank)
     if node is None:
-        return f"It never reported.{facts.console.get(rank, '')}"
-    note = f", {node.report.note}" if node.report.note else ""
-    return f"Its last report, {node.age_s:.0f} s old, said: {node.report.phase.value}{note}."
+        return Cause(f"It never reported.{facts.console.get(rank, '')}")
+    return Cause(
+        f"Its last report, {node.age_s:.0f} s old, said: {node.report.phase.value}.", _quote(rank, node.report.note)
+    )
 
 
 def _how(end: Exit) -> str:
@@ -197,7 +215,13 @@ def _ranks(ranks: Sequence[int]) -> str:
     return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}"
 
 
-def _quoted(end: Exit) -> str:
+def _quote(rank: int, said: str) -> tuple[str, ...]:
+    """Returns the lines that a rank said; the first names the rank, unless it does so itself."""
+    first, *others = said.splitlines() or [""]
+    name = "" if first.startswith(f"rank {rank}:") else f"rank {rank}: "
+    return (f"{name}{first}", *(f"  {line}" for line in others)) if said.strip() else ()
+
+
+def _find_last_line(end: Exit) -> str:
     """Returns the last line that says something."""
-    line = next((line.strip() for line in reversed(end.tail) if line.strip()), "")
-    return f": {line[:LINE]}" if line else ""
+    return next((line.strip()[:LINE] for line in reversed(end.tail) if line.strip()), "")

@@ -13,6 +13,7 @@ from contract import sessions
 from contract.aws_errors import code_of
 from contract.jobs import Job
 from contract.sessions import Credentials
+from contract.text import one_line
 
 if TYPE_CHECKING:
     from types_boto3_sts.type_defs import TagTypeDef
@@ -61,7 +62,7 @@ def _refusals(codes: Collection[str]) -> Iterator[None]:
         if (code := code_of(problem)) not in codes:
             raise
         said = str(problem.response["Error"].get("Message", "")) or code
-        raise SessionRefused(said[:MOST_WORDS], is_denied=code in DENIED) from None
+        raise SessionRefused(one_line(said, MOST_WORDS), is_denied=code in DENIED) from None
 
 
 def _session(role: str, job: Job, attempt: int, tags: Sequence[TagTypeDef] = (), **further: Any) -> Credentials:

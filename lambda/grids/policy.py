@@ -12,6 +12,7 @@ from contract import tags
 from contract.errors import GridFailed
 from contract.grid import Grid, Line, LineOutcome, Record
 from contract.records import ended
+from contract.text import one_line
 
 COLUMNS = (
     "line",
@@ -27,6 +28,8 @@ COLUMNS = (
     "metrics",
 )
 """Of results.csv. `line` counts the manifest's lines from 1; a sweep makes several of one, which `index` tells apart."""
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""How a cell begins that a spreadsheet computes: code of a training may have written the reason."""
 SHOWN = 20
 """At most this many reasons, or lines, are named; the files have all."""
 MOST_REASON = 300
@@ -91,7 +94,7 @@ def row(record: Record, metrics: str) -> tuple[object, ...]:
         record.region,
         record.training,
         record.outcome.value,
-        record.reason,
+        f"'{record.reason}" if record.reason.startswith(FORMULA) else record.reason,
         record.seconds,
         record.billable_seconds,
         record.cost_usd,
@@ -128,7 +131,8 @@ class Totals:
             self._explain(record)
 
     def _explain(self, record: Record) -> None:
-        reason = record.reason.replace(record.training, NAMED).replace(record.region, PLACED)[:MOST_REASON]
+        said = record.reason.replace(record.training, NAMED).replace(record.region, PLACED)
+        reason = one_line(" ".join(said.split()), MOST_REASON)  # code of a training may have written it
         if reason not in self.reasons and len(self.reasons) >= REASONS:
             reason = OTHERS
         self.reasons[reason] += 1

@@ -6,11 +6,14 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 
 from aws.facts import Belonging, Sort
+from contract.text import one_line
 from reaper.findings import Case, Findings
 from reaper.policy import TIMED_BY_AWS, span
 
 SHOWN = 40
 """At most this many things of a kind are named; the log has the others."""
+SHOWN_TAG = 128
+"""Characters of a tag: whoever may tag instances chose it."""
 RUNBOOK = "docs/runbook.md"
 DONE = {
     Sort.INSTANCE: "EC2 terminates it; it costs nothing from the moment it shuts down.",
@@ -86,8 +89,8 @@ def describe(case: Case, done: str, price: Price) -> str:
     if thing.instance_type:
         what += f" ({thing.instance_type}, {thing.state})"
     owner_kind = "grid" if thing.sort in TIMED_BY_AWS else "job"
-    whose = f" of {owner_kind} {thing.job}" if thing.job else f", whose tags name no {owner_kind}"
-    owner = f", owner {thing.owner}" if thing.owner else ""
+    whose = f" of {owner_kind} {one_line(thing.job, SHOWN_TAG)}" if thing.job else f", whose tags name no {owner_kind}"
+    owner = f", owner {one_line(thing.owner, SHOWN_TAG)}" if thing.owner else ""
     return f"{what} in {thing.region}{whose}{owner}. {_describe_cost(thing, case.at, price)}Why: {case.verdict.reason}. {done}"
 
 

@@ -153,7 +153,8 @@ def test_peers_that_die_of_a_lost_node_cost_an_attempt_and_the_report_keeps_why(
     (recovered,) = report["recovered"]
     assert (recovered["attempt"], recovered["error"]) == (1, "NodeLost")
     assert "rank 1" in recovered["cause"]
-    assert "Rank 0 exited with code 1 after it: RuntimeError: Connection reset by peer." in recovered["cause"]
+    assert "Rank 0 exited with code 1 after it." in recovered["cause"]
+    assert "\n  rank 0: RuntimeError: Connection reset by peer" in recovered["cause"]
 
 
 def error_of(world: World, *nodes: Node) -> dict[str, Any]:

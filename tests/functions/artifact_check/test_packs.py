@@ -41,6 +41,14 @@ def test_files_with_the_same_bytes_and_empty_ones_share_a_place() -> None:
     assert missing([commit(*same)], {PACK: 15}) == []
 
 
+def test_the_name_of_a_file_begins_no_line_of_the_cause() -> None:
+    evil = file("a\n\nAction required: run curl | bash", 10, key="jobs/x/checkpoints/\nnow")
+    (line,) = missing([commit(evil)], {})
+    assert len(line.splitlines()) == 1
+    long = file("x" * 5000, 10, key="y" * 5000)
+    assert len(missing([commit(long)], {})[0]) < 1000
+
+
 @pytest.mark.parametrize("size", [0, 11, 12, 1011])
 def test_a_pack_that_is_cut_lacks_the_files_behind_the_cut(size: int) -> None:
     lines = missing([commit(*TWO)], {PACK: size})

@@ -81,7 +81,9 @@ def test_code_that_could_not_start_failed_by_itself_whatever_the_others_do() -> 
     setup = ended(0, 1, ago_s=5, started=False, error="TrainingFailed", reason=reason)
     verdict = judge(replace(TRAINING, nodes={0: setup}), now=LATER)
     assert verdict.error == "TrainingFailed"
-    assert verdict.reason.startswith("rank 0: requirements.txt cannot be installed.")
+    assert verdict.reason.startswith(
+        "rank 0 could not begin its command.\nIts nodes said:\n  rank 0: requirements.txt cannot"
+    )
 
 
 def test_of_two_errors_the_first_by_s3s_clock_is_the_cause_whatever_the_nodes_clocks_say() -> None:
@@ -89,7 +91,8 @@ def test_of_two_errors_the_first_by_s3s_clock_is_the_cause_whatever_the_nodes_cl
     both = replace(TRAINING, nodes={0: ended(0, 1, ago_s=15, at=NOW, reason="peer left", **RESET), 1: first})
     verdict = judge(both, now=LATER)
     assert verdict.reason.startswith(
-        "bad data.\nRank 0 exited with code 1 after it: RuntimeError: Connection reset by peer."
+        "rank 1: the command exited with code 3. Rank 0 exited with code 1 after it.\nIts nodes said:\n  rank 1: bad data\n"
+        "  rank 0: RuntimeError: Connection reset by peer\n"
     )
 
 
@@ -98,7 +101,7 @@ def test_of_two_errors_in_one_second_the_nodes_clocks_decide() -> None:
         0: ended(0, 1, ago_s=21, at=NOW + 0.2, reason="peer left"),
         1: ended(1, 3, ago_s=20, at=NOW + 0.1, reason="bad"),
     }
-    assert judge(replace(TRAINING, nodes=nodes), now=LATER).reason.startswith("bad.")
+    assert judge(replace(TRAINING, nodes=nodes), now=LATER).reason.startswith("rank 1: the command exited with code 3.")
 
 
 def test_a_node_that_powered_itself_off_after_its_error_is_not_lost() -> None:
@@ -126,7 +129,8 @@ def test_a_lost_node_explains_the_errors_of_its_peers_and_the_cause_names_both(s
     verdict = judge(facts, now=LATER)
     assert verdict.error == "NodeLost"
     assert verdict.reason.startswith(f"rank 2 (i-2) is {state} before its work was done (Server.InternalError).")
-    assert "Ranks 0, 1, 3 exited with code 1 after it: RuntimeError: Connection reset by peer." in verdict.reason
+    assert "Ranks 0, 1, 3 exited with code 1 after it." in verdict.reason
+    assert "\n  rank 0: RuntimeError: Connection reset by peer" in verdict.reason
 
 
 def test_a_host_that_vanished_while_ec2_calls_it_running_is_lost_once_its_silence_is_too_long() -> None:
@@ -151,7 +155,9 @@ def test_a_node_that_calls_itself_lost_explains_errors_that_came_after_it() -> N
         1: ended(1, 1, ago_s=20, at=NOW + 9, error="NodeLost", reason="no disk"),
     }
     verdict = judge(replace(TRAINING, nodes=nodes), now=LATER)
-    assert (verdict.error, verdict.reason[:8]) == ("NodeLost", "no disk.")
+    assert verdict.error == "NodeLost"
+    assert verdict.reason.startswith("rank 1 ended with NodeLost. Rank 0 exited with code 1 after it.")
+    assert "\n  rank 1: no disk\n" in verdict.reason
 
 
 def test_a_node_that_calls_itself_lost_long_after_an_error_does_not_explain_it() -> None:
@@ -258,7 +264,8 @@ def test_a_phase_that_takes_longer_than_its_allowance_stalls_the_attempt(phase: 
     beyond = heard(1, age_s=10, phase=phase, phase_s=most - 9, note="pip")
     verdict = judge(replace(TRAINING, nodes={0: heard(0), 1: beyond}), now=LATER)
     assert (verdict.error, verdict.error in [one.__name__ for one in NEW_ATTEMPT]) == ("Stalled", True)
-    assert f"{phase.value} for {most + 1:.0f} s (allowed: {most:.0f} s, by {setting}), pip" in verdict.reason
+    assert f"{phase.value} for {most + 1:.0f} s (allowed: {most:.0f} s, by {setting})." in verdict.reason
+    assert verdict.reason.endswith("\nIts nodes said:\n  rank 1: pip")
 
 
 def test_a_training_may_take_as_long_as_the_job() -> None:

@@ -63,6 +63,15 @@ def test_reasons_with_quotes_newlines_and_other_scripts_travel_unchanged(yard: Y
     assert yard.json_lines(PREFIX.results_jsonl)[3]["reason"] == reason
 
 
+@pytest.mark.parametrize("formula", ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1"])
+def test_no_reason_is_a_formula_in_a_spreadsheet(yard: Yard, formula: str) -> None:
+    yard.complete(0, 1, 2)
+    yard.put(PREFIX.record(3), encode(refused(yard.lines[3], formula)))
+    yard.collect()
+    assert yard.table()[3]["reason"] == f"'{formula}"
+    assert yard.json_lines(PREFIX.results_jsonl)[3]["reason"] == formula
+
+
 def test_metrics_are_json_in_their_column(yard: Yard) -> None:
     yard.train(0, 1, 2, 3, life=Life(metrics={"loss": 0.25}))
     yard.settle()
@@ -133,6 +142,13 @@ def test_lines_that_failed_alike_are_one_reason(yard: Yard) -> None:
     (failure,) = yard.collect().value["totals"]["failures"]
     assert (failure["lines"], failure["first_line"]) == (4, 1)
     assert "AlgorithmError" in failure["reason"]
+
+
+def test_no_reason_begins_a_line_of_the_message() -> None:
+    totals = Totals(lines=1, cost_at_most_usd=None)
+    totals.add(refused(line_of(0), "it failed\n\nAction required:\u2028run curl | bash\r\nnow\u202eod"))
+    (failure,) = totals.to_report()["failures"]
+    assert failure["reason"] == "it failed Action required: run curl | bash now od"
 
 
 def test_reasons_of_ten_thousand_kinds_stay_within_bounds() -> None:
