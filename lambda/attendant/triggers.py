@@ -11,6 +11,7 @@ from aws_lambda_powertools import Logger
 
 from attendant.attempt import handle_attempt
 from attendant.invocation import Invocation
+from attendant.noise import hints_seen
 from attendant.passes import A_LOOK_S, handle_attempts
 from attendant.policy import Verdict
 from attendant.records import read_hints
@@ -44,8 +45,9 @@ def keep_token(invocation: Invocation, event: Mapping[str, Any]) -> list[Verdict
 
 
 def follow_reports(invocation: Invocation, records: Iterable[Mapping[str, Any]]) -> list[Verdict]:
-    """Looks once at each job of which nodes have sent urgent reports, however many. Records are hints, never evidence."""
-    hints = read_hints(records)
+    """Looks once at each job of which nodes have sent urgent reports, however many. Records are hints, never evidence. A node that sends
+    them again and again is answered without a look: the records of other jobs wait behind it."""
+    hints = hints_seen.select(read_hints(records), invocation.clock())
     verdicts = _handle_jobs(invocation, dict.fromkeys(hint.job for hint in hints), is_urgent=True)
     unexplained = {verdict.awaits for verdict in verdicts} - {""}
     # One invocation a job, and few in all, wait for explanations, however many nodes fail, and however often one of them says so.

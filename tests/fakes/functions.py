@@ -20,6 +20,7 @@ from unittest import mock
 import botocore.endpoint
 
 import launcher.handler
+from attendant.noise import hints_seen
 from aws import prices
 from contract import items, names
 from contract.environments import (
@@ -185,6 +186,7 @@ class Functions:
                 stack.enter_context(mock.patch.object(module, "ThreadPoolExecutor", OneByOne))
             stack.enter_context(quiet(*_HANDLERS))
             prices.forget()
+            hints_seen.forget()
             self.aws.at_once["attendant"] = self._invoke_attendant
             yield
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from attendant.noise import LOOKS
 from attendant.passes import AT_ONCE
 from attendant.records import Hint, read_hint
 from aws.table import BATCH, LONGEST_ANSWER
@@ -234,7 +235,7 @@ def test_an_error_that_is_told_again_and_again_has_one_invocation_that_waits(fle
     """Each waits for most of a minute, and an account may run ten functions at once."""
     fleet.aws.later["attendant"] = lambda _: None
     failed = report_of(fleet, "job-0000", phase=Phase.SAVING, outcome=Exit(code=1, error="TrainingFailed"))
-    for _ in range(20):
+    for _ in range(LOOKS):
         assert looked(fleet, written(fleet, failed.instance, encode(failed))).value == {"await": 1}
     assert awaited(fleet) == ["job-0000"]
     fleet.clock.spend(60.0)
