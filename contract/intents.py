@@ -23,7 +23,7 @@ class LaunchOutcome(str, Enum):
     CLOSED = "closed"
     """The account cannot use this region: drop its rungs."""
     MISTAKE = "mistake"
-    """The request is wrong: repeating it cannot help."""
+    """EC2 refuses the request: repeating it cannot help. It ends the walk only where the answer leaves open what runs (`ENDS_WALK`)."""
 
 
 FINAL = frozenset(
@@ -53,6 +53,8 @@ class LaunchAnswer:
     master_address: str = ""
     doubted: bool = False
     """Whether it stayed unknown if it launched: the walk went on when the launch patience was over."""
+    refused: bool = False
+    """Whether EC2 refused the request, which mostly is about the type or its image: the walk goes on with other types."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

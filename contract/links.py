@@ -46,15 +46,19 @@ class Console:
         return f"{self._at('s3')}/object/{bucket}?region={self.region}&prefix={quote(key, '')}"
 
 
+def of_artifacts(job: Job, region: str) -> str:
+    """Where the artifacts are of an attempt that was launched in the region."""
+    console = Console(job.execution.split(":")[1], region)
+    return console.folder(job.places[region].bucket, keys.BytesPrefix(job.id).artifacts)
+
+
 def of_job(job: Job) -> dict[str, str]:
-    """Where to look at a job; a job runs in one region."""
-    partition = job.execution.split(":")[1]
-    home = Console(partition, job.home_region)
-    place = job.places[job.ladder[0].region]
+    """Where to look at a job. Its artifacts are in the region of the launch; until there is one, that of the first rung."""
+    home = Console(job.execution.split(":")[1], job.home_region)
     return {
         "execution": home.execution(job.execution),
         "log": home.streams(job.log_group, names.log_stream(job.id, 0, 0).partition("/")[0] + "/"),
-        "artifacts": Console(partition, place.region).folder(place.bucket, keys.BytesPrefix(job.id).artifacts),
+        "artifacts": of_artifacts(job, job.ladder[0].region),
         "report": home.object(job.home_bucket, keys.JobPrefix(job.id).result),
         **({"waiting": home.object(job.home_bucket, keys.JobPrefix(job.id).wait)} if job.max_wait_hours else {}),
     }

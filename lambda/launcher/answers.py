@@ -29,6 +29,9 @@ QUOTA = frozenset(
     }
 )
 CLOSED = frozenset({"PendingVerification", "OptInRequired"})
+ENDS_WALK = frozenset({"IdempotentParameterMismatch"})
+"""Mistakes after which no other rung is asked: what was launched with the same token may run. Any other code may be about one type (a
+policy of the organization that denies it, an image that it cannot boot, a combination that EC2 does not have)."""
 UNKNOWN = frozenset(
     {
         "RequestLimitExceeded",
@@ -55,7 +58,7 @@ UNKNOWN = frozenset(
 
 
 def meaning(code: str) -> LaunchOutcome:
-    """Returns the outcome for an error code. An unknown code counts as a mistake, which ends the launch at once."""
+    """Returns the outcome for an error code. An unknown code counts as a mistake."""
     if code in CAPACITY:
         return LaunchOutcome.NO_CAPACITY
     if code in QUOTA:

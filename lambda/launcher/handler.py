@@ -19,7 +19,7 @@ from aws.patience import patient
 from aws.s3 import HomeBucket
 from aws.state import State
 from aws.waits import CapacityWaits
-from contract import keys, money
+from contract import keys, links, money
 from contract.environments import LauncherEnvironment
 from contract.errors import CapacityUnavailable, InvalidRequest
 from contract.intents import Intent, Step
@@ -120,6 +120,7 @@ def _output(job: Job, intent: Intent, step: Step) -> dict[str, Any]:
     logger.info("launched", job=job.id, attempt=intent.attempt, instances=step.answer.instances, zone=step.rung.zone)
     return {
         "region": step.rung.region,
+        "artifacts": links.of_artifacts(job, step.rung.region),
         "instances": list(step.answer.instances),
         "master_address": step.answer.master_address,
         "network": describe_network(job, step),

@@ -22,6 +22,7 @@ from contract.health import UnhealthyNode
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
 from contract.jobs import Job, Rung
 from contract.places import Zone
+from launcher.answers import ENDS_WALK
 from launcher.arguments import build_arguments, security_group
 from launcher.groups import describe_reach, shorten_jobs
 
@@ -232,11 +233,13 @@ def record_answer(intent: Intent, place: int, answer: LaunchAnswer, *, recoverin
         answer = replace(answer, outcome=LaunchOutcome.NO_CAPACITY)
     if answer.outcome is LaunchOutcome.MISTAKE and _is_gone(answer) and _others_last(steps, place, answer.at):
         answer = replace(answer, outcome=LaunchOutcome.NO_CAPACITY)
+    if answer.outcome is LaunchOutcome.MISTAKE and answer.code not in ENDS_WALK:
+        answer = replace(answer, outcome=LaunchOutcome.NO_CAPACITY, refused=True)
     steps[place] = replace(steps[place], answer=answer)
-    if answer.outcome in {LaunchOutcome.QUOTA, LaunchOutcome.CLOSED}:
+    if answer.refused or answer.outcome in {LaunchOutcome.QUOTA, LaunchOutcome.CLOSED}:
         rung = steps[place].rung
         for other, step in enumerate(steps):
-            if not step.is_final and _shares(step.rung, rung, answer.outcome):
+            if not step.is_final and _shares(step.rung, rung, answer):
                 steps[other] = replace(step, answer=answer)
     return replace(intent, steps=tuple(steps))
 
@@ -266,11 +269,15 @@ def _others_last(steps: Sequence[Step], place: int, now: float) -> bool:
     return any(not _is_gone(step.answer) and not have_ended([step.rung], now) for step in others)
 
 
-def _shares(one: Rung, other: Rung, outcome: LaunchOutcome) -> bool:
-    """A quota is kept by region, family and market; a closed region is closed whole."""
+def _shares(one: Rung, other: Rung, answer: LaunchAnswer) -> bool:
+    """A quota is kept by region, family and market; a closed region is closed whole; a refusal is about a type of a market or a
+    reservation there."""
     if one.region != other.region:
         return False
-    return outcome is LaunchOutcome.CLOSED or (_family(one) == _family(other) and one.market is other.market)
+    if answer.refused:
+        kinds = [(rung.instance_type, rung.market, rung.reservation) for rung in (one, other)]
+        return kinds[0] == kinds[1]
+    return answer.outcome is LaunchOutcome.CLOSED or (_family(one) == _family(other) and one.market is other.market)
 
 
 def _family(rung: Rung) -> str:
@@ -285,7 +292,11 @@ def find_error(intent: Intent, now: float) -> JobError:
     if mistake := next((answer for answer in answers if answer.outcome is LaunchOutcome.MISTAKE), None):
         return InvalidRequest(f"EC2 refused the launch, and a repeat cannot help: {mistake.code}: {mistake.message}")
     rungs = describe_rungs(intent)
-    outcomes = {answer.outcome for answer in answers}
+    if answers and all(answer.refused for answer in answers) and intent.next_place is None:
+        return InvalidRequest(
+            f"EC2 refuses the launch for every type, and a repeat cannot help: {_describe_refusals(intent)}"
+        )
+    outcomes = {answer.outcome for answer in answers if not answer.refused}
     if outcomes and outcomes <= {LaunchOutcome.QUOTA, LaunchOutcome.CLOSED} and intent.next_place is None:
         return QuotaExceeded(
             f"the account closes every rung of the ladder: {rungs}. Raise the quota in Service Quotas."
@@ -308,7 +319,18 @@ def describe_rungs(intent: Intent) -> str:
 
 def _describe_rung(step: Step) -> str:
     assert step.answer is not None
-    return f"{step.rung.instance_type} in {step.rung.zone} ({step.rung.market.value}): {step.answer.code or step.answer.outcome.value}"
+    said = step.answer.code or step.answer.outcome.value
+    words = f": {step.answer.message}" if step.answer.refused else ""
+    return f"{step.rung.instance_type} in {step.rung.zone} ({step.rung.market.value}): {said}{words}"
+
+
+def _describe_refusals(intent: Intent) -> str:
+    """One sentence for all types that EC2 refuses in the same words."""
+    said: dict[str, dict[str, None]] = {}
+    for step in intent.steps:
+        if step.answer is not None:
+            said.setdefault(f"{step.answer.code}: {step.answer.message}", {})[step.rung.instance_type] = None
+    return "; ".join(f"{', '.join(types)}: {words}" for words, types in said.items())
 
 
 def list_rungs(intent: Intent) -> list[dict[str, Any]]:

@@ -372,7 +372,7 @@ class TrainMachine(Construct):
 
 def _launched(result: str) -> dict[str, str]:
     """What the machine remembers of a launch, at `result` of the state. The deadline is later by what the job has waited, and never
-    later than its money lasts."""
+    later than its money lasts; the artifacts are where the attempt runs."""
     return {
         "region": f"{{% {result}.region %}}",
         "instances": f"{{% {result}.instances %}}",
@@ -380,6 +380,7 @@ def _launched(result: str) -> dict[str, str]:
         "late_error": f"{{% {result}.late_error %}}",
         "wait_left_s": f"{{% {result}.wait_left_s %}}",
         "rungs": jsonata.with_rungs(result),
+        "links": f"{{% $exists({result}.artifacts) ? $merge([$links, {{'artifacts': {result}.artifacts}}]) : $links %}}",
         "launched_at": "{% $floor($millis() / 1000) %}",
         "events": jsonata.SPENT,
     }

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 
 from contract import names
-from contract.links import Console, of_job
+from contract.links import Console, of_artifacts, of_job
 from tests.builders import JOB, LINKS_AT_MOST
 
 FRANKFURT = Console("aws", "eu-central-1")
@@ -69,6 +69,15 @@ def test_a_jobs_links_lead_home_but_for_its_artifacts() -> None:
     assert parse_qs(urlsplit(links["report"]).query)["prefix"] == ["jobs/job-1.2/report.json"]
     fragment = unquote(unquote(urlsplit(links["log"]).fragment.replace("$", "%")))
     assert fragment == f"logsV2:log-groups/log-group/{job.log_group}?logStreamNameFilter=job-1.2/"
+
+
+def test_the_artifacts_of_a_launch_are_in_its_region_and_not_in_the_ladders_first() -> None:
+    abroad = replace(JOB.places[JOB.ladder[0].region], region="us-east-2", bucket="yard-bytes-us-east-2")
+    job = replace(JOB, places={**JOB.places, "us-east-2": abroad})
+    link = of_artifacts(job, "us-east-2")
+    assert urlsplit(link).netloc.startswith("us-east-2.")
+    assert "/buckets/yard-bytes-us-east-2?region=us-east-2&" in link
+    assert of_artifacts(job, job.ladder[0].region) == of_job(job)["artifacts"]
 
 
 def test_links_of_the_longest_names_have_the_length_that_is_promised() -> None:

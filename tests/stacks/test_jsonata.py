@@ -181,6 +181,14 @@ def test_train_never_times_out_before_a_heartbeat_can_be_lost() -> None:
 LINKS = {"execution": "https://e", "log": "https://l", "artifacts": "https://a", "report": "https://r"}
 
 
+def test_artifacts_are_looked_for_where_the_attempt_was_launched(machine: dict[str, Any]) -> None:
+    said = machine["States"]["Launch"]["Assign"]["links"]
+    answer = {"result": {"Payload": {"region": "us-east-2", "artifacts": "https://there"}}}
+    assert value(said, links=LINKS, states=answer) == {**LINKS, "artifacts": "https://there"}
+    older = {"result": {"Payload": {"region": "us-east-2"}}}  # of a launcher that was deployed before
+    assert value(said, links=LINKS, states=older) == LINKS
+
+
 def test_a_failure_says_its_cause_first_and_then_where_to_look() -> None:
     told = value(jsonata.TOLD, problem={"error": "NodeLost", "cause": "rank 1 is gone"}, links=LINKS)
     assert told == "rank 1 is gone\n\nExecution: https://e\nLog: https://l\nArtifacts: https://a\nReport: https://r"

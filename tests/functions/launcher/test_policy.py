@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from aws.facts import Instance
-from contract.errors import CapacityPending, CapacityUnavailable, InvalidRequest, QuotaExceeded
+from contract.errors import CapacityPending, CapacityUnavailable, QuotaExceeded
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
 from contract.jobs import Job
 from launcher import arguments, policy
@@ -121,18 +121,6 @@ def test_no_capacity_is_worth_another_walk_until_patience_is_over() -> None:
     empty = everywhere(LaunchOutcome.NO_CAPACITY)
     assert isinstance(policy.find_error(empty, NOW), CapacityPending)
     assert isinstance(policy.find_error(empty, NOW + 1800), CapacityUnavailable)
-
-
-def test_a_mistake_ends_at_once_in_ec2s_words() -> None:
-    wrong = policy.record_answer(
-        INTENT,
-        0,
-        LaunchAnswer(outcome=LaunchOutcome.MISTAKE, at=NOW, code="InvalidParameterValue", message="no"),
-        recovering=False,
-    )
-    error = policy.find_error(wrong, NOW)
-    assert isinstance(error, InvalidRequest)
-    assert "InvalidParameterValue: no" in str(error)
 
 
 def test_quotas_everywhere_are_named_as_such() -> None:

@@ -117,12 +117,28 @@ def test_no_capacity_anywhere_walks_again_and_gives_up_when_patience_is_over() -
         walker(store, FakeEc2(), clock).launch(JOB, 1)
 
 
-def test_a_mistake_asks_no_further_rung_than_it_must_and_is_never_repeated() -> None:
-    store, ec2, clock = Store(), FakeEc2(["InvalidParameterValue"]), Clock()
+def test_a_mistake_of_every_type_asks_each_type_once_and_is_never_repeated() -> None:
+    store, ec2, clock = Store(), FakeEc2(["InvalidParameterValue", "UnauthorizedOperation"]), Clock()
     with pytest.raises(InvalidRequest, match="InvalidParameterValue: said EC2"):
         walker(store, ec2, clock).launch(JOB, 1)
     with pytest.raises(InvalidRequest):
         walker(store, ec2, clock).launch(JOB, 1)
+    assert len(ec2.calls) == 2 < len(JOB.ladder)
+
+
+def test_an_answer_that_nobody_has_seen_closes_its_type_and_the_next_one_launches() -> None:
+    ec2 = FakeEc2(["SomethingNew"])
+    _, step = walker(Store(), ec2, Clock()).launch(JOB, 1)
+    assert step.rung.instance_type == "g4dn.xlarge"
+    assert len(ec2.calls) == 2
+
+
+def test_a_token_that_was_used_for_something_else_ends_the_walk_at_once() -> None:
+    """What was launched with it may run: a launch of another type beside it would be a second cluster."""
+    store, ec2, clock = Store(), FakeEc2(["IdempotentParameterMismatch"]), Clock()
+    for _ in range(2):
+        with pytest.raises(InvalidRequest, match="IdempotentParameterMismatch"):
+            walker(store, ec2, clock).launch(JOB, 1)
     assert len(ec2.calls) == 1
 
 
