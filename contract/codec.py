@@ -62,7 +62,8 @@ def _default(field: dataclasses.Field[Any]) -> Any:
 
 
 def decode(kind: type[T], document: bytes | str) -> T:
-    """Reads `document` as `kind`. Unknown keys are ignored: an older reader meets a newer writer during a deploy.
+    """Reads `document` as `kind`. An older reader meets a newer writer during a deploy and after a rollback: unknown keys are ignored, and
+    an unknown word of an Enum becomes what the Enum's `of_later_version` returns.
 
     Raises Garbled when the document is not JSON, a field is missing without a default, or has the wrong type.
     """
@@ -154,6 +155,8 @@ def _enum(kind: type[Enum], raw: Any, where: str) -> Enum:
     try:
         return kind(word)
     except ValueError:
+        if (later := getattr(kind, "of_later_version", None)) is not None:
+            return typing.cast(Enum, later())
         allowed = ", ".join(str(member.value) for member in kind)
         raise Garbled(f"{where} is {raw!r}; allowed: {allowed}") from None
 

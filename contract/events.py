@@ -17,6 +17,11 @@ class Event(str, Enum):
     STALLED = "stalled"
     """Its training makes no progress, by `stall` of the request."""
 
+    @classmethod
+    def of_later_version(cls) -> Event:
+        """A person hears of it rather than not."""
+        return cls.FAILED
+
 
 ENDS = frozenset({Event.DONE, Event.FAILED})
 """Those of an execution that is over."""

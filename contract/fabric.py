@@ -16,6 +16,11 @@ class InterfaceType(str, Enum):
     EFA_ONLY = "efa-only"
     """An EFA device without an address."""
 
+    @classmethod
+    def of_later_version(cls) -> InterfaceType:
+        """Every type of machine has it."""
+        return cls.PLAIN
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interface:

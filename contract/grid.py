@@ -184,6 +184,11 @@ class LineOutcome(str, Enum):
     REFUSED = "Refused"
     """SageMaker rejected the request, or the name belongs to a stranger's training: no training of ours exists."""
 
+    @classmethod
+    def of_later_version(cls) -> LineOutcome:
+        """The line is among those to start again, and nothing starts it by itself."""
+        return cls.FAILED
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:

@@ -25,6 +25,11 @@ class LaunchOutcome(str, Enum):
     MISTAKE = "mistake"
     """EC2 refuses the request: repeating it cannot help. It ends the walk only where the answer leaves open what runs (`ENDS_WALK`)."""
 
+    @classmethod
+    def of_later_version(cls) -> LaunchOutcome:
+        """The same bytes are sent again before anything else is, and find what there is."""
+        return cls.UNKNOWN
+
 
 FINAL = frozenset(
     {

@@ -28,6 +28,11 @@ class Market(str, Enum):
     INTERRUPTIBLE = "interruptible-capacity-reservation"
     """Of a reservation whose owner may ask for its capacity back."""
 
+    @classmethod
+    def of_later_version(cls) -> Market:
+        """It costs most, so no money is forgotten; nothing of it may be taken back unseen."""
+        return cls.ON_DEMAND
+
 
 class Scope(str, Enum):
     """Whose files in CHECKPOINT_DIR are the checkpoint."""
@@ -38,6 +43,11 @@ class Scope(str, Enum):
     """Every rank has a part; a set without the part of each is not closed. Rank 0 may name the checkpoint for all."""
     AUTO = "auto"
     """Those of every rank that has any."""
+
+    @classmethod
+    def of_later_version(cls) -> Scope:
+        """The files of every rank that has any."""
+        return cls.AUTO
 
 
 class CheckpointLayout(str, Enum):
@@ -61,6 +71,11 @@ class CheckpointLayout(str, Enum):
     SAFETENSORS = "safetensors"
     """Models alone; only where the request says so."""
 
+    @classmethod
+    def of_later_version(cls) -> CheckpointLayout:
+        """The files show which."""
+        return cls.AUTO
+
 
 class Selection(str, Enum):
     """Which files of a checkpoint a node gets back."""
@@ -69,6 +84,11 @@ class Selection(str, Enum):
     """Those of every rank."""
     OWN = "own"
     """Those of its own rank, and those of rank 0, which are everybody's."""
+
+    @classmethod
+    def of_later_version(cls) -> Selection:
+        """A node gets too much rather than too little."""
+        return cls.ALL
 
 
 class Reaction(str, Enum):
@@ -80,6 +100,11 @@ class Reaction(str, Enum):
     """A new attempt from the newest checkpoint, as after a loss."""
     STOP = "stop"
     """The job ends, after a last checkpoint."""
+
+    @classmethod
+    def of_later_version(cls) -> Reaction:
+        """It ends nothing."""
+        return cls.NOTIFY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,6 +47,11 @@ class Kind(str, Enum):
             return ()
         return (f"{self.service}:ClientMount", *(() if read_only else (f"{self.service}:ClientWrite",)))
 
+    @classmethod
+    def of_later_version(cls) -> Kind:
+        """IAM knows no right of it, so no session gets one that was not meant."""
+        return cls.FSX
+
 
 SERVICES = tuple(kind.service for kind in Kind if kind.service)
 """Prefixes of all rights that mounts may need."""

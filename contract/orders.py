@@ -16,6 +16,11 @@ class OrderKind(str, Enum):
     DUMP = "dump"
     """Writes stacks of the training's processes and the state of its devices to the log; then does as CHECKPOINT_AND_STOP."""
 
+    @classmethod
+    def of_later_version(cls) -> OrderKind:
+        """Every order ends the training; this one saves it first."""
+        return cls.CHECKPOINT_AND_STOP
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:

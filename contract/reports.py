@@ -25,6 +25,11 @@ class Phase(str, Enum):
     ENDED = "ended"
     """The last report of the node: it has `exit`, and nothing more will be committed."""
 
+    @classmethod
+    def of_later_version(cls) -> Phase:
+        """No duration of it is judged."""
+        return cls.TRAINING
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exit:

@@ -51,7 +51,7 @@ def test_fields_of_a_newer_writer_are_passed_over() -> None:
         (changed(nodes=True), "Job.nodes is bool, wanted int"),
         (changed(command="python"), "Job.command is str, wanted list"),
         (changed(ladder=[{}]), r"Job.ladder\[0\].region is missing"),
-        (changed(ladder=[{**json.loads(encode(JOB))["ladder"][0], "market": "barter"}]), "allowed: on-demand, spot"),
+        (changed(ladder=[{**json.loads(encode(JOB))["ladder"][0], "market": 7}]), "market is int, wanted str"),
         (b"{}", "Job.id is missing"),
         (b"[" * 200_000, "not JSON"),
         (changed(deadline=float("nan")), "NaN is not a finite number"),
