@@ -12,9 +12,9 @@ NODES ?= 2
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid format clean
 .PHONY: test test-all test-tools in-lanes tools-in-lanes lint types unit nodes security rehearsal-tests tool-tests own-deployments local-aws older-python
-.PHONY: rehearse-faults rehearse-losses rehearse-frameworks test-deep grid-load mutants
+.PHONY: rehearse-faults rehearse-losses rehearse-frameworks rehearse-upgrade test-deep grid-load mutants
 .PHONY: bench-reaper bench-state bench-capacity bench-submission bench-checkpoints bench-rehearsal bench-containers bench-spot
-.PHONY: synth deploy destroy bake-image snapshots docs container-tools lock outdated
+.PHONY: synth deploy destroy bake-image snapshots docs documents container-tools lock outdated
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -241,6 +241,12 @@ rehearse-losses: setup ## Every way to lose a node, at every rank, and errors of
 rehearse-frameworks: setup build/frameworks/ready build/frameworks/extensions ## Real frameworks on two nodes, with a lost node, a spot kill and a spot notice; a table in build/frameworks.txt; some: ARGS="-k deepspeed"
 	@rm -f build/frameworks.txt; python -m pytest -m frameworks $(ARGS); code=$$?; cat build/frameworks.txt; exit $$code
 
+rehearse-upgrade: setup build/ami/ready ## An upgrade and a rollback under running jobs, to and from the version of 20 commits ago; another: BEFORE=COMMIT (minutes)
+	@BEFORE=$(BEFORE) python -m pytest -vv -m upgrade tests/versions
+
+documents: setup ## Keeps the documents that this version writes, for the versions after it to read
+	@$(BIN)/python -m tests.contract.versions
+
 test-deep: setup ## The property tests, 2,000 examples of 50 steps each, and every pair of faults; a part: ARGS=tests/properties/test_money.py
 	@HYPOTHESIS_PROFILE=deep python -m pytest $(or $(ARGS),tests/properties tests/functions/pairs) --timeout=0
 
@@ -277,11 +283,11 @@ bench-spot: setup ## Spot jobs over public traces of capacity, into docs/benchma
 synth: setup-deploy ## The templates, into cdk.out
 	@npx cdk synth --quiet
 
-deploy: setup-deploy ## To the account that your AWS credentials name
-	@npx cdk deploy --all
+deploy: setup-deploy ## To the account that your AWS credentials name; without a terminal: ARGS="--require-approval never"
+	@npx cdk deploy --all $(ARGS)
 
-destroy: setup-deploy ## Takes every stack away again
-	@npx cdk destroy --all
+destroy: setup-deploy ## Takes every stack away again; without a terminal: ARGS=--force
+	@npx cdk destroy --all $(ARGS)
 
 # boto3 is in the layer of the functions, which a deploy needs anyway.
 bake-image: setup-deploy ## An image for nodes with requirements in it: make bake-image ARGS="--requirements FILE" (docs/guides/own-image.md)

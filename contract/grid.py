@@ -226,6 +226,10 @@ class ExitCode(IntEnum):
     """The next attempt continues where this one stopped (EX_TEMPFAIL)."""
 
 
+HYPHEN = "X"
+"""Stands for a hyphen of a deployment's name in the names of its trainings."""
+
+
 def training_name(deployment: str, execution: str, started_at: str, index: int) -> str:
     """Returns a deterministic name, unique to this execution: the one key by which SageMaker recognises a repeat.
 
@@ -233,12 +237,13 @@ def training_name(deployment: str, execution: str, started_at: str, index: int) 
     """
     grid = re.sub(r"[^a-zA-Z0-9]+", "-", execution.rpartition(":")[2])[:20].strip("-")
     digest = hashlib.sha256(f"{execution} {started_at}".encode()).hexdigest()[:12]
-    return "-".join(part for part in (deployment, grid, digest, str(index)) if part)
+    return training_prefix(deployment) + "-".join(part for part in (grid, digest, str(index)) if part)
 
 
 def training_prefix(deployment: str) -> str:
-    """Returns the prefix of a deployment's training names. Another deployment's names may begin the same; only tags tell them apart."""
-    return f"{deployment}-"
+    """Returns the prefix of a deployment's training names, with which no other deployment's begin: IAM keeps them apart by it, because log
+    streams have no tags. Deployments have no capital letters in their names, so `a-b` becomes what no grid of `a` begins with."""
+    return f"{deployment.replace('-', HYPHEN)}-"
 
 
 def arrays(lines: int) -> list[tuple[int, int]]:

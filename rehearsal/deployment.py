@@ -85,11 +85,11 @@ def cause(whole: str) -> str:
     return "\n".join(dict.fromkeys((telling or lines)[-CAUSE_LINES:]))
 
 
-def synthesise(values: Mapping[str, Any], out: Path) -> None:
-    """Writes templates and assets to `out`, with the product's own app.py; needs no endpoint and no credentials."""
+def synthesise(values: Mapping[str, Any], out: Path, tree: Path = ROOT) -> None:
+    """Writes templates and assets to `out`, with the app.py of a tree of the product; needs no endpoint and no credentials."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CDK_"))}
     variables |= {"CDK_CONTEXT_JSON": json.dumps(values), "CDK_OUTDIR": str(out), "CDK_VALIDATION": "false"}
-    _run([sys.executable, str(ROOT / "app.py")], variables, ROOT)
+    _run([sys.executable, str(tree / "app.py")], variables, tree)
 
 
 def needed(manifest: Mapping[str, Any], wanted: Sequence[str]) -> tuple[list[str], list[str]]:

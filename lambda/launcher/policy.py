@@ -20,7 +20,7 @@ from contract.errors import (
 )
 from contract.health import UnhealthyNode
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
-from contract.jobs import Job, Rung
+from contract.jobs import Job, Market, Rung
 from contract.places import Zone
 from launcher.answers import ENDS_WALK
 from launcher.arguments import build_arguments, security_group
@@ -36,6 +36,10 @@ OWN_QUOTA = {name: name for name in ("p", "f", "x", "inf", "trn", "dl", "u", "hp
     "vt": "g",
 }
 """Leading letters of a type to its quota (EC2 user guide, On-Demand instance quotas)."""
+
+
+SHARED_SPOT_P = "p2, p3, p4"
+"""On spot these share a quota, and each later generation has its own ("All P5 Spot Instance Requests"; EC2 user guide, Spot quotas)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,6 +287,8 @@ def _shares(one: Rung, other: Rung, answer: LaunchAnswer) -> bool:
 def _family(rung: Rung) -> str:
     """Returns the quota that a type counts against: accelerated families have their own, the others share the standard one."""
     letters = LETTERS.match(rung.instance_type)
+    if rung.market is Market.SPOT and letters and letters.group() == "p":
+        return SHARED_SPOT_P if rung.instance_type[1] in "234" else rung.instance_type[:2]
     return OWN_QUOTA.get(letters.group() if letters else "", "standard")
 
 

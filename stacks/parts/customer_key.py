@@ -48,11 +48,11 @@ class CustomerKey(kms.Key):
     def let_rules_send(self) -> None:
         """Lets EventBridge's rules put messages into queues that the key encrypts.
 
-        Without a condition, because AWS documents none for this service (the same page as for topics says so of SNS): which rule may
-        send, each queue's own policy says by the rule's ARN
-        (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-key-management.html).
+        Rules of this account alone; which rule may send, each queue's own policy says by the rule's ARN. The condition is that of
+        EventBridge's own page on confused deputies (https://docs.aws.amazon.com/eventbridge/latest/userguide/cross-service-confused-deputy-prevention.html).
         """
-        self._let("RulesEncrypt", "events.amazonaws.com", ["kms:Decrypt", "kms:GenerateDataKey"], None)
+        ours = {"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}}
+        self._let("RulesEncrypt", "events.amazonaws.com", ["kms:Decrypt", "kms:GenerateDataKey"], ours)
 
     def _let(self, sid: str, service: str, actions: list[str], conditions: dict[str, object] | None) -> None:
         self.add_to_resource_policy(

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from contract.grid import ARRAY, GridPrefix, arrays, training_name
+from contract.grid import ARRAY, GridPrefix, arrays, training_name, training_prefix
 
 NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
 """What SageMaker takes for the name of a training job."""
@@ -39,6 +39,23 @@ def test_ten_thousand_and_one_lines_leave_no_line_alone() -> None:
 def test_the_name_of_a_training_is_one_that_sagemaker_takes(grid: str, deployment: str) -> None:
     name = training_name(deployment, EXECUTION.replace("sweep_7", grid), STARTED, 99_999_999)
     assert NAME.fullmatch(name), name
+
+
+@pytest.mark.parametrize(
+    "other", ["trainyard-b", "trainyard-b-c", "trainyardb", "train", "trainyard-0", "trainyard-xb", "trainyardxb"]
+)
+@pytest.mark.parametrize("grid", ["sweep", "b", "b-c", "b-c-d", "Xb", "0", "xb"])
+def test_no_training_of_a_deployment_has_a_name_that_begins_as_anothers(other: str, grid: str) -> None:
+    execution = EXECUTION.replace("sweep_7", grid)
+    for one, two in (("trainyard", other), (other, "trainyard")):
+        name = training_name(one, execution, STARTED, 3)
+        assert name.startswith(training_prefix(one))
+        assert not name.startswith(training_prefix(two))
+        assert NAME.fullmatch(name)
+
+
+def test_the_names_of_a_deployment_without_a_hyphen_stay_what_they_were() -> None:
+    assert training_prefix("trainyard") == "trainyard-"
 
 
 def test_a_grid_of_the_same_name_three_months_later_has_other_names() -> None:

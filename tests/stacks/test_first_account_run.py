@@ -101,7 +101,7 @@ def test_an_input_is_one_that_admit_takes(file: Path) -> None:
 
 def test_what_runs_before_the_gpus_needs_no_quota() -> None:
     cheap = [json.loads(file.read_text()) for file in INPUTS if file.name != "gpu.json"]
-    assert {kind for one in cheap for kind in one["instance_types"]} == {"t3.medium"}
+    assert {kind for one in cheap for kind in one["instance_types"]} == {"t3.medium", "m7i-flex.large"}
     assert max(one.get("nodes", 1) for one in cheap) <= 2
 
 

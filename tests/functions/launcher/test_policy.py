@@ -12,7 +12,7 @@ import pytest
 from aws.facts import Instance
 from contract.errors import CapacityPending, CapacityUnavailable, QuotaExceeded
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
-from contract.jobs import Job
+from contract.jobs import Job, Market
 from launcher import arguments, policy
 from launcher.answers import meaning
 from launcher.arguments import build_arguments, build_user_data, token
@@ -101,6 +101,23 @@ def test_a_quota_closes_the_rungs_that_share_it_and_no_others() -> None:
     closed = record_answer(mixed, 0, LaunchOutcome.QUOTA)
     assert [step.answer is not None for step in closed.steps] == [True, True, True, False]
     assert closed.next_place == 3
+
+
+@pytest.mark.parametrize(
+    ("market", "one", "other", "share"),
+    [
+        (Market.SPOT, "p4d.24xlarge", "p3.16xlarge", True),
+        (Market.SPOT, "p4d.24xlarge", "p5.48xlarge", False),
+        (Market.SPOT, "p5.48xlarge", "p5en.48xlarge", True),
+        (Market.SPOT, "p5.48xlarge", "p6-b200.48xlarge", False),
+        (Market.SPOT, "p3.16xlarge", "g5.xlarge", False),
+        (Market.ON_DEMAND, "p4d.24xlarge", "p5.48xlarge", True),
+    ],
+)
+def test_quotas_of_p_types_are_those_of_their_market(market: Market, one: str, other: str, share: bool) -> None:
+    rungs = [replace(rung("eu-central-1a", kind), market=market) for kind in (one, other)]
+    intent = replace(INTENT, steps=tuple(replace(INTENT.steps[0], rung=each) for each in rungs))
+    assert (record_answer(intent, 0, LaunchOutcome.QUOTA).steps[1].answer is not None) is share
 
 
 def test_during_a_recovery_a_quota_is_missing_capacity() -> None:

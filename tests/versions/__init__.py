@@ -1,0 +1,1 @@
+"""Another version is deployed under running jobs, and this one again."""
