@@ -182,7 +182,10 @@ def test_a_cloudwatch_agent_that_fails_is_a_line_in_the_log(tmp_path: Path) -> N
     run_cloudwatch(tmp_path, tmp_path, settings, credentials=lambda: KEYS, sleep=time.sleep, note=notes.append)
     assert "did not start" in notes[0]
     written = json.loads((tmp_path / "cloudwatch.json").read_text())
-    assert written["metrics"]["metrics_collected"]["nvidia_gpu"]["append_dimensions"] == {"job": "job-1", "rank": "0"}
+    gpu = written["metrics"]["metrics_collected"]["nvidia_gpu"]
+    assert gpu["append_dimensions"] == {"job": "job-1"}
+    assert written["metrics"]["aggregation_dimensions"] == [["job"]]
+    assert gpu["drop_original_metrics"] == gpu["measurement"]  # each GPU would be five metrics, billed by the hour
 
 
 def test_an_image_without_a_cloudwatch_agent_is_left_alone(tmp_path: Path) -> None:
