@@ -51,7 +51,7 @@ class CustomerKey(kms.Key):
         Rules of this account alone; which rule may send, each queue's own policy says by the rule's ARN. The condition is that of
         EventBridge's own page on confused deputies (https://docs.aws.amazon.com/eventbridge/latest/userguide/cross-service-confused-deputy-prevention.html).
         """
-        ours = {"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}}
+        ours: dict[str, object] = {"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}}
         self._let("RulesEncrypt", "events.amazonaws.com", ["kms:Decrypt", "kms:GenerateDataKey"], ours)
 
     def _let(self, sid: str, service: str, actions: list[str], conditions: dict[str, object] | None) -> None:

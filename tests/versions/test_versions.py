@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -20,7 +19,7 @@ pytestmark = pytest.mark.upgrade
 BEFORE = os.environ.get("BEFORE") or "HEAD~20"
 """The other version: a commit."""
 SPEED = 10
-STEPS, A_STEP_S = 240, 0.25
+STEPS, A_STEP_S, INTERVAL_S = 240, 0.25, 2.0
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +38,10 @@ def code(yard: Yard) -> str:
     return yard.upload(ROOT / "tests" / "rehearsal" / "trainer", "trainer")
 
 
-def begin(yard: Yard, code: str, name: str, **more: Any) -> StartedJob:
+def begin(yard: Yard, code: str, name: str, **more: str) -> StartedJob:
     """Starts a job, and returns once it has closed a checkpoint, from which a next attempt goes on."""
-    job = yard.start({**TWO, "code": code, "command": train(STEPS, A_STEP_S), **more}, name)
+    asked = {"code": code, "command": train(STEPS, A_STEP_S), "checkpoint_minutes": INTERVAL_S / 60}
+    job = yard.start({**TWO, **asked, "environment": {"WRITES": "rank0", **more}}, name)
     until(lambda: is_saved(job))
     return job
 
@@ -60,7 +60,7 @@ def test_an_upgrade_under_running_jobs(yard: Yard, versions: Versions, code: str
     this = versions.read_code("Attendant")
     versions.deploy_other()
     assert versions.read_code("Attendant") != this
-    losing, whole = begin(yard, code, "upgraded-and-lost", **ENDLESS), begin(yard, code, "upgraded")
+    losing, whole = begin(yard, code, "upgraded-and-lost", **ENDLESS["environment"]), begin(yard, code, "upgraded")
     versions.deploy_this()
     assert versions.read_code("Attendant") == this
     lose(yard, losing)
@@ -71,7 +71,10 @@ def test_an_upgrade_under_running_jobs(yard: Yard, versions: Versions, code: str
 
 
 def test_a_rollback_under_running_jobs(yard: Yard, versions: Versions, code: str) -> None:
-    losing, whole = begin(yard, code, "rolled-back-and-lost", **ENDLESS), begin(yard, code, "rolled-back")
+    losing, whole = (
+        begin(yard, code, "rolled-back-and-lost", **ENDLESS["environment"]),
+        begin(yard, code, "rolled-back"),
+    )
     versions.deploy_other()
     lose(yard, losing)
     succeeded(losing)

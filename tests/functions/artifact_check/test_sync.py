@@ -133,7 +133,7 @@ def test_no_rank_may_be_without_its_report(trained: Trained) -> None:
     assert (outcome.error, outcome.cause) == ("SyncIncomplete", "no report of ranks 1")
 
 
-@pytest.mark.parametrize("fields", [{"attempt": 2}, {"phase": "dancing"}, {"job": "job-10"}])
+@pytest.mark.parametrize("fields", [{"attempt": 2}, {"phase": 7}, {"job": "job-10"}])
 def test_somebody_elses_report_is_none(trained: Trained, fields: dict[str, Any]) -> None:
     trained.report(1, **fields)
     assert trained.sync().cause == "no report of ranks 1"
