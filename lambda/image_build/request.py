@@ -13,6 +13,10 @@ from refusals.wording import line, plain
 
 MOST_VALUE = 4000
 """The most characters of a build argument's value: CodeBuild takes 5,500 for all variables together."""
+PROXIES = frozenset({"http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy"})
+"""Arguments that Docker takes without an ARG line, in any case. They reach each RUN line, and no part of what identifies its layer."""
+OF_BUILDKIT = "BUILDKIT_"
+"""Names that begin so direct BuildKit itself: which program reads the Dockerfile, which cache a RUN line shares."""
 ALLOWED = {
     "context": f"{ARCHIVE_MAY_BE}, with a Dockerfile at its root",
     "copy": "an image with its registry, as in public.ecr.aws/docker/library/python:3.12-slim",
@@ -51,6 +55,16 @@ def _argument(name: str) -> str:
         raise ValueError("is not an argument name; allowed: letters, digits and _, not beginning with a digit")
     if name == BASE:
         raise ValueError("is set by base; allowed: any other name")
+    if name.lower() in PROXIES:
+        raise ValueError(
+            "is a proxy, which Docker leaves out of what identifies a layer: a build with another value would get the layers of "
+            "this one; allowed: a name of your own, as in RUN http_proxy=$MY_PROXY pip install ..."
+        )
+    if name.startswith(OF_BUILDKIT):
+        raise ValueError(
+            "is an instruction to BuildKit and no ARG of the Dockerfile; allowed: names that do not begin with "
+            f"{OF_BUILDKIT} (a Dockerfile may begin with a line # syntax=...)"
+        )
     return name
 
 

@@ -255,6 +255,34 @@ ROWS = (
         {"build_arguments": {"BASE": "x"}},
         "build_arguments.BASE: is set by base; allowed: any other name",
     ),
+    *(
+        Row(
+            what,
+            {"build_arguments": {name: "http://proxy:3128"}},
+            f"build_arguments.{name}: is a proxy, which Docker leaves out of what identifies a layer: a build with another value "
+            "would get the layers of this one; allowed: a name of your own, as in RUN http_proxy=$MY_PROXY pip install ...",
+        )
+        for what, name in (
+            ("a proxy", "HTTP_PROXY"),
+            ("a proxy in small letters", "https_proxy"),
+            ("a proxy in letters of both cases", "No_Proxy"),
+            ("a proxy for FTP", "FTP_PROXY"),
+            ("a proxy for everything", "all_proxy"),
+        )
+    ),
+    *(
+        Row(
+            what,
+            {"build_arguments": {name: "1"}},
+            f"build_arguments.{name}: is an instruction to BuildKit and no ARG of the Dockerfile; allowed: names that do not begin "
+            "with BUILDKIT_ (a Dockerfile may begin with a line # syntax=...)",
+        )
+        for what, name in (
+            ("another reader of the Dockerfile", "BUILDKIT_SYNTAX"),
+            ("a cache that BuildKit shares", "BUILDKIT_CACHE_MOUNT_NS"),
+            ("an instruction to BuildKit of a later release", "BUILDKIT_ANYTHING"),
+        )
+    ),
     Row("an argument that is a number", {"build_arguments": {"A": 1}}, "build_arguments.A: 1 is not a string"),
     Row("an argument too long", {"build_arguments": {"A": "x" * 4001}}, "build_arguments.A: has 4,001 characters"),
     Row(

@@ -167,6 +167,14 @@ def test_an_order_is_ascii_that_reads_back_as_it_was(there: Account) -> None:
     assert there.changes == []
 
 
+@pytest.mark.parametrize(
+    "name", ["PROXY", "HTTP_PROXY_URL", "MY_HTTP_PROXY", "BUILDKIT", "MY_BUILDKIT_SYNTAX", "buildkit_syntax"]
+)
+def test_an_argument_that_only_resembles_one_of_dockers_reaches_the_build(there: Account, name: str) -> None:
+    assert ordered({**LEAST, "build_arguments": {name: "1"}}).arguments == {name: "1"}
+    assert there.changes == []
+
+
 def test_an_order_that_codebuild_would_not_take_is_refused(there: Account) -> None:
     assert len(ordered({**LEAST, "build_arguments": {"A": "x" * 3900}}).text()) < 5000
     with pytest.raises(InvalidRequest, match="build_arguments: make an order of"):
