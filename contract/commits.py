@@ -8,6 +8,12 @@ from enum import Enum
 
 from contract.keys import CLOSED
 
+MOST_DOCUMENT = 32 * 1024**2
+"""Bytes of the longest document that is written or read: a commit of about 100,000 files. Code of a job can write documents, so nothing
+else bounds them."""
+MOST_SET = 1024**2
+"""Bytes of what closes a set: it names a key of 70 bytes for each rank."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedFile:

@@ -15,7 +15,7 @@ from aws.s3 import Bucket, ObjectTooLarge, as_json
 from aws.state import State
 from contract import keys
 from contract.codec import Garbled, decode
-from contract.commits import Commit
+from contract.commits import MOST_DOCUMENT, Commit
 from contract.environments import ArtifactCheckEnvironment
 from contract.errors import SyncIncomplete
 from contract.intents import Step
@@ -23,8 +23,6 @@ from contract.jobs import Job
 from contract.keys import CommitKind
 
 logger = Logger(service="artifact_check")
-MOST_COMMIT = 32 * 1024**2
-"""Bytes of the longest commit that is read: about 100,000 files. A node writes commits, so nothing else bounds them."""
 
 
 @patient
@@ -74,7 +72,7 @@ def _launch(state: State, job: Job, attempt: int) -> Step:
 
 def _commit(bucket: Bucket, key: str, rank: int) -> Commit:
     try:
-        body = bucket.get(key, most=MOST_COMMIT)
+        body = bucket.get(key, most=MOST_DOCUMENT)
         if body is None:
             raise SyncIncomplete(f"rank {rank}: its commit {key} is not in {bucket.name}")
         return decode(Commit, body)

@@ -11,7 +11,7 @@ from aws_lambda_powertools import Logger
 
 from aws.s3 import Bucket, ObjectTooLarge
 from contract.codec import Garbled, decode
-from contract.commits import CheckpointSet, is_closed
+from contract.commits import MOST_SET, CheckpointSet, is_closed
 from contract.keys import UNUSABLE, BytesPrefix, CommitKind, set_of
 
 logger = Logger(service="checkpoints")
@@ -19,8 +19,6 @@ MOST_KEYS = 20_000
 """Keys of sets that are listed. A node of each of 1,000 ranks has a key in each set, and three closed sets stay."""
 MOST_SETS = 3
 """Sets that are read, the newest first: as many stay."""
-MOST_SET = 1024**2
-"""Bytes of what closes a set: it names a key of 70 bytes for each rank."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,15 +18,28 @@ from agent.engine.wanted import Unusable, check
 from agent.failures import CannotStart, is_full
 from agent.position import Position
 from agent.retention import RestoreSet, history
-from agent.store import Missing, Store
+from agent.store import Missing, Store, TooLong
 from contract.codec import Garbled, decode, encode
-from contract.commits import CheckpointSet, Commit, CommittedFolder, CommittedLink, Contents, Missed
+from contract.commits import (
+    MOST_DOCUMENT,
+    MOST_SET,
+    CheckpointSet,
+    Commit,
+    CommittedFolder,
+    CommittedLink,
+    Contents,
+    Missed,
+)
 from contract.jobs import Selection
 from contract.keys import BytesPrefix, CommitKind
 
 T = TypeVar("T")
 AT_A_TIME = 8
 """Documents that are read side by side: there is one of each rank."""
+MOST_PARTS = 1000
+"""Parts of another job's set, whose number of ranks is not known here: no job has more nodes."""
+MOST_TOGETHER = 256 * 1024**2
+"""Bytes of a set's documents together: 800,000 files. They are in memory at once, and those of another job may be of any length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +118,7 @@ def _begun(store: Store, place: Position, folder: Path, staging: Path, note: Cal
     ]
     for chosen in sets:
         try:
-            step, commits = _opened(store, chosen, ranks)
+            step, commits = _opened(store, chosen, ranks, most=MOST_PARTS)
             contents = union(commits, place.rank)
             _fetch(store, list(contents.values()), folder, staging, store, (), note)
         except Unusable as problem:
@@ -165,16 +179,14 @@ def candidates(stores: Sequence[Store], job: str, attempt: int) -> Candidates:
     return Candidates(sorted(sets, key=lambda each: (each[0].attempt, each[0].order), reverse=True), unusable, commits)
 
 
-def _opened(
-    store: Store, chosen: RestoreSet, ranks: Collection[int] | None, most: int | None = None
-) -> tuple[int, list[Commit]]:
+def _opened(store: Store, chosen: RestoreSet, ranks: Collection[int] | None, most: int) -> tuple[int, list[Commit]]:
     """The step of a set and its parts, those of `ranks` where these are given; it has `most` parts at most. Raises Unusable."""
     if not chosen.closed:
         commits = _documents(store, chosen.keys)
         return commits[0].step, commits
-    closing = _document(CheckpointSet, store, chosen.keys[0])
-    if most is not None and len(closing.parts) > most:
-        raise Unusable(f"it has {len(closing.parts)} parts, the job {most} ranks")
+    closing = _decode(CheckpointSet, _read(store, chosen.keys[0], MOST_SET))
+    if len(closing.parts) > most:
+        raise Unusable(f"it has {len(closing.parts):,} parts; allowed: one of each rank, up to {most:,}")
     keys = {rank: key for rank, key in enumerate(closing.parts) if key and (ranks is None or rank in ranks)}
     commits = _documents(store, list(keys.values()))
     if [one.rank for one in commits] != list(keys):
@@ -183,8 +195,35 @@ def _opened(
 
 
 def _documents(store: Store, keys: Sequence[str]) -> list[Commit]:
+    """Reads commits. Raises Unusable, also where they are too long together."""
+    room = _Room(MOST_TOGETHER)
+
+    def read(key: str) -> Commit:
+        room.check()
+        document = _read(store, key)
+        room.take(len(document))
+        return _decode(Commit, document)
+
     with ThreadPoolExecutor(AT_A_TIME) as pool:
-        return list(pool.map(lambda key: _document(Commit, store, key), keys))
+        return list(pool.map(read, keys))
+
+
+class _Room:
+    """Bytes that may still be read. Safe to use from any thread."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._left, self._turn = most, most, threading.Lock()
+
+    def take(self, size: int) -> None:
+        """Raises Unusable where there were fewer."""
+        with self._turn:
+            self._left -= size
+        self.check()
+
+    def check(self) -> None:
+        """Raises Unusable where there are none any more."""
+        if self._left < 0:
+            raise Unusable(f"its documents have more than {self._most:,} bytes together")
 
 
 def _condemn(store: Store, place: Position, chosen: RestoreSet, reason: str) -> None:
@@ -213,10 +252,17 @@ def union(commits: Sequence[Commit], rank: int) -> dict[int, Contents]:
     }
 
 
-def _document(kind: type[T], store: Store, key: str) -> T:
+def _read(store: Store, key: str, most: int = MOST_DOCUMENT) -> bytes:
     try:
-        return decode(kind, store.get(key))
-    except (Missing, Garbled) as problem:
+        return store.get(key, most=most)
+    except (Missing, TooLong) as problem:
+        raise Unusable(str(problem)) from None
+
+
+def _decode(kind: type[T], document: bytes) -> T:
+    try:
+        return decode(kind, document)
+    except Garbled as problem:
         raise Unusable(str(problem)) from None
 
 

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from botocore.exceptions import ClientError
 
 from contract.aws_errors import code_of
+from contract.codec import Garbled
+from contract.commits import MOST_DOCUMENT
 
 MIB = 1024 * 1024
 COPIED, COPIED_AT_ONCE = 64 * MIB, 8
@@ -27,6 +29,10 @@ class NotDeleted(RuntimeError):
 
 class Missing(LookupError):
     """There is no such object."""
+
+
+class TooLong(Garbled):
+    """A document has more bytes than any reader takes; the message has both numbers."""
 
 
 class Stored(NamedTuple):
@@ -47,18 +53,32 @@ class Store:
         client's own."""
         self.client, self.bucket, self.gbps, self.authorities = client, bucket, gbps, authorities
 
-    def get(self, key: str) -> bytes:
-        """Raises Missing."""
+    def get(self, key: str, *, most: int = MOST_DOCUMENT) -> bytes:
+        """Reads a document. Raises Missing; TooLong, unread, where it has more bytes than `most`: code of a job can write any."""
         try:
-            body: bytes = self.client.get_object(Bucket=self.bucket, Key=key)["Body"].read()
+            answer = self.client.get_object(Bucket=self.bucket, Key=key)
+            if answer["ContentLength"] > most:
+                answer["Body"].close()
+                raise self._too_long(key, answer["ContentLength"], most)
+            body: bytes = answer["Body"].read()
         except ClientError as problem:
             if self.lacks(key, problem):
                 raise Missing(f"s3://{self.bucket}/{key} is missing") from None
             raise
         return body
 
+    def _check_length(self, key: str, document: bytes) -> None:
+        if len(document) > MOST_DOCUMENT:
+            raise self._too_long(key, len(document), MOST_DOCUMENT)
+
+    def _too_long(self, key: str, size: int, most: int) -> TooLong:
+        return TooLong(f"s3://{self.bucket}/{key} has {size:,} bytes; allowed: up to {most:,}")
+
     def create(self, key: str, document: bytes) -> bool:
-        """Writes a JSON document unless there is one; whether it did. A request whose answer was lost finds its own document."""
+        """Writes a JSON document unless there is one; whether it did. A request whose answer was lost finds its own document.
+
+        Raises TooLong."""
+        self._check_length(key, document)
         try:
             self.client.put_object(
                 Bucket=self.bucket, Key=key, Body=document, ContentType="application/json", IfNoneMatch="*"
@@ -76,7 +96,8 @@ class Store:
         return code in ABSENT or (code in FORBIDDEN and key not in self.keys(key))
 
     def put(self, key: str, document: bytes) -> None:
-        """Writes a JSON document, or replaces it."""
+        """Writes a JSON document, or replaces it. Raises TooLong: a checkpoint that no node could restore must not look like one."""
+        self._check_length(key, document)
         self.client.put_object(Bucket=self.bucket, Key=key, Body=document, ContentType="application/json")
 
     def keys(self, prefix: str) -> Iterator[str]:

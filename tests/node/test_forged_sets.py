@@ -40,7 +40,7 @@ def test_a_set_of_more_parts_than_the_job_has_ranks_is_not_read(tmp_path: Path, 
     set_ = decode(CheckpointSet, s3.objects[BUCKET, key])
     s3.objects[BUCKET, key] = encode(replace(set_, parts=set_.parts * 1000))
     rank = refused(tmp_path, s3)
-    assert any("2000 parts, the job 2 ranks" in note for note in rank.notes)
+    assert any("2,000 parts; allowed: one of each rank, up to 2" in note for note in rank.notes)
     assert len([key for call, key in s3.calls if call == "get"]) < 5
 
 

@@ -12,7 +12,7 @@ from aws import checkpoints
 from aws.checkpoints import ClosedSet
 from contract import items
 from contract.codec import encode
-from contract.commits import CheckpointSet
+from contract.commits import MOST_SET, CheckpointSet
 from contract.intents import LaunchAnswer
 from contract.keys import LAST_SET, BytesPrefix
 from ending.report import build_report
@@ -144,7 +144,7 @@ def test_a_job_that_ended_well_is_asked_for_no_checkpoint(yard: Yard) -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"{", b"[]", b'{"step": 9}', b"\xff\xfe", b'{"step": 1e400}', b"x" * (checkpoints.MOST_SET + 1)],
+    [b"", b"{", b"[]", b'{"step": 9}', b"\xff\xfe", b'{"step": 1e400}', b"x" * (MOST_SET + 1)],
     ids=["empty", "cut", "a list", "a step alone", "no text", "infinite", "too long"],
 )
 def test_what_is_no_set_counts_for_nothing_and_hides_no_other(yard: Yard, body: bytes) -> None:
