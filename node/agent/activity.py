@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 from agent.progress import ProgressFile
+from agent.snapshot import list_below
 
 LOOK_S = 2.0
 """Between two looks. Progress is dated when a look sees it, so the idle time is too short by this much at most."""
@@ -84,14 +85,5 @@ class Activity:
 
     def _written(self) -> str:
         """A mark of the files in CHECKPOINT_DIR, which changes while one is written."""
-        seen = []
-        for parent, _, names in os.walk(self._folder):
-            for name in names[: MOST_FILES - len(seen)]:
-                try:
-                    state = Path(parent, name).lstat()
-                except OSError:  # it has been renamed or removed meanwhile
-                    continue
-                seen.append((parent, name, state.st_size, state.st_mtime_ns))
-            if len(seen) >= MOST_FILES:
-                break
-        return str(hash(tuple(sorted(seen))))
+        below = islice(list_below(self._folder), MOST_FILES)
+        return str(hash(tuple(sorted((path, facts.st_size, facts.st_mtime_ns) for path, facts in below))))

@@ -5,7 +5,6 @@ Files should appear by renaming; names that end in `.tmp` are left out.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
@@ -98,14 +97,16 @@ class Folder:
     @property
     def is_empty(self) -> bool:
         """Whether nothing at all lies in the folder but what was restored of other ranks: not even a file that is still written."""
-        return all(file.relative_to(self._folder).as_posix() in self._foreign for file in _files(self._folder))
+        return all(path in self._foreign for path, _ in snapshot.list_below(self._folder))
 
     @property
     def is_saving(self) -> bool:
         """Whether an unfinished file lies in the folder, or in the one beside it in which the module for trainers writes."""
         beside = self._folder.with_name(f"{self._folder.name}{UNFINISHED}")
-        inside = (file.relative_to(self._folder) for file in _files(self._folder))
-        return any(_files(beside)) or any(part.endswith(UNFINISHED) for path in inside for part in path.parts)
+        inside = (path for path, _ in snapshot.list_below(self._folder))
+        return any(snapshot.list_below(beside)) or any(
+            part.endswith(UNFINISHED) for path in inside for part in path.split("/")
+        )
 
     def send(
         self, select: Select = lambda own: own, *, empty_folders: bool = True, cores: float | None = CORES
@@ -204,13 +205,6 @@ class Folder:
         if text not in self._said:
             self._said.add(text)
             self._note(f"{self._kind.value}: {text}")
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    """Whatever is no folder, links and pipes as well; nothing where there is no such folder."""
-    for parent, folders, names in os.walk(folder):
-        links = (name for name in folders if Path(parent, name).is_symlink())
-        yield from (Path(parent, name) for name in (*names, *links))
 
 
 class Artifacts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +23,8 @@ LATEST_US = 2**53
 """The latest time that is kept, in the year 2255: whoever dates a file in milliseconds dates it later."""
 MOST_LINKED = 10_000
 """Links that are followed, with the files and folders that they lead to, at most: links in links multiply."""
+MOST_PATH = 4096
+"""Letters of a path that the kernel takes at once."""
 TOO_MANY = f"only {MOST_LINKED:,} files are kept that links lead to"
 
 
@@ -106,6 +109,37 @@ class Observed:
     """Files, and links where links are kept."""
     folders: dict[str, FolderState] = field(default_factory=dict)
     """Without the folder itself."""
+
+
+def list_below(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
+    """Yields the path below the folder, and the facts, of whatever is no folder, links and pipes as well: also of what cannot be
+    committed. Leaves out what goes away meanwhile. Goes through no link, whatever takes a folder's place."""
+    todo = [""]
+    while todo:
+        here = todo.pop()
+        for path, facts in _entries(str(folder), here):
+            if stat.S_ISDIR(facts.st_mode):
+                todo.append(path)
+            else:
+                yield path, facts
+
+
+def _entries(root: str, path: str) -> list[tuple[str, os.stat_result]]:
+    """The path and the facts of each entry of a folder; empty where it is none any more, or its path is too long for the kernel."""
+    if len(path) > MOST_PATH:
+        return []
+    try:
+        opened = Source(root, path).open(FOLDER)
+    except OSError:
+        return []
+    found = list[tuple[str, os.stat_result]]()
+    try:
+        for entry in os.scandir(opened):
+            with suppress(OSError):  # it went away
+                found.append((f"{path}/{entry.name}".lstrip("/"), entry.stat(follow_symlinks=False)))
+    finally:
+        os.close(opened)
+    return found
 
 
 class _Open(NamedTuple):

@@ -9,7 +9,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from contract.codec import is_text
@@ -61,8 +61,8 @@ class Source(NamedTuple):
     path: str
 
     def open(self, flags: int = os.O_RDONLY) -> int:
-        """Opens it. Raises OSError where it went away, or a link has taken the place of a part of the path."""
-        here = os.open(self.root, FOLDER)
+        """Opens it. Raises OSError where it went away, or a link has taken the place of a part of the path or of the folder itself."""
+        here = os.open(self.root, FOLDER | NO_LINK)
         for part in self.path.split("/") if self.path else ():
             try:
                 inner = os.open(part, flags | NO_LINK, dir_fd=here)
@@ -116,10 +116,17 @@ class Links:
         place = self._place(path)
         if place is None or not place.path:
             return None
+        parent, _, name = place.path.rpartition("/")
         try:
-            return os.readlink(Path(place.root, place.path))  # noqa: PTH115 (pathlib would change the text)
+            opened = Source(place.root, parent).open(FOLDER)
         except OSError:
             return None
+        try:
+            return os.readlink(name, dir_fd=opened)
+        except OSError:
+            return None
+        finally:
+            os.close(opened)
 
 
 def _is_under(path: str, folder: str) -> bool:

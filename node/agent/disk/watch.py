@@ -15,7 +15,7 @@ from agent.disk.place import WorkPlace
 from agent.disk.room import Naming, Room, Shortage
 from agent.progress import Named
 from agent.reports import Reporter
-from agent.snapshot import UNFINISHED
+from agent.snapshot import UNFINISHED, list_below
 
 EVERY_S = 10.0
 PACE_S = 600.0
@@ -122,11 +122,8 @@ class RoomWatch:
 
 def written(folder: Path, since: float, until: float) -> int:
     """Returns the bytes of the finished files below a folder whose time is after `since` and not after `until`, UTC epoch seconds."""
-    total = 0
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            with suppress(OSError):
-                facts = Path(parent, name).lstat()
-                if since < facts.st_mtime <= until and not name.endswith(UNFINISHED):
-                    total += facts.st_size
-    return total
+    return sum(
+        facts.st_size
+        for path, facts in list_below(folder)
+        if since < facts.st_mtime <= until and not path.endswith(UNFINISHED)
+    )
