@@ -10,8 +10,7 @@ import threading
 from localaws.account import DEPLOYER
 from localaws.conditions import Conditions
 from localaws.faults import plan_faults
-from localaws.server import LocalAws
-from localaws.services import ec2
+from localaws.surroundings import shed_credentials
 
 FURTHER = ("ec2", "cloudformation", "ssm", "ecr", "codebuild", "sagemaker", "batch")
 """Gaps beyond those of every local AWS."""
@@ -24,6 +23,10 @@ def main(words: list[str]) -> None:
     parser.add_argument("--fault", action="append", default=[], metavar="NAME:key=value,...", help="see README.md")
     parser.add_argument("--region", default="us-east-1", help="the region that the printed variables name")
     given = parser.parse_args(words)
+    # Imports moto, which reads the person's settings of AWS unless these are gone.
+    from localaws.server import LocalAws
+    from localaws.services import ec2
+
     over = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: over.set())
@@ -37,4 +40,5 @@ def main(words: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    shed_credentials()
     main(sys.argv[1:])

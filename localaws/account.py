@@ -9,9 +9,8 @@ import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
-import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 from moto.utilities.arns import parse_arn
@@ -19,6 +18,7 @@ from moto.utilities.arns import parse_arn
 from localaws.conditions import Conditions
 from localaws.model import ACCOUNT
 from localaws.recorder import Recorder, Session
+from localaws.surroundings import open_session
 
 DEPLOYER = f"arn:aws:iam::{ACCOUNT}:user/deployer"
 """The person who runs the CDK, reads results and opens the console: never throttled."""
@@ -57,7 +57,7 @@ class LocalAccount:
         self.stopping = threading.Event()
         self._clients: dict[tuple[str, str, str, bool, Config], Any] = {}
         self._timers: set[threading.Timer] = set()
-        self._lock = threading.Lock()
+        self._lock, self._session = threading.Lock(), open_session()
 
     def client(
         self,
@@ -72,8 +72,8 @@ class LocalAccount:
         named = (service, region, role, throttled, config)
         with self._lock:
             if named not in self._clients:
-                keys, session = self.credentials_for(role, throttled=throttled), cast(Any, boto3.session.Session())
-                self._clients[named] = session.client(
+                keys = self.credentials_for(role, throttled=throttled)
+                self._clients[named] = self._session.client(
                     service,
                     region_name=region,
                     endpoint_url=self.endpoint,

@@ -79,6 +79,7 @@ class LocalAws(LocalAccount):
         self._temporary = tempfile.TemporaryDirectory(prefix="local-aws-") if work is None else None
         self.work = (work or Path(self._temporary.name if self._temporary else "")).resolve()
         self.work.mkdir(parents=True, exist_ok=True)
+        self.work.chmod(0o700)  # disks of machines hold keys, which other users of the computer must not read
         self.workers = Workers(self, self.work, echo)
         self._gaps = (*GAPS, *gaps)
         self._undo: list[Callable[[], object]] = []

@@ -13,6 +13,7 @@ from typing import NoReturn
 
 from rich.console import Console
 
+from localaws.surroundings import shed_credentials
 from rehearsal import grid_command, job_command
 from rehearsal.deployment import DeploymentFailed
 from rehearsal.runs import Run, Unwritable, job_name
@@ -60,6 +61,7 @@ def _interrupted(_signal: int, _frame: FrameType | None) -> NoReturn:
 
 
 if __name__ == "__main__":
+    shed_credentials()
     try:
         sys.exit(main(sys.argv[1:]))
     finally:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from localaws.surroundings import open_session
 from rehearsal.deployment import context
 from rehearsal.faults import UnknownFault, parse_faults
 from rehearsal.options import Parser, UnreadableFile, add_conditions, folder_problem, numbers, read
@@ -57,9 +58,8 @@ def _object(option: str, file: Path) -> dict[str, Any]:
 
 
 def _folder_problems(options: argparse.Namespace) -> Iterator[str]:
-    import boto3  # takes half a second, which a mistake in the command line need not wait for
-
-    known = set(boto3.Session().get_available_regions("sagemaker"))
+    # boto3 takes half a second, which a mistake in the command line need not wait for.
+    known = set(open_session().get_available_regions("sagemaker"))
     for name in options.region:
         if name not in known:
             yield f"--region {name}: SageMaker has no such region; there are {', '.join(sorted(known))}"

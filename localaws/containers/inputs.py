@@ -1,7 +1,7 @@
 """What a build takes from this computer and leaves out of the image: pip's settings, certificates, proxies, the machine image's libraries.
 
 The settings become one file, mounted over the base's empty /etc/pip.conf for the time of the build. Folders that they name are mounted at
-places that the base has for them.
+places that the base has for them. Passwords of an index or of a proxy are left out, because a build runs whatever its Dockerfile says.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from localaws.containers.base import FRAMEWORKS, INPUTS, MOST_INPUTS, python_of
+from localaws.surroundings import without_passwords
 
 KEPT = "inputs.json"
 MACHINE_IMAGE = Path(__file__).parents[2] / "build" / "ami"
@@ -36,11 +37,10 @@ def keep(images: Path) -> None:
     )
     settings, volumes = pip_settings(listed.stdout.splitlines() if listed.returncode == 0 else [])
     file = images / "pip.conf"
-    file.touch(mode=0o600)  # an index may be named with a password
     file.write_text(settings)
     bundle = next((one for one in _bundles(listed.stdout.splitlines()) if Path(one).is_file()), "")
     volumes = {str(file): "/etc/pip.conf", **({bundle: CERTIFICATES} if bundle else {}), **volumes}
-    proxies = {name: value for name, value in os.environ.items() if name.lower() in PROXIES}
+    proxies = {name: without_passwords(value) for name, value in os.environ.items() if name.lower() in PROXIES}
     (images / KEPT).write_text(json.dumps({"volumes": volumes, "proxies": proxies}))
 
 
@@ -71,7 +71,7 @@ def pip_settings(listed: Iterable[str]) -> tuple[str, dict[str, str]]:
     whole = {option: value for rank in RANKS for option, value in by_rank.get(rank, {}).items()}
     volumes: dict[str, str] = {}
     told = {
-        option: " ".join(_inside(word, volumes) for word in value.split())
+        option: " ".join(_inside(word, volumes) for word in without_passwords(value).split())
         for option, value in whole.items()
         if option not in LEFT_OUT
     }

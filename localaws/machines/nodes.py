@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -27,6 +26,7 @@ from localaws.services.ec2_instance import NEVER, Machine
 from localaws.services.ec2_machines import Machines
 from localaws.services.ec2_moto import gpus_of, role_of
 from localaws.services.ec2_spot import recommend
+from localaws.surroundings import read_ways
 
 if TYPE_CHECKING:
     from localaws.conditions import Fault
@@ -202,11 +202,9 @@ def _variables(born: Birth, root: Path, ami: Path, images: Path) -> dict[str, st
 
 
 def network(ami: Path) -> dict[str, str]:
-    """Returns the way to a package index from this computer, and one cache of downloads for all nodes: a real subnet's
+    """Returns the way to a package index from this computer, without passwords, and one cache of downloads for all nodes: a real subnet's
     network is its own, and faster than a laptop's."""
-    ways = ("PIP_", "SSL_CERT_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "REQUESTS_CA_BUNDLE")
-    found = {name: value for name, value in os.environ.items() if name.upper().startswith(ways)}
-    return {**found, "PIP_CACHE_DIR": str(ami.absolute().parent / "pip-cache")}
+    return {**read_ways(), "PIP_CACHE_DIR": str(ami.absolute().parent / "pip-cache")}
 
 
 class Nodes:

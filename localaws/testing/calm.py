@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
-import boto3
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from localaws.conditions import Conditions
 from localaws.server import LocalAws
+from localaws.surroundings import open_session
 from localaws.testing.waiting import until
 
 CALM = Conditions(
@@ -42,7 +42,7 @@ def meanwhile(aws: LocalAws, **changes: Any) -> Iterator[None]:
 def impatient(aws: LocalAws, role: str, service: str, region: str = "us-east-1", *, throttled: bool = True) -> Any:
     """Returns a client that asks once, as this role."""
     keys = aws.credentials_for(role, throttled=throttled)
-    return cast(Any, boto3.session.Session()).client(
+    return open_session().client(
         service,
         region_name=region,
         endpoint_url=aws.endpoint,

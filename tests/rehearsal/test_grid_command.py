@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +25,8 @@ from rehearsal.grid_screen import show
 from tests.rehearsal.grids import GRID_FAULTS, WELL
 from tools.faults import HEAD
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "grid"
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "grid"
 MANIFEST = ["--manifest", str(EXAMPLE / "manifest.csv")]
 
 
@@ -33,6 +37,17 @@ def test_home_has_its_network_and_the_regions_of_the_data_are_for_the_grid_alone
         *("us-east-1", "us-west-2"),
     ]
     assert ["cidr" in place for place in found] == [True, False, False, False, False]
+
+
+@pytest.mark.parametrize("name", ["AWS_PROFILE", "AWS_DEFAULT_PROFILE"])
+def test_a_profile_of_the_person_that_does_not_exist_keeps_no_rehearsal_from_beginning(name: str) -> None:
+    words = [sys.executable, "-m", "rehearsal", *MANIFEST, "--region", "mars-1"]
+    done = subprocess.run(
+        words, env={**os.environ, name: "there-is-none"}, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "--region mars-1: SageMaker has no such region" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(

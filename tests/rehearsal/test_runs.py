@@ -104,6 +104,12 @@ run = Run('killed', out=Path(sys.argv[1]), work=Path(sys.argv[2])); os.kill(os.g
     assert not (places["work"] / "killed").exists()
 
 
+def test_no_other_user_of_the_computer_reads_a_run(places: dict[str, Path]) -> None:
+    Run("one", **places).close()
+    for folder in places.values():
+        assert (folder / "one").stat().st_mode & 0o777 == 0o700
+
+
 def test_a_person_s_own_files_in_the_results_folder_stay(places: dict[str, Path]) -> None:
     mine = places["out"] / "notes"
     mine.mkdir(parents=True)
