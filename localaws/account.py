@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
+import hmac
 import random
+import secrets
 import threading
 import traceback
 from collections.abc import Callable, Mapping
@@ -17,7 +18,7 @@ from moto.utilities.arns import parse_arn
 
 from localaws.conditions import Conditions
 from localaws.model import ACCOUNT
-from localaws.recorder import Recorder, Session
+from localaws.recorder import Recorder, Secret, Session
 from localaws.surroundings import open_session
 
 DEPLOYER = f"arn:aws:iam::{ACCOUNT}:user/deployer"
@@ -27,7 +28,7 @@ USUAL = Config(retries={"max_attempts": 3}, max_pool_connections=32, read_timeou
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Keys by which the recorder recognises a role."""
+    """Keys with which a role signs its calls."""
 
     access_key: str
     secret: str
@@ -49,6 +50,7 @@ class LocalAccount:
         """`recorder` learns every role and session that gets credentials."""
         self.conditions, self.recorder = conditions, recorder
         self.chance = random.Random(conditions.seed)
+        self._seal = secrets.token_bytes(32)  # other users of the computer may reach the endpoint, and know all else
         self.account = ACCOUNT
         self.endpoint = ""
         """Uses `localhost`, because the CDK command line misreads template URLs with any other host."""
@@ -91,10 +93,18 @@ class LocalAccount:
     def credentials_for(self, role_arn: str, *, throttled: bool = True, session: str = "") -> Credentials:
         """Returns the same keys for the same role and session, which is an instance's id or a function's name; `throttled=False` is for
         AWS's own calls on a role's behalf."""
-        digest = hashlib.sha256(f"{role_arn} {throttled} {session}".encode()).hexdigest()
-        key = "ASIA" + digest[:16].upper()
-        self.recorder.know(key, Session(role=role_arn, throttled=throttled and role_arn != DEPLOYER, name=session))
-        return Credentials(key, digest[16:56], f"session-{digest[56:]}")
+        known = Session(role=role_arn, throttled=throttled and role_arn != DEPLOYER, name=session)
+        return self.hand_out(known, f"{role_arn} {throttled} {session}")
+
+    def hand_out(self, session: Session, about: str) -> Credentials:
+        """Returns keys of the session: the same for the same words in this account, and for nobody who does not know its seal."""
+        key, secret, token = (self._sealed(f"{part} {about}") for part in ("key", "secret", "token"))
+        made = Credentials("ASIA" + key[:16].upper(), secret[:40], token)
+        self.recorder.know(made.access_key, session, Secret(made.secret, made.token))
+        return made
+
+    def _sealed(self, text: str) -> str:
+        return hmac.new(self._seal, text.encode(), "sha256").hexdigest()
 
     def send_message(self, role: str, queue: str, body: str, attributes: Mapping[str, Any] | None = None) -> None:
         """Sends a message to a queue (by ARN) with a role, as AWS does; loses it if the queue does not accept it."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -18,7 +17,8 @@ from xml.sax.saxutils import unescape
 
 import botocore.loaders
 
-Environ = MutableMapping[str, Any]
+from localaws.signatures import Environ, read_body
+
 _MODELS = {
     "states": "stepfunctions",
     "monitoring": "cloudwatch",
@@ -59,6 +59,15 @@ class Session:
     """The session's own policy (JSON); what it does not allow the role's policies cannot allow either. Empty for none."""
     until: float = math.inf
     """When the keys expire, UTC epoch seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """What belongs to an access key."""
+
+    value: str
+    token: str = ""
+    """Of a session; empty for keys of a user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,16 +131,25 @@ class Recorder:
     def __init__(self, application: Any) -> None:
         self._application = application
         self._keys: dict[str, Session] = {}
+        self._secrets: dict[str, Secret] = {}
         self._lock = threading.Lock()
         self.calls: list[Call] = []
+        self.authentication: Interceptor | None = None
+        """Refuses what nobody of the account signed, and what is not signed at all; such requests are no calls. None lets all pass."""
         self.gatekeepers: list[Interceptor] = []
         """Ask who calls, before any of the interceptors asks what: as AWS authenticates a request before it judges it."""
         self.interceptors: list[Interceptor] = []
         self.watchers: list[Watcher] = []
 
-    def know(self, access_key: str, session: Session) -> None:
-        """Records that calls signed with this key are the session's."""
+    def know(self, access_key: str, session: Session, secret: Secret | None = None) -> None:
+        """Records that calls signed with this key are the session's. Without its secret nobody can sign with it."""
         self._keys[access_key] = session
+        if secret is not None:
+            self._secrets[access_key] = secret
+
+    def secret_of(self, access_key: str) -> Secret | None:
+        """Returns what belongs to a key; None for keys that nobody handed out."""
+        return self._secrets.get(access_key) or _moto_secret(access_key)
 
     def caller(self, access_key: str) -> str | None:
         """Returns the ARN of the role whose session has this key; None for keys that nobody made known."""
@@ -149,17 +167,16 @@ class Recorder:
             return Counter((call.role, call.name) for call in self.calls)
 
     def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
-        if "HTTP_AUTHORIZATION" not in environ and "X-Amz-Credential" not in environ.get("QUERY_STRING", ""):
+        is_signed = "HTTP_AUTHORIZATION" in environ or "X-Amz-Credential" in environ.get("QUERY_STRING", "")
+        if not is_signed and self.authentication is None:
             return self._application(environ, start_response)  # type: ignore[no-any-return]
         call = self._name(environ)
+        if self.authentication is not None and (refusal := self.authentication(call, environ)):
+            return _answer(call, refusal, environ, start_response)
         for interceptor in (*self.gatekeepers, *self.interceptors):
             if answer := interceptor(call, environ):
                 self._remember(replace(call, status=answer.status, error=answer.error))
-                # Otherwise the server would take an unread body for the connection's next request.
-                environ["wsgi.input"].read(call.size)
-                headers = {"Content-Type": "application/xml", **answer.headers, "Content-Length": str(len(answer.body))}
-                start_response(f"{answer.status} {answer.error or 'OK'}", list(headers.items()))
-                return [answer.body]
+                return _answer(call, answer, environ, start_response)
         return self._pass_on(call, environ, start_response)
 
     def _pass_on(self, call: Call, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -188,10 +205,12 @@ class Recorder:
     def _name(self, environ: Environ) -> Call:
         query = dict(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True))
         scope = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", "") or query.get("X-Amz-Credential", ""))
-        key, _, region, service = scope.groups() if scope else ("", "", "", "")
+        size = int(environ.get("CONTENT_LENGTH") or 0)
+        if scope is None:
+            return Call(at=time.time(), role="", service="", region="", action="", protocol="s3", size=size)
+        key, _, region, service = scope.groups()
         by = self._keys.get(key) or Session(role=_assumed(key) or key)
         action, parameters, protocol = _action(environ, service, query)
-        size = int(environ.get("CONTENT_LENGTH") or 0)
         return Call(
             at=time.time(),
             role=by.role,
@@ -203,6 +222,33 @@ class Recorder:
             protocol=protocol,
             size=size,
         )
+
+
+def _answer(call: Call, answer: Answer, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
+    # Otherwise the server would take an unread body for the connection's next request.
+    environ["wsgi.input"].read(call.size)
+    headers = {"Content-Type": "application/xml", **answer.headers, "Content-Length": str(len(answer.body))}
+    start_response(f"{answer.status} {answer.error or 'OK'}", list(headers.items()))
+    return [answer.body]
+
+
+def _moto_secret(key: str) -> Secret | None:
+    """Returns the secret of keys that moto handed out: sessions that a person began, and users' own."""
+    from moto.iam.models import iam_backends
+    from moto.sts.models import sts_backends
+
+    for account in list(sts_backends.values()):
+        for backend in list(account.values()):
+            for assumed in list(getattr(backend, "assumed_roles", [])):
+                if assumed.access_key_id == key:
+                    return Secret(assumed.secret_access_key, assumed.session_token)
+    for account in list(iam_backends.values()):
+        for backend in list(account.values()):
+            for user in list(backend.users.values()):
+                for one in user.access_keys:
+                    if one.access_key_id == key and one.status == "Active":
+                        return Secret(one.secret_access_key)
+    return None
 
 
 def _assumed(key: str) -> str:
@@ -235,25 +281,25 @@ def error_code(body: bytes, headers: Mapping[str, str]) -> str:
 def _action(environ: Environ, service: str, query: dict[str, str]) -> tuple[str, dict[str, Any], str]:
     """Returns (action, parameters, protocol) of a request."""
     if target := environ.get("HTTP_X_AMZ_TARGET"):
-        body = _body(environ)
+        body = read_body(environ)
         document = json.loads(body) if body.startswith(b"{") else {}
         short = _short_within(document) if service == "dynamodb" else _short(document)
         return target.rsplit(".", 1)[-1], short, "json"
     if "HTTP_SMITHY_PROTOCOL" in environ:
         return environ["PATH_INFO"].rsplit("/", 1)[-1], {}, "cbor"
     if environ.get("CONTENT_TYPE", "").startswith("application/x-www-form-urlencoded") and service != "s3":
-        query = query | dict(parse_qsl(_body(environ).decode(), keep_blank_values=True))
+        query = query | dict(parse_qsl(read_body(environ).decode(), keep_blank_values=True))
     if "Action" in query:
         parameters = {name: value for name, value in query.items() if name not in ("Action", "Version")}
         return query["Action"], _short(parameters), "ec2" if service == "ec2" else "query"
     action, labels = _rest_action(environ, service, query)
     plain = {name: value for name, value in query.items() if not name.startswith("X-Amz-")}
-    if service in _TELLING_BODIES and (body := _body(environ)).startswith(b"{"):
+    if service in _TELLING_BODIES and (body := read_body(environ)).startswith(b"{"):
         labels |= json.loads(body)
     if service != "s3":
         return action, _short({**labels, **plain}), "rest-json"
     headers = {name: unquote(environ[key]) for key, name in _TELLING_HEADERS.items() if key in environ}
-    many = {DELETED: _deleted(_body(environ))} if action == "DeleteObjects" else {}
+    many = {DELETED: _deleted(read_body(environ))} if action == "DeleteObjects" else {}
     return action, _short({**labels, **plain, **headers}) | many, "s3"
 
 
@@ -266,12 +312,6 @@ def _deleted(document: bytes) -> list[list[str]]:
 
 DELETED = "Deleted"
 """The parameter that a DeleteObjects' keys are recorded under."""
-
-
-def _body(environ: Environ) -> bytes:
-    body: bytes = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-    environ["wsgi.input"] = io.BytesIO(body)
-    return body
 
 
 def _short(parameters: Any) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoReque
 from werkzeug.serving import make_server
 
 from localaws.account import LocalAccount
+from localaws.authentication import Authentication
 from localaws.conditions import Conditions
 from localaws.machines.mischief import Mischief, Peace
 from localaws.recorder import Recorder
@@ -104,6 +105,7 @@ class LocalAws(LocalAccount):
             self._reset()
             server = make_server("127.0.0.1", 0, self.recorder, threaded=True, request_handler=_QuietHandler)
             self._server = server
+            self.recorder.authentication = Authentication(self.recorder.secret_of)
             self.endpoint = f"http://localhost:{server.server_port}"
             self.set_variable("MOTO_PORT", str(server.server_port))
             for gap in self._gaps:

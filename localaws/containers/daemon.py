@@ -34,6 +34,8 @@ from localaws.model import ACCOUNT
 
 ENV_LINE = 64 * 1024
 """The longest line of an environment file that docker reads."""
+KEY, SECRET = 20, 40
+"""Characters of an access key and of its secret: the local ECR's password is made of both, and of a session's token."""
 KEPT = ("AWS_ENDPOINT_URL", "AWS_EC2_METADATA_SERVICE_ENDPOINT", "OMP_NUM_THREADS", "PIP_", "SSL_CERT_")
 """Beginnings of the names of variables that stand for what a container has by the machine's network."""
 REFUSED = 125
@@ -96,14 +98,18 @@ class Daemon:
 
         registry, _, rest = address.partition("/")
         repository, _, digest = rest.partition("@")
-        key = self._password(registry)
-        if not key:
+        password = self._password(registry)
+        if not password:
             sys.exit(
                 f'Error response from daemon: Head "https://{registry}/v2/{repository}/manifests/{digest}": no basic auth credentials'
             )
         account, _, _, region, *_ = registry.split(".")
         ecr: Any = get_session().create_client(
-            "ecr", region_name=region, aws_access_key_id=key, aws_secret_access_key="x", aws_session_token="x"
+            "ecr",
+            region_name=region,
+            aws_access_key_id=password[:KEY],
+            aws_secret_access_key=password[KEY : KEY + SECRET],
+            aws_session_token=password[KEY + SECRET :],
         )
         where = {"registryId": account, "repositoryName": repository}
         try:

@@ -11,12 +11,15 @@ import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from botocore.config import Config
 from moto.awslambda_simple.models import lambda_simple_backends
 from moto.cloudformation import parsing
 from moto.cloudformation.models import cloudformation_backends
 from moto.core.common_models import CloudFormationModel
 from moto.s3.models import s3_backends
 from moto.utilities.arns import parse_arn
+
+from localaws.account import USUAL
 
 if TYPE_CHECKING:
     from localaws.server import LocalAws
@@ -25,6 +28,8 @@ KIND, PREFIX = "AWS::CloudFormation::CustomResource", "Custom::"
 TIMEOUT_S = 3600.0
 """CloudFormation's default where a template sets no ServiceTimeout."""
 LOOK_S = 0.05
+SIGNED = USUAL.merge(Config(signature_version="s3v4"))
+"""For addresses: botocore presigns with version 2 by default in old regions, which new buckets of AWS do not take."""
 _aws: list[LocalAws] = []
 
 
@@ -137,7 +142,7 @@ class CustomResource(CloudFormationModel):  # type: ignore[misc]
 
 
 def _address(aws: LocalAws, region: str, bucket: str, key: str) -> str:
-    s3 = aws.client("s3", region)
+    s3 = aws.client("s3", region, config=SIGNED)
     if bucket not in s3_backends[aws.account]["aws"].buckets:
         elsewhere = {"CreateBucketConfiguration": {"LocationConstraint": region}} if region != "us-east-1" else {}
         s3.create_bucket(Bucket=bucket, **elsewhere)

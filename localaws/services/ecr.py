@@ -7,7 +7,6 @@ as the caller's. So the model answers the calls that read images.
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import re
 import time
@@ -71,13 +70,13 @@ def install(aws: LocalAws) -> None:
 
 
 def _login(aws: LocalAws, call: Call, _: Environ) -> Answer | None:
-    """The password of the registries is a key of its own with the rights of whoever asks, as a pull is judged by these on AWS."""
+    """The password of the registries is made of keys of its own, with the rights of whoever asks, as a pull is judged by these on AWS."""
     if call.name != "ecr:GetAuthorizationToken":
         return None
     until = time.time() + LOGIN_S
-    key = "ASIA" + hashlib.sha256(f"{call.role} {call.session} {until}".encode()).hexdigest()[:16].upper()
-    aws.recorder.know(key, replace(call.by, until=until))
-    token = base64.b64encode(f"AWS:{key}".encode()).decode()
+    keys = aws.hand_out(replace(call.by, until=until), f"{call.role} {call.session} {until}")
+    password = f"{keys.access_key}{keys.secret}{keys.token}"
+    token = base64.b64encode(f"AWS:{password}".encode()).decode()
     proxy = f"https://{aws.account}.dkr.ecr.{call.region}.amazonaws.com"
     said = {"authorizationToken": token, "expiresAt": until, "proxyEndpoint": proxy}
     body = json.dumps({"authorizationData": [said]}).encode()

@@ -20,7 +20,7 @@ from moto.sts.responses import TokenResponse
 
 from localaws.iam.parameters import numbered
 from localaws.model import listed
-from localaws.recorder import Answer, Call, Environ, Session
+from localaws.recorder import Answer, Call, Environ, Secret, Session
 from localaws.refusing import refused
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def install(aws: LocalAws) -> None:
             policy=call._get_param("Policy") or "",
             until=keys.expiration.replace(tzinfo=timezone.utc).timestamp(),
         )
-        aws.recorder.know(keys.access_key_id, session)
+        aws.recorder.know(keys.access_key_id, session, Secret(keys.secret_access_key, keys.session_token))
         return answer
 
     aws.wrap(TokenResponse, "assume_role", assume_role)

@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 from localaws.conditions import Conditions
 from localaws.faults import plan_faults
 from localaws.model import ACCOUNT
-from localaws.recorder import Session
+from localaws.recorder import Secret, Session
 from localaws.server import LocalAws
 
 pytestmark = pytest.mark.rehearsal
@@ -32,7 +32,11 @@ def aws() -> Iterator[LocalAws]:
         s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
         s3.put_object(Bucket=BUCKET, Key="k", Body=MEGABYTE)
         for name, job in (("job-a", "a"), ("job-b", "b")):
-            made.recorder.know(f"ASIA{name:0<16}", Session(role=ROLE, throttled=True, name=name, tags={"job": job}))
+            made.recorder.know(
+                f"ASIA{name:0<16}",
+                Session(role=ROLE, throttled=True, name=name, tags={"job": job}),
+                Secret("secret", "token"),
+            )
         yield made
 
 

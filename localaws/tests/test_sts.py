@@ -10,7 +10,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from localaws.recorder import Session
+from localaws.recorder import Secret, Session
 from localaws.server import LocalAws
 from localaws.testing.calm import CALM
 
@@ -36,7 +36,7 @@ def role(aws: LocalAws) -> str:
     iam = aws.client("iam", HOME)
     function = policy(Principal={"Service": "lambda.amazonaws.com"}, Action="sts:AssumeRole")
     me = iam.create_role(RoleName="worker", AssumeRolePolicyDocument=function)["Role"]["Arn"]
-    aws.recorder.know(KEY, Session(role=me, name="worker"))
+    aws.recorder.know(KEY, Session(role=me, name="worker"), Secret("x"))
     trust = policy(
         Principal={"AWS": me},
         Action=["sts:AssumeRole", "sts:TagSession"],
