@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
 
+from localaws.peers import is_own
 from localaws.plain_http import PlainHandler
 from localaws.sink.certificate import certificate
 
@@ -115,6 +116,9 @@ def git(folder: Path, *words: str, given: bytes = b"") -> str:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     hosts: GitHosts
+
+    def verify_request(self, request: Any, client_address: Any) -> bool:  # noqa: ARG002
+        return is_own(request)
 
 
 class _Handler(PlainHandler):

@@ -11,7 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
+from localaws.peers import is_own
 from localaws.plain_http import PlainHandler
 from localaws.processors import spent
 
@@ -69,7 +71,7 @@ class Worker:
         self._init_error: bytes | None = None
         self._on_line, self._share = on_line, share
         self._init_s = 0.0
-        self._api = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._api = _Server(("127.0.0.1", 0), _handler(self))
         self._api.daemon_threads = True
         threading.Thread(target=self._api.serve_forever, args=(STOP_POLL_S,), name="runtime-api", daemon=True).start()
         self._process = subprocess.Popen(
@@ -167,6 +169,13 @@ class Worker:
 
     def init_failed(self, document: bytes) -> None:
         self._init_error = document
+
+
+class _Server(ThreadingHTTPServer):
+    """On Lambda nobody but the function reaches its runtime API; here other users of the computer would take its events."""
+
+    def verify_request(self, request: Any, client_address: Any) -> bool:  # noqa: ARG002
+        return is_own(request)
 
 
 def _handler(worker: Worker) -> type[BaseHTTPRequestHandler]:

@@ -8,17 +8,23 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import time
 import urllib.request
 from collections.abc import Callable
+from functools import partial
+from http.client import HTTPException
 from pathlib import Path
 
 from localaws.containers import inputs, own_root
 from localaws.containers.base import DEEP_LEARNING, IMAGES, KEY, PLACE, PYTHON, key
+from localaws.machines.wire import Wire
+from localaws.peers import is_own
 from localaws.ports import Port
 
 TOOLS = ("buildah", "skopeo", "docker-registry", "unshare")
+SOCKET = "registry.sock"
 MARK = "registry"
 """File beside the stand-in's images with the registry's address; where it is, builds and pulls are real."""
 NOT_SHOWN = (
@@ -62,14 +68,20 @@ def begin(images: Path, at_stop: Callable[[Callable[[], None]], object]) -> str:
     settings = images / "registry.yml"
     folder = images / "registry-files"
     settings.write_text(
-        f"version: 0.1\nlog: {{level: error}}\nstorage: {{filesystem: {{rootdirectory: '{folder}'}}}}\nhttp: {{addr: '{address}'}}\n"
+        f"version: 0.1\nlog: {{level: error}}\nstorage: {{filesystem: {{rootdirectory: '{folder}'}}}}\n"
+        f"http: {{net: unix, addr: '{SOCKET}'}}\n"
     )
     with (images / "registry.log").open("wb") as log:
-        process = subprocess.Popen(["docker-registry", "serve", str(settings)], stdout=log, stderr=log)
+        process = subprocess.Popen(["docker-registry", "serve", str(settings)], stdout=log, stderr=log, cwd=images)
+    # The registry asks nobody for a name. Its socket lies in a folder of this user, and the port is open to this user alone.
+    place = os.open(images, os.O_RDONLY | os.O_DIRECTORY)
+    door = Wire("127.0.0.1", partial(_reach, place), port=port.number, accepts=is_own)
 
     def stop() -> None:
         process.terminate()
         process.wait()
+        door.stop()
+        os.close(place)
         port.release()
 
     at_stop(stop)
@@ -98,13 +110,24 @@ def command(store: Path) -> list[str]:
     return ["buildah", "--root", str(store), "--runroot", f"{store}-run", "--storage-driver", "vfs"]
 
 
+def _reach(folder: int) -> socket.socket:
+    """Connects to the registry's socket, whose whole path may be longer than an address may be."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.connect(f"/proc/self/fd/{folder}/{SOCKET}")
+    except OSError:
+        connection.close()
+        raise
+    return connection
+
+
 def _wait_for(address: str) -> None:
     until = time.monotonic() + START_S
     while True:
         try:
             urllib.request.urlopen(f"http://{address}/v2/", timeout=1).close()
             return
-        except OSError:
+        except (OSError, HTTPException):
             if time.monotonic() > until:
                 raise
             time.sleep(0.05)

@@ -1,4 +1,8 @@
-"""Instance metadata (IMDSv2) of one node, on the node's own loopback address."""
+"""Instance metadata (IMDSv2) of one node, on the node's own loopback address.
+
+A real service answers whatever runs on its instance, at an address that leads nowhere else. Here every process of the computer reaches
+every address, so the path begins with a secret, which only the node's own variables have.
+"""
 
 from __future__ import annotations
 
@@ -146,6 +150,7 @@ class Imds:
     def __init__(self, metadata: Metadata, address: str) -> None:
         self._metadata = metadata
         self._tokens: dict[str, float] = {}
+        self._beginning = f"/{secrets.token_urlsafe(24)}"
         self._silent, self._over = threading.Event(), threading.Event()
         self._server = ThreadingHTTPServer((address, 0), self._handler())
         self._server.daemon_threads = True
@@ -154,8 +159,8 @@ class Imds:
 
     @property
     def endpoint(self) -> str:
-        """For AWS_EC2_METADATA_SERVICE_ENDPOINT."""
-        return f"http://{self._server.server_address[0]!s}:{self._server.server_address[1]}"
+        """For AWS_EC2_METADATA_SERVICE_ENDPOINT; whoever has it reads this node's metadata."""
+        return f"http://{self._server.server_address[0]!s}:{self._server.server_address[1]}{self._beginning}"
 
     def fall_silent(self) -> None:
         """From now on no request gets an answer, not even a refusal."""
@@ -202,8 +207,11 @@ class Imds:
                 self._answer_with(imds.get)
 
             def _answer_with(self, answer: Answering) -> None:
-                if not (self._is_lost() or self._is_silent()):
-                    status, body, headers = answer(self.path, {key.lower(): one for key, one in self.headers.items()})
+                beginning, path = self.path[: len(imds._beginning)], self.path[len(imds._beginning) :]
+                if not secrets.compare_digest(beginning.encode(), imds._beginning.encode()):
+                    self.answer(404)
+                elif not (self._is_lost() or self._is_silent()):
+                    status, body, headers = answer(path, {key.lower(): one for key, one in self.headers.items()})
                     time.sleep(LATENCY_S)
                     self.answer(status, body, headers)
 

@@ -18,6 +18,7 @@ import selectors
 import shlex
 import signal
 import socket
+import struct
 import sys
 import time
 from contextlib import suppress
@@ -114,6 +115,8 @@ def descendants(root: int) -> set[int]:
     return found - {root}
 
 
+PEER = struct.Struct("3i")
+"""Process, user and group of whoever connected."""
 IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that the rehearsal handles, such as a key press in the terminal."""
 LOOK_S = 0.2
@@ -235,6 +238,12 @@ class Init:
 
     def serve(self) -> None:
         client, _ = self.server.accept()
+        given = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, PEER.size)
+        if PEER.unpack(given)[1] not in (
+            0,
+            os.getuid(),
+        ):  # the socket has no file, so that every user of the computer reaches it
+            return client.close()
         client.settimeout(5)
         try:
             arguments = json.loads(client.makefile("rb").readline())

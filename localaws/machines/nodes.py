@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
+import socket
 import subprocess
 import sys
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -75,7 +77,8 @@ class Node:
             path.mkdir(parents=True, exist_ok=True)
         self._fill_disk(ami, born, reached)
         self.imds = Imds(metadata, machine.address)
-        self.wire = Wire(machine.address, urlsplit(endpoint).port or 80) if born.has_wire else None
+        to_aws = partial(socket.create_connection, ("localhost", urlsplit(endpoint).port or 80))
+        self.wire = Wire(machine.address, to_aws) if born.has_wire else None
         if born.cut:
             self.cut_off()
         root = place or folder

@@ -1,10 +1,11 @@
-"""A node's own way to AWS: a relay on its address that can be cut; it then acts like a network that drops every packet."""
+"""A relay: a node's own way to AWS, which can be cut and then acts like a network that drops every packet; or a door to a server."""
 
 from __future__ import annotations
 
 import contextlib
 import socket
 import threading
+from collections.abc import Callable
 
 CHUNK = 65536
 
@@ -12,13 +13,20 @@ CHUNK = 65536
 class Wire:
     """Listens at once. Raises OSError if the address cannot be bound."""
 
-    def __init__(self, address: str, port: int) -> None:
-        """Relays any port of `address` to `port` of this computer."""
-        self._target = ("localhost", port)
+    def __init__(
+        self,
+        address: str,
+        reach: Callable[[], socket.socket],
+        *,
+        port: int = 0,
+        accepts: Callable[[socket.socket], bool] = lambda _: True,
+    ) -> None:
+        """Relays a port of `address`, any by default, to what `reach` connects to; closes connections that are not accepted."""
+        self._reach, self._accepts = reach, accepts
         self._cut = threading.Event()
         self._ends: set[socket.socket] = set()
         self._lock = threading.Lock()
-        self._server = socket.create_server((address, 0), backlog=64)
+        self._server = socket.create_server((address, port), backlog=64)
         self._stopped = False
         threading.Thread(target=self._accept, name="wire", daemon=True).start()
 
@@ -47,7 +55,9 @@ class Wire:
             except OSError:
                 return
             try:
-                far = socket.create_connection(self._target)
+                if not self._accepts(near):
+                    raise PermissionError("a stranger")
+                far = self._reach()
             except OSError:
                 near.close()
                 continue
