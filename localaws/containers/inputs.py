@@ -37,6 +37,7 @@ def keep(images: Path) -> None:
     )
     settings, volumes = pip_settings(listed.stdout.splitlines() if listed.returncode == 0 else [])
     file = images / "pip.conf"
+    file.touch(mode=0o600)  # what it says of the network is nobody else's
     file.write_text(settings)
     bundle = next((one for one in _bundles(listed.stdout.splitlines()) if Path(one).is_file()), "")
     volumes = {str(file): "/etc/pip.conf", **({bundle: CERTIFICATES} if bundle else {}), **volumes}

@@ -25,8 +25,14 @@ def test_the_settings_of_a_later_place_win_as_in_pip() -> None:
 
 
 def test_addresses_of_the_network_stay_as_they_are() -> None:
-    address = "https://user:word@mirror.test/simple"
+    address = "https://mirror.test:8443/simple"
     assert settings(f"global.index-url='{address}'") == ({"index-url": address}, {})
+
+
+def test_a_password_stays_out_of_the_build() -> None:
+    assert settings("global.index-url='https://user:word@mirror.test/simple'")[0] == {
+        "index-url": "https://mirror.test/simple"
+    }
 
 
 def test_a_folder_of_the_computer_has_a_place_in_the_build(tmp_path: Path) -> None:
