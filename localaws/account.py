@@ -18,7 +18,8 @@ from moto.utilities.arns import parse_arn
 
 from localaws.conditions import Conditions
 from localaws.model import ACCOUNT
-from localaws.recorder import Recorder, Secret, Session
+from localaws.moto_keys import Secret
+from localaws.recorder import Recorder, Session
 from localaws.surroundings import open_session
 
 DEPLOYER = f"arn:aws:iam::{ACCOUNT}:user/deployer"

@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from localaws.recorder import Answer, Call, Environ, Secret
+from localaws.moto_keys import Secret
+from localaws.recorder import Answer, Call, Environ
 from localaws.refusing import refused
 from localaws.signatures import has_expired, has_its_body, is_by, read_signature
 

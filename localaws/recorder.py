@@ -17,6 +17,7 @@ from xml.sax.saxutils import unescape
 
 import botocore.loaders
 
+from localaws.moto_keys import Secret, find_role, find_secret
 from localaws.signatures import Environ, read_body
 
 _MODELS = {
@@ -59,15 +60,6 @@ class Session:
     """The session's own policy (JSON); what it does not allow the role's policies cannot allow either. Empty for none."""
     until: float = math.inf
     """When the keys expire, UTC epoch seconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Secret:
-    """What belongs to an access key."""
-
-    value: str
-    token: str = ""
-    """Of a session; empty for keys of a user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +141,7 @@ class Recorder:
 
     def secret_of(self, access_key: str) -> Secret | None:
         """Returns what belongs to a key; None for keys that nobody handed out."""
-        return self._secrets.get(access_key) or _moto_secret(access_key)
+        return self._secrets.get(access_key) or find_secret(access_key)
 
     def caller(self, access_key: str) -> str | None:
         """Returns the ARN of the role whose session has this key; None for keys that nobody made known."""
@@ -209,7 +201,7 @@ class Recorder:
         if scope is None:
             return Call(at=time.time(), role="", service="", region="", action="", protocol="s3", size=size)
         key, _, region, service = scope.groups()
-        by = self._keys.get(key) or Session(role=_assumed(key) or key)
+        by = self._keys.get(key) or Session(role=find_role(key) or key)
         action, parameters, protocol = _action(environ, service, query)
         return Call(
             at=time.time(),
@@ -230,37 +222,6 @@ def _answer(call: Call, answer: Answer, environ: Environ, start_response: Callab
     headers = {"Content-Type": "application/xml", **answer.headers, "Content-Length": str(len(answer.body))}
     start_response(f"{answer.status} {answer.error or 'OK'}", list(headers.items()))
     return [answer.body]
-
-
-def _moto_secret(key: str) -> Secret | None:
-    """Returns the secret of keys that moto handed out: sessions that a person began, and users' own."""
-    from moto.iam.models import iam_backends
-    from moto.sts.models import sts_backends
-
-    for account in list(sts_backends.values()):
-        for backend in list(account.values()):
-            for assumed in list(getattr(backend, "assumed_roles", [])):
-                if assumed.access_key_id == key:
-                    return Secret(assumed.secret_access_key, assumed.session_token)
-    for account in list(iam_backends.values()):
-        for backend in list(account.values()):
-            for user in list(backend.users.values()):
-                for one in user.access_keys:
-                    if one.access_key_id == key and one.status == "Active":
-                        return Secret(one.secret_access_key)
-    return None
-
-
-def _assumed(key: str) -> str:
-    """Returns the role behind keys that moto's AssumeRole handed out (the CDK's own roles)."""
-    from moto.sts.models import sts_backends
-
-    for account in list(sts_backends.values()):
-        for backend in list(account.values()):
-            for assumed in list(getattr(backend, "assumed_roles", [])):
-                if assumed.access_key_id == key:
-                    return str(assumed.role_arn)
-    return ""
 
 
 def error_code(body: bytes, headers: Mapping[str, str]) -> str:

@@ -86,7 +86,7 @@ class Run:
 
 def _make_and_lock(folder: Path) -> int:
     folder.mkdir(parents=True)
-    folder.chmod(0o700)  # requests, logs and machines' disks are nobody else's on this computer
+    folder.chmod(0o700)  # other users of the computer must not read requests, logs and machines' disks
     lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
     # The kernel releases the lock however the run ends.
     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -20,7 +20,8 @@ from moto.sts.responses import TokenResponse
 
 from localaws.iam.parameters import numbered
 from localaws.model import listed
-from localaws.recorder import Answer, Call, Environ, Secret, Session
+from localaws.moto_keys import Secret
+from localaws.recorder import Answer, Call, Environ, Session
 from localaws.refusing import refused
 
 if TYPE_CHECKING:

@@ -26,7 +26,8 @@ from botocore.exceptions import ClientError
 from localaws.account import DEPLOYER, Credentials, LocalAccount
 from localaws.authentication import Authentication
 from localaws.conditions import Conditions
-from localaws.recorder import Recorder, Secret, Session
+from localaws.moto_keys import Secret
+from localaws.recorder import Recorder, Session
 from localaws.server import LocalAws
 from localaws.signatures import Environ
 from localaws.testing.calm import CALM

@@ -25,7 +25,7 @@ from localaws.machines.init import Init
 from localaws.machines.wire import Wire
 from localaws.peers import find_user, is_own, read_user
 from localaws.runtime_api import Worker
-from localaws.tests.test_imds import ADDRESS, METADATA
+from localaws.tests.metadata import ADDRESS, METADATA
 
 NOBODY = 65534
 PYTHON = "/usr/bin/python3"

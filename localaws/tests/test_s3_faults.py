@@ -15,7 +15,8 @@ from botocore.exceptions import ClientError
 from localaws.conditions import Conditions
 from localaws.faults import plan_faults
 from localaws.model import ACCOUNT
-from localaws.recorder import Secret, Session
+from localaws.moto_keys import Secret
+from localaws.recorder import Session
 from localaws.server import LocalAws
 
 pytestmark = pytest.mark.rehearsal

@@ -10,7 +10,8 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from localaws.recorder import Secret, Session
+from localaws.moto_keys import Secret
+from localaws.recorder import Session
 from localaws.server import LocalAws
 from localaws.testing.calm import CALM
 

@@ -17,7 +17,7 @@ from contract.commits import MOST_DOCUMENT, MOST_SET, CheckpointSet
 from contract.keys import BytesPrefix
 from tests.node.fakes import FakeS3
 from tests.node.folders import BUCKET, Rank, closed, ranks
-from tests.node.test_resuming import OWN, begins, begun_from, trained
+from tests.node.sources import OWN, begins, begun_from, trained
 
 
 class Unread:

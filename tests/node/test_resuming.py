@@ -8,39 +8,11 @@ from pathlib import Path
 import pytest
 
 from agent.failures import CannotStart
-from contract.jobs import Scope, Selection, SourceCheckpoint
+from contract.jobs import Selection
 from contract.keys import BytesPrefix
 from tests.node.fakes import FakeS3
-from tests.node.folders import BUCKET, EVERY_S, Rank, bytes_of, closed
-
-SOURCE, OWN = "job-1", "job-2"
-
-
-def begun_from(number: int = 999_999, attempt: int = 1, step: int = 0) -> SourceCheckpoint:
-    return SourceCheckpoint(job=SOURCE, region="eu-central-1", bucket=BUCKET, attempt=attempt, number=number, step=step)
-
-
-def trained(root: Path, s3: FakeS3, nodes: int = 1, *steps: int) -> list[Rank]:
-    """A job that has ended, with a checkpoint of each step (and of the last one once more, at its end)."""
-    every = [
-        Rank(root, s3, rank, nodes=nodes, scope=Scope.SHARDS if nodes > 1 else Scope.AUTO) for rank in range(nodes)
-    ]
-    for rank in every:
-        rank.clock = every[0].clock
-    for step in steps or (100,):
-        every[0].clock.now += EVERY_S
-        for rank in every:
-            rank.save(step, **{f"shard-{rank.rank}": f"{step} of {rank.rank}"})
-        for rank in every:
-            rank.clock.now += 300
-            rank.checkpoints.tick()
-    for rank in every:
-        rank.checkpoints.finish()
-    return every
-
-
-def begins(root: Path, s3: FakeS3, attempt: int = 1, resume: SourceCheckpoint | None = None, **more: object) -> Rank:
-    return Rank(root, s3, attempt=attempt, resume=resume or begun_from(), name=OWN, **more)  # type: ignore[arg-type]
+from tests.node.folders import BUCKET, Rank, bytes_of, closed
+from tests.node.sources import OWN, SOURCE, begins, begun_from, trained
 
 
 def test_a_first_attempt_begins_with_the_checkpoint_of_the_other_job(tmp_path: Path, s3: FakeS3) -> None:
