@@ -13,7 +13,7 @@ from typing import NamedTuple
 from localaws.moto_keys import Secret
 from localaws.recorder import Answer, Call, Environ
 from localaws.refusing import refused
-from localaws.signatures import has_expired, has_its_body, is_by, read_signature
+from localaws.signatures import Signature, has_expired, has_its_body, is_by
 
 SIGNED_FALSE = (
     "The request signature we calculated does not match the signature you provided. Check your key and signing method."
@@ -67,16 +67,16 @@ class Authentication:
         """`secret_of` returns what belongs to an access key; None where the account has no such key."""
         self._secret_of, self._now = secret_of, now
 
-    def __call__(self, call: Call, environ: Environ) -> Answer | None:
-        """Returns the refusal; None for a request that somebody of the account signed."""
-        table = self._judge(environ)
+    def __call__(self, signature: Signature | None, environ: Environ) -> Answer | None:
+        """Returns the refusal; None for a request that somebody of the account signed. Reads no body for whoever has no key."""
+        table = self._judge(signature, environ)
         if table is None:
             return None
+        call = _describe(signature, environ)
         words = table.get(call.protocol) or table[""]
         return refused(call, *words) or Answer(words.status, b"", error=words.code)
 
-    def _judge(self, environ: Environ) -> Table | None:
-        signature = read_signature(environ)
+    def _judge(self, signature: Signature | None, environ: Environ) -> Table | None:
         if signature is None:
             return UNSIGNED
         secret = self._secret_of(signature.access_key)
@@ -89,3 +89,23 @@ class Authentication:
         if has_expired(signature, self._now()):
             return EXPIRED
         return None if has_its_body(environ) else WRONG_BODY
+
+
+def _describe(signature: Signature | None, environ: Environ) -> Call:
+    """As much of a call as its refusal needs: the protocol, as its headers tell it, and whether its answer may have a body."""
+    service = signature.service if signature else ""
+    action = "Head" if environ["REQUEST_METHOD"] == "HEAD" else ""
+    return Call(at=0.0, role="", service=service, region="", action=action, protocol=_protocol(service, environ))
+
+
+def _protocol(service: str, environ: Environ) -> str:
+    if service in ("s3", ""):
+        return "s3"
+    if "HTTP_X_AMZ_TARGET" in environ:
+        return "json"
+    if "HTTP_SMITHY_PROTOCOL" in environ:
+        return "cbor"
+    is_form = environ.get("CONTENT_TYPE", "").startswith("application/x-www-form-urlencoded")
+    if is_form or "Action=" in environ.get("QUERY_STRING", ""):
+        return "ec2" if service == "ec2" else "query"
+    return "rest-json"

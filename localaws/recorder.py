@@ -18,7 +18,7 @@ from xml.sax.saxutils import unescape
 import botocore.loaders
 
 from localaws.moto_keys import Secret, find_role, find_secret
-from localaws.signatures import Environ, read_body
+from localaws.signatures import Environ, Signature, read_body, read_signature
 
 _MODELS = {
     "states": "stepfunctions",
@@ -28,7 +28,8 @@ _MODELS = {
     "tagging": "resourcegroupstaggingapi",
 }
 """Services whose name in a signature (and IAM prefix) differs from the name of botocore's model."""
-_SCOPE = re.compile(r"([^/=\s,]+)/(\d{8})/([^/]+)/([^/]+)/aws4_request")
+MOST_UNREAD = 1024 * 1024
+"""Bytes of a refused request's body that are read, so that its client hears the refusal; a longer one may find its connection closed."""
 _PARAMETER_LENGTH = 200
 _KEY_LENGTH = 2048
 """Most bytes of a partition key in DynamoDB."""
@@ -126,7 +127,7 @@ class Recorder:
         self._secrets: dict[str, Secret] = {}
         self._lock = threading.Lock()
         self.calls: list[Call] = []
-        self.authentication: Interceptor | None = None
+        self.authentication: Callable[[Signature | None, Environ], Answer | None] | None = None
         """Refuses what nobody of the account signed, and what is not signed at all; such requests are no calls. None lets all pass."""
         self.gatekeepers: list[Interceptor] = []
         """Ask who calls, before any of the interceptors asks what: as AWS authenticates a request before it judges it."""
@@ -159,16 +160,20 @@ class Recorder:
             return Counter((call.role, call.name) for call in self.calls)
 
     def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
-        is_signed = "HTTP_AUTHORIZATION" in environ or "X-Amz-Credential" in environ.get("QUERY_STRING", "")
-        if not is_signed and self.authentication is None:
+        signature = read_signature(environ)
+        if self.authentication is not None and (refusal := self.authentication(signature, environ)):
+            # Whoever is refused makes nobody read much. What is left unread would be taken for the connection's next request.
+            environ["wsgi.input"].read(min(_size(environ), MOST_UNREAD))
+            return _answer(replace(refusal, headers={**refusal.headers, "Connection": "close"}), start_response)
+        if signature is None:
             return self._application(environ, start_response)  # type: ignore[no-any-return]
-        call = self._name(environ)
-        if self.authentication is not None and (refusal := self.authentication(call, environ)):
-            return _answer(call, refusal, environ, start_response)
+        call = self._name(environ, signature)
         for interceptor in (*self.gatekeepers, *self.interceptors):
             if answer := interceptor(call, environ):
                 self._remember(replace(call, status=answer.status, error=answer.error))
-                return _answer(call, answer, environ, start_response)
+                # Otherwise the server would take an unread body for the connection's next request.
+                environ["wsgi.input"].read(call.size)
+                return _answer(answer, start_response)
         return self._pass_on(call, environ, start_response)
 
     def _pass_on(self, call: Call, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -194,31 +199,29 @@ class Recorder:
         for watcher in self.watchers:
             watcher(call)
 
-    def _name(self, environ: Environ) -> Call:
+    def _name(self, environ: Environ, signature: Signature) -> Call:
         query = dict(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True))
-        scope = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", "") or query.get("X-Amz-Credential", ""))
-        size = int(environ.get("CONTENT_LENGTH") or 0)
-        if scope is None:
-            return Call(at=time.time(), role="", service="", region="", action="", protocol="s3", size=size)
-        key, _, region, service = scope.groups()
+        key = signature.access_key
         by = self._keys.get(key) or Session(role=find_role(key) or key)
-        action, parameters, protocol = _action(environ, service, query)
+        action, parameters, protocol = _action(environ, signature.service, query)
         return Call(
             at=time.time(),
             role=by.role,
             by=by,
-            service=service,
-            region=region,
+            service=signature.service,
+            region=signature.region,
             action=action,
             parameters=parameters,
             protocol=protocol,
-            size=size,
+            size=_size(environ),
         )
 
 
-def _answer(call: Call, answer: Answer, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
-    # Otherwise the server would take an unread body for the connection's next request.
-    environ["wsgi.input"].read(call.size)
+def _size(environ: Environ) -> int:
+    return int(environ.get("CONTENT_LENGTH") or 0)
+
+
+def _answer(answer: Answer, start_response: Callable[..., Any]) -> Iterable[bytes]:
     headers = {"Content-Type": "application/xml", **answer.headers, "Content-Length": str(len(answer.body))}
     start_response(f"{answer.status} {answer.error or 'OK'}", list(headers.items()))
     return [answer.body]

@@ -20,8 +20,9 @@ from urllib.parse import quote, unquote, unquote_plus
 Environ = MutableMapping[str, Any]
 ALGORITHM = "AWS4-HMAC-SHA256"
 HEADER = re.compile(
-    rf"{ALGORITHM} Credential=(?P<credential>[^,\s]+),\s*SignedHeaders=(?P<headers>[^,\s]+),\s*Signature=(?P<signature>[0-9a-f]+)"
+    rf"{ALGORITHM} Credential=(?P<credential>[^,\s]+)(?:,\s*SignedHeaders=(?P<headers>[^,\s]+))?,\s*Signature=(?P<signature>\w+)"
 )
+DATE = re.compile(r"\d{8}")
 STAMP = "%Y%m%dT%H%M%SZ"
 DIGEST = re.compile("[0-9a-f]{64}")
 UNSIGNED_PAYLOAD = "UNSIGNED-PAYLOAD"
@@ -52,10 +53,12 @@ class Signature:
 
 
 def read_signature(environ: Environ) -> Signature | None:
-    """Returns how the request was signed; None where it is not, or in another way."""
-    if found := HEADER.fullmatch(environ.get("HTTP_AUTHORIZATION", "").strip()):
-        return _signature(
-            found["credential"], found["headers"], environ.get("HTTP_X_AMZ_DATE", ""), found["signature"],
+    """Returns how the request was signed; None where it is not, or in another way. What its headers say counts, where they say anything:
+    whose call it is and who signed it must be one answer."""
+    if (said := environ.get("HTTP_AUTHORIZATION")) is not None:
+        found = HEADER.fullmatch(said.strip())
+        return found and _signature(
+            found["credential"], found["headers"] or "", environ.get("HTTP_X_AMZ_DATE", ""), found["signature"],
             environ.get("HTTP_X_AMZ_SECURITY_TOKEN", ""),
         )  # fmt: skip
     query = {name: unquote(value) for name, value in _pairs(environ)}
@@ -72,7 +75,7 @@ def _signature(
     credential: str, headers: str, signed_at: str, value: str, token: str, lasts_s: int | None = None
 ) -> Signature | None:
     parts = credential.split("/")
-    if len(parts) != 5 or parts[4] != "aws4_request":
+    if len(parts) != 5 or parts[4] != "aws4_request" or not DATE.fullmatch(parts[1]):
         return None
     key, date, region, service, _ = parts
     return Signature(
@@ -168,7 +171,7 @@ def _pairs(environ: Environ) -> list[tuple[str, str]]:
 
 def _target(environ: Environ) -> str:
     """The request's target, as it was sent."""
-    return str(environ.get("RAW_URI", ""))
+    return str(environ.get("RAW_URI") or f"{environ.get('PATH_INFO', '')}?{environ.get('QUERY_STRING', '')}")
 
 
 @lru_cache(maxsize=1024)

@@ -7,6 +7,7 @@ import hashlib
 import http.client
 import io
 import json
+import socket
 import subprocess
 import sys
 import time
@@ -29,7 +30,7 @@ from localaws.conditions import Conditions
 from localaws.moto_keys import Secret
 from localaws.recorder import Recorder, Session
 from localaws.server import LocalAws
-from localaws.signatures import Environ
+from localaws.signatures import Environ, read_signature
 from localaws.testing.calm import CALM
 
 REGION, BUCKET = "us-east-1", "files"
@@ -319,6 +320,43 @@ def test_the_password_of_a_registry_holds_a_secret(aws: LocalAws) -> None:
     assert aws.recorder.secret_of(keys.access_key) == Secret(keys.secret, keys.token)
 
 
+# Whose call it is
+
+
+def test_whoever_signs_makes_the_call_whatever_else_the_request_says(aws: LocalAws) -> None:
+    """With a known key that is not his, in every place where a reader might look for whose call it is."""
+    mine = aws.credentials_for("arn:aws:iam::123456789012:role/mine")
+    others = f"{own(aws).access_key}/20260101/us-east-1/s3/aws4_request"
+    client = using(aws, mine, "s3", V4)
+    url = client.generate_presigned_url("get_object", Params={"Bucket": BUCKET, "Key": "k"}, ExpiresIn=60)
+    tries = [
+        fetch(url, Authorization=f"AWS4-HMAC-SHA256 Credential={others}, SignedHeaders=host, Signature=00"),
+        fetch(url, Authorization=others),
+        fetch(f"{url}&X-Amz-Credential={others.replace('/', '%2F')}"),
+        fetch(url, X_Amz_Credential=others),
+    ]
+    assert [status for status, _ in tries] == [403, 403, 403, 200]
+    assert aws.recorder.calls[-1].role == "arn:aws:iam::123456789012:role/mine"
+
+
+@pytest.mark.parametrize("date", ["2026", "", "x", "20260101\n"])
+def test_a_scope_without_a_date_is_none(date: str) -> None:
+    other = "OTHER/20260101/us-east-1/s3/aws4_request"
+    said = f"AWS4-HMAC-SHA256 Credential=KEY/{date}/{REGION}/s3/aws4_request, SignedHeaders=host;{other}, Signature=00"
+    assert judge(environ(HTTP_AUTHORIZATION=said)) == "AccessDenied"
+
+
+def test_no_body_is_read_for_whoever_has_no_key(aws: LocalAws) -> None:
+    link = socket.create_connection(("localhost", urlsplit(aws.endpoint).port or 0))
+    said = "AWS4-HMAC-SHA256 Credential=KEY/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=00"
+    lines = ("POST / HTTP/1.1", "Host: x", "X-Amz-Target: DynamoDB_20120810.GetItem", f"Authorization: {said}")
+    head = "\r\n".join((*lines, f"Content-Length: {1 << 40}", "", ""))
+    with link:
+        link.settimeout(30)
+        link.sendall(head.encode() + bytes(2 * 1024 * 1024))
+        assert b"UnrecognizedClientException" in link.recv(65536)
+
+
 # Without a server
 
 
@@ -338,7 +376,7 @@ def environ(**changes: str) -> Environ:
 def judge(given: Environ) -> str:
     recorder = Recorder(lambda *_: [])
     recorder.know("KEY", Session(role="r"), Secret("SECRET", "TOKEN"))
-    answer = Authentication(recorder.secret_of)(recorder._name(given), given)
+    answer = Authentication(recorder.secret_of)(read_signature(given), given)
     return "" if answer is None else answer.error
 
 
@@ -365,7 +403,7 @@ def test_a_key_without_a_secret_signs_nothing() -> None:
     recorder = Recorder(lambda *_: [])
     recorder.know("KEY", Session(role="r"))
     given = environ()
-    answer = Authentication(recorder.secret_of)(recorder._name(given), given)
+    answer = Authentication(recorder.secret_of)(read_signature(given), given)
     assert answer is not None
     assert answer.error == "InvalidAccessKeyId"
 

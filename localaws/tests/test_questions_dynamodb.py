@@ -128,7 +128,7 @@ def test_the_recorder_keeps_keys_whole_and_cuts_what_is_longer_than_any_key() ->
     environ = {
         "REQUEST_METHOD": "POST",
         "HTTP_X_AMZ_TARGET": "DynamoDB_20120810.PutItem",
-        "HTTP_AUTHORIZATION": f"AWS4-HMAC-SHA256 Credential=KEY/20260101/{REGION}/dynamodb/aws4_request, x",
+        "HTTP_AUTHORIZATION": f"AWS4-HMAC-SHA256 Credential=KEY/20260101/{REGION}/dynamodb/aws4_request, Signature=x",
         "CONTENT_LENGTH": str(len(body)),
         "wsgi.input": io.BytesIO(body),
     }
