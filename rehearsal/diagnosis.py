@@ -10,11 +10,14 @@ from typing import Any
 
 from rich.console import Console
 
+from contract.text import one_line
 from rehearsal.deployment import DeploymentFailed
 from rehearsal.yard import StartedJob
 
 LINES = 12
 """The most lines of a log on the screen; a file has the whole log."""
+MOST_LINE = 2000
+"""Characters of a line on the screen."""
 TROUBLE = re.compile(r"error|exception|traceback|fail|refused|denied|timed out|cannot|critical", re.IGNORECASE)
 
 
@@ -30,10 +33,10 @@ def diagnose(job: StartedJob, console: Console, out: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text("\n".join(lines) + "\n")
     for stream in job.log_streams():
-        _section(console, f"node {stream}", job.log(stream)[-LINES:])
+        show_lines(console, f"node {stream}", job.log(stream)[-LINES:])
     for name, lines in files.items():
         if name.startswith("function-") and (telling := matters(lines)):
-            _section(console, name, telling)
+            show_lines(console, name, telling)
     console.print(
         f"whole logs of functions, nodes' consoles and the history: {out / 'logs'}", markup=False, highlight=False
     )
@@ -49,7 +52,7 @@ def diagnose_deployment(problem: DeploymentFailed, console: Console, out: Path) 
     for name, lines in problem.functions.items():
         (logs / f"function-{name}.log").write_text("\n".join(lines) + "\n")
         if telling := matters(lines):
-            _section(console, f"function {name}", telling)
+            show_lines(console, f"function {name}", telling)
     console.print(f"whole logs of the command and of functions: {logs}", markup=False, highlight=False)
 
 
@@ -74,7 +77,8 @@ def _details(event: dict[str, Any]) -> str:
     return f"  {json.dumps(told, default=str, ensure_ascii=False)[:600]}" if told else ""
 
 
-def _section(console: Console, title: str, lines: list[str]) -> None:
+def show_lines(console: Console, title: str, lines: Sequence[str]) -> None:
+    """Prints lines of a log below a title."""
     console.rule(title)
     for line in lines:
-        console.print(line.rstrip("\n"), markup=False, highlight=False)
+        console.print(one_line(line, MOST_LINE), markup=False, highlight=False)  # code of a job may steer a terminal
