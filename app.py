@@ -6,7 +6,7 @@ import sys
 
 import aws_cdk as cdk
 
-from contract import names, tags
+from contract import names
 from contract.mounts import Kind
 from stacks.builds import BuildsStack
 from stacks.compliance import comply
@@ -22,6 +22,7 @@ from stacks.parts.mount_rights import Mountable
 from stacks.parts.own_images import child_tag
 from stacks.parts.repository import Readers
 from stacks.parts.rights import Rights
+from stacks.parts.tagging import tag_resources
 from stacks.reaper import ReaperStack
 from stacks.region import RegionStack, TrainingRegion
 from stacks.settings import BLOCK, BadSettings, Settings
@@ -37,6 +38,7 @@ def build(app: cdk.App, settings: Settings) -> None:
         timing=settings.timing,
         log_retention_days=settings.log_retention_days,
         reserved_concurrency=settings.reserved_concurrency,
+        tags=settings.tags,
     )
     foundation = FoundationStack(
         app,
@@ -96,7 +98,7 @@ def build(app: cdk.App, settings: Settings) -> None:
     _order(foundation, reaper, regions, builds, workflow, grid, images)
     if settings.compliance:
         comply(app, common.rights, foundation, [reaper, builds, workflow, grid, images], regions)
-    cdk.Tags.of(app).add(tags.DEPLOYMENT, deployment)
+    tag_resources(app, deployment, settings.tags)
 
 
 def _order(
@@ -182,6 +184,7 @@ def build_regions(app: cdk.App, settings: Settings) -> list[RegionStack]:
                 zones=place.zones,
                 settings=settings.network,
                 placement_groups_per_zone=settings.placement_groups_per_zone,
+                tags=settings.tags,
                 file_systems=tuple(one for one in settings.file_systems if one.region == place.region),
             )
             if place.cidr

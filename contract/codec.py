@@ -48,7 +48,7 @@ def compact(value: Any) -> bytes:
 def _to_plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value):
         fields = ((field, getattr(value, field.name)) for field in dataclasses.fields(value))
-        return {field.name: _to_plain(given) for field, given in fields if given != _default(field)}
+        return {field.name: _to_plain(given) for field, given in fields if given != default_of(field)}
     if isinstance(value, tuple):
         return [_to_plain(one) for one in value]
     if isinstance(value, dict):
@@ -56,8 +56,8 @@ def _to_plain(value: Any) -> Any:
     return value
 
 
-def _default(field: dataclasses.Field[Any]) -> Any:
-    """MISSING, which equals nothing else, where the field has none."""
+def default_of(field: dataclasses.Field[Any]) -> Any:
+    """Returns the default of a field: MISSING, which equals nothing else, where it has none."""
     return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from typing import Any, TypeVar, get_type_hints
 
-from contract.codec import build
+from contract.codec import build, default_of
 from contract.limits import Limits
 from contract.timing import Timing
 from contract.timings import (
@@ -47,12 +47,12 @@ class Environment:
     def read(cls: type[E], variables: Mapping[str, str] = os.environ) -> E:
         """Reads the function's variables; the handler calls this. Raises KeyError that names a missing variable."""
         hints, values = get_type_hints(cls), {}
-        for field in fields(cls):  # type: ignore[arg-type]
-            name = VARIABLE_PREFIX + field.name.upper()
-            if name not in variables and field.default is not MISSING:
+        for one in fields(cls):  # type: ignore[arg-type]
+            name = VARIABLE_PREFIX + one.name.upper()
+            if name not in variables and default_of(one) is not MISSING:
                 continue
             text = variables[name]
-            values[field.name] = text if hints[field.name] is str else build(hints[field.name], json.loads(text), name)
+            values[one.name] = text if hints[one.name] is str else build(hints[one.name], json.loads(text), name)
         return cls(**values)
 
 
@@ -61,7 +61,7 @@ def _without_defaults(kind: Any, values: Any) -> Any:
     together have 4 KB."""
     if not is_dataclass(kind):
         return values
-    defaults = {one.name: one.default for one in fields(kind)}
+    defaults = {one.name: default_of(one) for one in fields(kind)}
     return {name: value for name, value in values.items() if name not in defaults or value != defaults[name]}
 
 
@@ -131,6 +131,8 @@ class LauncherEnvironment(JobsEnvironment):
     home_region: str
     instance_profile: str
     timing: LauncherTiming
+    tags: dict[str, str] = field(default_factory=dict)
+    """The settings' own tags, for everything that a launch makes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -351,6 +353,8 @@ class GridEnvironment(JobsEnvironment):
     output_key: str = ""
     """Alias of the key, the same in every region, under which SageMaker writes what trainings make, unless their lines name another;
     empty for SageMaker's own choice."""
+    tags: dict[str, str] = field(default_factory=dict)
+    """The settings' own tags, for every training; a line may give a key another value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

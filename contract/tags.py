@@ -1,6 +1,8 @@
 """Tag keys of everything Trainyard creates; instance metadata allows letters, digits and `+-=.,_:@` in a key, so no `/`."""
 
 DEPLOYMENT = "trainyard:deployment"
+RESERVED = DEPLOYMENT.partition(":")[0] + ":"
+"""Prefix of our own tags, which neither settings nor requests may use."""
 JOB = "trainyard:job"
 ATTEMPT = "trainyard:attempt"
 EXECUTION = "trainyard:execution"

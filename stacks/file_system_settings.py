@@ -66,7 +66,7 @@ def problems(file_systems: Sequence[FileSystemSettings], training: Collection[st
             yield f"file_systems names {name} twice"
     for region in dict.fromkeys(one.region for one in file_systems):
         if region not in training:
-            yield f"file_systems: {region} is not a training region; allowed: {', '.join(training)} (regions with a cidr)"
+            yield f"file_systems: {region} is not a training region; allowed: {', '.join(training)} (regions with a cidr or a vpc)"
     for one in file_systems:
         lustre = one.kind == Kind.FSX.value
         if lustre and not one.mount_name:

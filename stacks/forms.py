@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import json
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -13,7 +15,7 @@ from aws_cdk import region_info
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from contract import names
+from contract import names, tags
 from contract.images import DIGEST, REGISTRY, REPOSITORY, TAG, ContainerImage
 
 PARTITIONS = ("aws", "aws-cn", "aws-us-gov")
@@ -109,6 +111,20 @@ def _no_base(text: str) -> str:
     return "it lies in a private registry" if image.account else ""
 
 
+def _no_tag_key(text: str) -> str:
+    if text.lower().startswith(("aws:", tags.RESERVED)):
+        return "it begins with a reserved prefix"
+    return "it is Trainyard's own" if text == tags.NAME else ""
+
+
+def _no_tag_value(text: str) -> str:
+    """What botocore's models of IAM, SageMaker and CodeBuild take; CodeBuild's lengths are the least."""
+    wrong = next((one for one in text if one not in "_.:/=+-@" and unicodedata.category(one)[0] not in "LZN"), "")
+    if wrong:
+        return f"it has {json.dumps(wrong)}"
+    return "it begins or ends with a space" if text != text.strip() else ""
+
+
 Deployment = Annotated[
     str,
     Form(
@@ -146,6 +162,31 @@ Zone = Annotated[
     Form(
         f"^{names.REGION_PATTERN.pattern}[a-z]$",
         "the name of an availability zone, such as eu-central-1a (no local zone, no zone id)",
+    ),
+]
+Vpc = Annotated[
+    str, Form(r"^(vpc-[0-9a-f]{8,17})?$", "the id of a VPC, such as vpc-0123456789abcdef0; empty for none", longest=21)
+]
+Subnet = Annotated[
+    str, Form(r"^subnet-[0-9a-f]{8,17}$", "the id of a subnet, such as subnet-0123456789abcdef0", longest=24)
+]
+TagKey = Annotated[
+    str,
+    Form(
+        # Nodes read their tags in instance metadata, where a key has neither spaces nor slashes; IAM takes no comma.
+        r"^[A-Za-z0-9_.:=+@-]{1,127}$",
+        f"1 to 127 letters, digits and _.:=+@-, without aws: or {tags.RESERVED} at the beginning, and not {tags.NAME}",
+        _no_tag_key,
+        longest=127,
+    ),
+]
+TagValue = Annotated[
+    str,
+    Form(
+        r"^[^\x00-\x1f]{1,255}$",
+        "1 to 255 letters, digits, spaces and _.:/=+-@, such as 4711",
+        _no_tag_value,
+        longest=255,
     ),
 ]
 Repository = Annotated[

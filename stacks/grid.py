@@ -92,6 +92,7 @@ class GridStack(cdk.Stack):
             limits=settings.limits,
             defaults=settings.defaults,
             output_key=output_key,
+            tags=dict(common.tags),
         )
         collecting = GridCollectEnvironment(
             **_fields(planning), topic=foundation.topic.topic_arn, timing=timing.of(CollectTiming)
@@ -108,6 +109,7 @@ class GridStack(cdk.Stack):
                 queue=children.queue.attr_job_queue_arn,
                 definition=names.child_definition(deployment),
                 deployment=deployment,
+                tags=common.tags,
             ),
             limits=settings.limits,
             timing=timing,

@@ -6,7 +6,7 @@ It uses nothing from home: role, user data and tags come with each launch.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from contract.codec import encode
 from contract.mounts import FileSystem, FileSystems, Kind
 from contract.places import Place, Zone
 from stacks.file_system_settings import FileSystemSettings
+from stacks.network_settings import NetworkSettings
 from stacks.parts.access_logs import AccessLogs
 from stacks.parts.bucket import Bucket
 from stacks.parts.customer_key import CustomerKey
@@ -31,7 +32,6 @@ from stacks.parts.network import Network
 from stacks.parts.repository import Readers, Repository
 from stacks.parts.vpc_binding import bind_jobs
 from stacks.parts.zones import ZoneLookup, looked_up
-from stacks.settings import NetworkSettings
 
 ENVIRONMENT_DAYS = 14
 """For how long an environment is kept for a job's later attempts; after that they install it again."""
@@ -46,6 +46,8 @@ class TrainingRegion:
     """Names of the zones; empty for a look-up at deploy."""
     settings: NetworkSettings
     placement_groups_per_zone: int
+    tags: Mapping[str, str]
+    """The settings' own, for what the CDK's Tags pass over."""
     file_systems: tuple[FileSystemSettings, ...] = ()
     """Those of the region."""
 
@@ -133,7 +135,7 @@ class RegionStack(cdk.Stack):
         )
         if training.file_systems:
             self._offer(network, deployment, place.region, training.file_systems)
-        template = LaunchTemplate(self, "Nodes", deployment=deployment)
+        template = LaunchTemplate(self, "Nodes", deployment=deployment, further_tags=training.tags)
         return replace(
             place,
             security_groups=tuple(one.security_group_id for one in network.security_groups),

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from ipaddress import IPv4Network
-from itertools import combinations
+from collections.abc import Iterator
 from typing import Literal
 
 from pydantic import Field, ValidationError, model_validator
@@ -35,20 +33,22 @@ from stacks.forms import (
     JobRoleName,
     MachineImage,
     MachineImageName,
-    Network,
     Organization,
     Region,
     Repository,
     RoleArn,
     SecretName,
+    TagKey,
+    TagValue,
     TrainingImage,
     TrainingType,
-    Zone,
     partition,
 )
-from stacks.parts.network import zones_of
-from stacks.parts.zones import looked_up
+from stacks.network_settings import NetworkSettings, RegionSettings, list_twice
+from stacks.network_settings import problems as network_problems
 from stacks.refused import lines
+from stacks.tag_settings import MOST_FURTHER_TAGS
+from stacks.tag_settings import problems as tag_problems
 
 BLOCK = "trainyard"
 """The key in cdk.json's context that holds all settings."""
@@ -67,27 +67,8 @@ MOST_REGIONS = 40
 LEAST_NAMES_BYTES, REGION_BYTES = 320, 13
 """Bytes that `machine_images` and `git_hosts` may have beside the most regions, and what each region takes of a function's 4 KB of
 variables."""
-MOST_GROUPS = 30
-"""The most placement groups of a region: their names go into one SSM parameter, which holds 4 KB."""
-MOST_SECURITY_GROUPS = 40
-"""The most security groups for nodes in a region: their ids go into the same parameter. EC2 allows 60 rules in the group of interface
-endpoints, which has one for each, and 2,500 groups in a region."""
-Endpoint = Literal[
-    "ec2messages", "ecr.api", "ecr.dkr", "logs", "monitoring", "secretsmanager", "ssm", "ssmmessages", "sts"
-]
 Family = Literal["x86_64", "arm64", "p3", "neuron"]
 DaysOfLogs = Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3653]
-
-
-class RegionSettings(Block):
-    """A region. Jobs train in a region with a network; a region without one serves grids only, and costs nothing while idle."""
-
-    region: Region
-    """Its name."""
-    cidr: Network | None = None
-    """The region's own network: a /16 holds 16,379 nodes a zone, a /24 holds 59. Without one, jobs do not train there."""
-    zones: tuple[Zone, ...] = Field(default=(), max_length=6)
-    """Availability zones in which nodes run, by name; without it, those that every account has there, looked up at deploy."""
 
 
 class ImageReaders(Block):
@@ -97,18 +78,6 @@ class ImageReaders(Block):
     """Accounts that may pull."""
     organizations: tuple[Organization, ...] = Field(default=(), max_length=20)
     """Organizations, every account of which may pull."""
-
-
-class NetworkSettings(Block):
-    """The network of every region."""
-
-    nat_gateways: int = Field(default=1, ge=1, le=3)
-    """NAT gateways of a region. One is enough; one in each zone survives the loss of a zone and costs three times as much."""
-    security_groups_per_region: int = Field(default=16, ge=1, le=MOST_SECURITY_GROUPS)
-    """Security groups for nodes of a region. So many jobs each have their own, and no path to each other. Further jobs share one with a
-    job that runs, and Launch says so. At most 40: an SSM parameter holds 4 KB."""
-    interface_endpoints: tuple[Endpoint, ...] = ()
-    """Short names of AWS services that nodes reach without the NAT gateway; each costs an address a zone."""
 
 
 @dataclass(config=CLOSED, frozen=True, kw_only=True)
@@ -275,6 +244,9 @@ class Settings(Block):
     """Concurrent invocations that Lambda reserves for each of terminator, cleanup and reaper, and that each may have at most: 0 for none,
     otherwise 2 or more. With it, Lambda reserves 20 or more for the attendant: set it when some hundred jobs run at once, or when the
     account has other functions that may take all invocations."""
+    tags: dict[TagKey, TagValue] = Field(default={}, max_length=MOST_FURTHER_TAGS)
+    """Tags, as of cost centres, on all resources of the stacks and on everything that jobs and grids launch, beside Trainyard's own
+    (docs/guides/landing-zones.md)."""
     compliance: bool = False
     """Customer keys for what is stored, flow logs, access logs and closed default security groups (docs/guides/compliance.md)."""
     log_retention_days: DaysOfLogs = 30
@@ -289,11 +261,11 @@ class Settings(Block):
 
     def _contradictions(self) -> Iterator[str]:
         names = [one.region for one in self.regions]
-        yield from _twice("regions", names)
+        yield from list_twice("regions", names)
         if self.home_region not in names:
             yield f"regions lacks the home region {self.home_region}; allowed: a list with it"
         elif self.home_region not in self.training:
-            yield f"regions has no cidr for the home region {self.home_region}; allowed: a network, because home trains"
+            yield f"regions has no cidr for the home region {self.home_region}; allowed: a network (cidr or vpc), because home trains"
         partitions = {name: partition(name) for name in names}
         for name in dict.fromkeys(names):
             if partitions[name] != (home := partition(self.home_region)):
@@ -303,22 +275,13 @@ class Settings(Block):
                 )
         yield from self._role_problems()
         yield from file_system_problems(self.file_systems, self.training)
+        yield from tag_problems(self.tags)
+        yield from network_problems(self.regions, self.network, self.placement_groups_per_zone)
         room = LEAST_NAMES_BYTES + REGION_BYTES * (MOST_REGIONS - len(self.training))
         if (taken := len(json.dumps(self.machine_images)) + len(json.dumps(self.git_hosts))) > room:
             yield f"machine_images and git_hosts take {taken} characters; allowed: {room}, because a function's variables have 4 KB"
         if self.reserved_concurrency == 1:
             yield "reserved_concurrency is 1; allowed: 0 for none, or 2 and more, because a queue feeds two cleanups at once at least"
-        for one in self.regions:
-            yield from _zone_problems(one, self.network)
-            zones = len(one.zones) or (looked_up(one.region, one.cidr) if one.cidr else 0)
-            if zones * self.placement_groups_per_zone > MOST_GROUPS:
-                yield (
-                    f"placement_groups_per_zone is {self.placement_groups_per_zone}, with {zones} zones in {one.region}; "
-                    f"allowed: {MOST_GROUPS // zones} at most, or fewer zones, by name"
-                )
-        for (one, cidr), (other, another) in combinations([(r.region, r.cidr) for r in self.regions if r.cidr], 2):
-            if IPv4Network(cidr).overlaps(IPv4Network(another)):
-                yield f"regions: {cidr} of {one} overlaps {another} of {other}"
         for taken, what in (
             (BUILD_CACHE, "builds keep their layers"),
             (PLATFORM, "the platform's own images are"),
@@ -334,7 +297,7 @@ class Settings(Block):
             ("copy_accounts", self.copy_accounts),
             ("image_owners", self.image_owners),
         ):
-            yield from _twice(where, listed)
+            yield from list_twice(where, listed)
 
     def _role_problems(self) -> Iterator[str]:
         """The deployment's own job role trusts the attendant too; without a session policy it reads the secrets of every job."""
@@ -353,7 +316,7 @@ class Settings(Block):
     @property
     def training(self) -> tuple[str, ...]:
         """Regions in which jobs run, home first."""
-        return tuple(name for name in self.everywhere if any(one.region == name and one.cidr for one in self.regions))
+        return tuple(name for name in self.everywhere if any(one.region == name and one.trains for one in self.regions))
 
     @property
     def everywhere(self) -> tuple[str, ...]:
@@ -371,28 +334,3 @@ class Settings(Block):
             return cls.model_validate_json(json.dumps(raw))
         except ValidationError as problem:
             raise BadSettings("\n".join(lines(BLOCK, cls, raw, problem))) from None
-
-
-def _twice(where: str, listed: Sequence[str]) -> Iterator[str]:
-    return (f"{where} names {name} twice" for name in sorted({one for one in listed if listed.count(one) > 1}))
-
-
-def _zone_problems(place: RegionSettings, network: NetworkSettings) -> Iterator[str]:
-    where = f"regions: zones of {place.region}"
-    if place.cidr and not place.zones and place.region == "us-west-1":
-        yield (
-            "regions has a cidr for us-west-1, where accounts see two zones; allowed: only grids there (no cidr), "
-            "or zones with the names of the two"
-        )
-    if place.zones and not place.cidr:
-        yield f"{where}: nodes need a network; allowed: zones beside a cidr"
-    yield from (
-        f"{where} has {zone}, which is in another region; allowed: {place.region}a and the like"
-        for zone in place.zones
-        if zone[:-1] != place.region
-    )
-    yield from _twice(where, place.zones)
-    if place.zones and len(place.zones) < network.nat_gateways:
-        yield f"{where} are {len(place.zones)}, and network.nat_gateways is {network.nat_gateways}; allowed: as many gateways at most"
-    if place.zones and place.cidr and len(place.zones) > (most := zones_of(place.cidr)):
-        yield f"{where} are {len(place.zones)}; allowed: {most} at most in {place.cidr}, or a larger network"

@@ -87,7 +87,7 @@ class WorkflowStack(cdk.Stack):
         self._foundation, self._rights, self._timing, self._containers = foundation, rights, timing, containers
         self._of_jobs = [*containers.pull(), *mount_rights.mount(file_systems)]
         self._layer, self._log_retention_days = Layer(self, "Libraries"), common.log_retention_days
-        self._reserved = common.reserved_concurrency
+        self._reserved, self._tags = common.reserved_concurrency, dict(common.tags)
         self._alarms = Alarms(self, "Alarms", deployment=deployment, topic=interfaces.topic(foundation.topic))
         missed = DeadLetters(self, "AttendantLetters")
         endings = Queue(self, "Endings", function_timeout=ATTENDANT_TIMEOUT, receives=FEWEST_RECEIVES, letters=missed)
@@ -201,6 +201,7 @@ class WorkflowStack(cdk.Stack):
                 home_region=rights.home_region,
                 instance_profile=foundation.instance_profile.instance_profile_arn,
                 timing=self._timing.of(LauncherTiming),
+                tags=self._tags,
             ),
             timeout=cdk.Duration.minutes(5),
             files={"launcher/user_data.sh": NODE / "user_data.sh"},

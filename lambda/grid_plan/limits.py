@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from contract import tags
 from contract.environments import GridLimits
+from contract.tags import RESERVED
 from grid_plan.code import ENDINGS
 
-RESERVED = tags.DEPLOYMENT.partition(":")[0] + ":"
-"""Prefix of our own tags."""
 MOST_COPIES = 20
 MOST_CHANNELS = 20
 MOST_CHANNEL_NAME = 64

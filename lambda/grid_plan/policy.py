@@ -11,7 +11,7 @@ from contract.environments import GridEnvironment
 from contract.grid import GRIDS, grid_of
 from grid_plan import code
 from grid_plan.columns import AUTO, MPI, REQUIRED, SPOT, sent
-from grid_plan.limits import MOST_ARGUMENTS, MOST_CHANNELS, MOST_HYPERPARAMETERS, MOST_VALUE, allowed
+from grid_plan.limits import MOST_ARGUMENTS, MOST_CHANNELS, MOST_HYPERPARAMETERS, MOST_TAGS, MOST_VALUE, allowed
 from grid_plan.spellings import find_oddity
 from grid_plan.wanted import Wanted, bytes_buckets
 from refusals.addresses import Address
@@ -97,6 +97,8 @@ def _together(training: Wanted, may_be: dict[str, str]) -> Iterator[str]:
     for name in ("processes_per_host", "mpi_options"):
         if getattr(spec, name) is not None and spec.distribution != MPI:
             yield f"{name}: means nothing with the distribution {spec.distribution}; allowed: {may_be[name]}"
+    if (count := len(spec.tags or {})) > MOST_TAGS:
+        yield f"tags: are {count} with those of the settings (tags in cdk.json); allowed: up to {MOST_TAGS}"
     for name in ("subnets", "security_groups"):
         if getattr(spec, name) is not None:
             yield f"{name}: the role of trainings has no right on networks; allowed: {may_be[name]}"

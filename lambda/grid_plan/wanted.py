@@ -148,7 +148,10 @@ class Wanted:
 def with_settings(given: TrainingSpec, env: GridEnvironment) -> TrainingSpec:
     """Adds the deployment's own choices; a later change of the settings does not change a planned line."""
     ours = {name: getattr(env.defaults, name) or None for name in REQUIRED}
-    return given.model_copy(update={name: ours[name] for name in REQUIRED if getattr(given, name) is None})
+    found: dict[str, object] = {name: ours[name] for name in REQUIRED if getattr(given, name) is None}
+    if env.tags:
+        found["tags"] = {**env.tags, **(given.tags or {})}
+    return given.model_copy(update=found)
 
 
 def bytes_buckets(env: GridEnvironment) -> dict[str, str]:

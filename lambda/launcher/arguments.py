@@ -6,6 +6,7 @@ import hashlib
 import json
 import shlex
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from contract import tags
@@ -25,8 +26,18 @@ SPOT: Mapping[str, Any] = {
 """At the price of the day, on-demand's at most. A persistent request would start a node again that powered itself off."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchMarks:
+    """What a deployment puts on everything that its launches make, whatever the job."""
+
+    profile: str
+    """ARN of the instance profile."""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    """The settings' own tags. Those of the job go first."""
+
+
 def build_arguments(
-    job: Job, attempt: int, rung: Rung, *, group: str, security_group: str, profile: str
+    job: Job, attempt: int, rung: Rung, *, group: str, security_group: str, marks: LaunchMarks
 ) -> dict[str, Any]:
     """RunInstances for all nodes on one rung, whole but for UserData and ClientToken.
 
@@ -34,13 +45,14 @@ def build_arguments(
     any other. The launch itself sets the tags: a later CreateTags could fail, and an untagged instance belongs to no job.
     """
     place = job.places[rung.region]
+    tagged = {**marks.tags, **_tags(job, attempt)}
     return {
         "MinCount": job.nodes,
         "MaxCount": job.nodes,
         "InstanceType": rung.instance_type,
         "ImageId": rung.image.id,
         "LaunchTemplate": {"LaunchTemplateId": place.launch_template, "Version": place.launch_template_version},
-        "IamInstanceProfile": {"Arn": profile},
+        "IamInstanceProfile": {"Arn": marks.profile},
         "InstanceInitiatedShutdownBehavior": "terminate",
         **(SPOT if rung.market is Market.SPOT else _target_reservation(rung)),
         "Placement": {"AvailabilityZone": rung.zone} | ({"GroupName": group} if group else {}),
@@ -67,7 +79,7 @@ def build_arguments(
             ),
         ],
         "TagSpecifications": [
-            {"ResourceType": kind, "Tags": [{"Key": key, "Value": value} for key, value in _tags(job, attempt).items()]}
+            {"ResourceType": kind, "Tags": [{"Key": key, "Value": value} for key, value in tagged.items()]}
             for kind in _tagged_kinds(rung)
         ],
     }

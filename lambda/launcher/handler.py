@@ -25,7 +25,7 @@ from contract.errors import CapacityUnavailable, InvalidRequest
 from contract.intents import Intent, Step
 from contract.jobs import Job
 from launcher import waits
-from launcher.arguments import build_user_data
+from launcher.arguments import LaunchMarks, build_user_data
 from launcher.pace import LaunchPace
 from launcher.policy import describe_network, list_rungs
 from launcher.turn import Tries
@@ -100,7 +100,7 @@ def _walker(
         empty_places=EmptyPlaces(env.table),
         ec2=cache(lambda region: Ec2(region, BRISK if len(job.places) > 1 else PATIENT)),
         holder=context.aws_request_id,
-        profile=env.instance_profile,
+        marks=LaunchMarks(profile=env.instance_profile, tags=env.tags),
         user_data=_user_data(env, job),
         left=lambda: context.get_remaining_time_in_millis() / 1000,
         now=time.time,

@@ -23,7 +23,7 @@ from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
 from contract.jobs import Job, Market, Rung
 from contract.places import Zone
 from launcher.answers import ENDS_WALK
-from launcher.arguments import build_arguments, security_group
+from launcher.arguments import LaunchMarks, build_arguments, security_group
 from launcher.groups import describe_reach, shorten_jobs
 
 STARTED = frozenset({"pending", "running"})
@@ -51,7 +51,7 @@ class Walk:
     patience_until: float
     holder: str
     held_until: float
-    profile: str
+    marks: LaunchMarks
     user_data: str
     waiting: bool = False
     """Whether the job waits for capacity."""
@@ -155,12 +155,12 @@ def begins_at(job: Job) -> float:
     return min((rung.begins_at for rung in job.ladder), default=0.0)
 
 
-def prepare_region(job: Job, intent: Intent, region: str, groups: Groups, *, profile: str) -> Intent:
+def prepare_region(job: Job, intent: Intent, region: str, groups: Groups, *, marks: LaunchMarks) -> Intent:
     """Returns the intent with the requests of a region, which have to be written down before the first of them is sent. Their deadline
     counts what the job has waited, and what its money pays for."""
 
     def with_arguments(step: Step) -> Step:
-        return _step(money.launched_as(job, intent, step.rung), intent.attempt, step, groups, profile)
+        return _step(money.launched_as(job, intent, step.rung), intent.attempt, step, groups, marks)
 
     return _with_steps(intent, with_arguments, region)
 
@@ -177,9 +177,9 @@ def _with_steps(intent: Intent, changed: Callable[[Step], Step], region: str) ->
     return replace(intent, steps=tuple(steps))
 
 
-def _step(job: Job, attempt: int, step: Step, groups: Groups, profile: str) -> Step:
+def _step(job: Job, attempt: int, step: Step, groups: Groups, marks: LaunchMarks) -> Step:
     group = _group(job, attempt, step.rung, groups.busy)
-    sent = build_arguments(job, attempt, step.rung, group=group, security_group=groups.security_group, profile=profile)
+    sent = build_arguments(job, attempt, step.rung, group=group, security_group=groups.security_group, marks=marks)
     return replace(step, request=sent, shared_with=groups.shared_with)
 
 

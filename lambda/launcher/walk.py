@@ -21,7 +21,7 @@ from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
 from contract.jobs import Job
 from launcher import arguments, empty_places, policy, prices
 from launcher.answers import meaning
-from launcher.arguments import token
+from launcher.arguments import LaunchMarks, token
 from launcher.pace import LONGEST_S
 from launcher.taking import ShownRegion, Taker
 from launcher.waiter import Waiter
@@ -50,7 +50,7 @@ class Walker:
     ec2: Callable[[str], Ec2]
     """EC2 of a region."""
     holder: str
-    profile: str
+    marks: LaunchMarks
     user_data: str
     left: Callable[[], float]
     now: Callable[[], float]
@@ -175,7 +175,7 @@ class Walker:
             patience_until=self._patient(before).patience_until if before else now + job.timing.launch_patience_s,
             holder=self.holder,
             held_until=now + self.left(),
-            profile=self.profile,
+            marks=self.marks,
             user_data=self.user_data,
             waiting=self.waiter is not None,
             waited_s=self._waited_s(job, attempt, walks, now),
@@ -218,7 +218,7 @@ class Walker:
         except (ClientError, BotoCoreError) as problem:
             code = code_of(problem) if isinstance(problem, ClientError) else type(problem).__name__
             return self._record_unasked(job, held, region, code, str(problem))
-        planned = policy.prepare_region(job, intent, region, groups, profile=self.profile)
+        planned = policy.prepare_region(job, intent, region, groups, marks=self.marks)
         return self.state.replace_intent(job, planned, held)
 
     def _record_unasked(self, job: Job, held: Held, region: str, code: str, message: str) -> Held:

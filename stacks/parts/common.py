@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import aws_cdk as cdk
@@ -22,6 +23,8 @@ class Common:
     log_retention_days: int
     reserved_concurrency: int
     """Invocations at once that are reserved for each function that ends machines; 0 for none."""
+    tags: Mapping[str, str]
+    """The settings' own tags, for what functions launch; stack resources have them already."""
 
     @property
     def deployment(self) -> str:

@@ -67,6 +67,8 @@ class ChildSubmission:
     definition: str
     """Name, which means the newest revision. A numbered revision is gone after the next deploy, and a grid may outlive it."""
     deployment: str
+    tags: Mapping[str, str]
+    """The settings' own, beside ours."""
 
 
 class GridMachine(Construct):
@@ -183,6 +185,7 @@ class GridMachine(Construct):
                         "Environment": [{"Name": name, "Value": value} for name, value in OF_AN_ARRAY.items()]
                     },
                     "Tags": {
+                        **self._jobs.tags,
                         tags.DEPLOYMENT: self._jobs.deployment,
                         tags.GRID: GRID,
                         tags.EXECUTION: "{% $states.context.Execution.Id %}",

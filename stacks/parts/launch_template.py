@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from aws_cdk import CfnTag
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
@@ -12,7 +14,7 @@ from contract import tags
 class LaunchTemplate(Construct):
     """`id` and `version`; the version is a number, because `$Default` stays 1 under CloudFormation."""
 
-    def __init__(self, scope: Construct, name: str, *, deployment: str) -> None:
+    def __init__(self, scope: Construct, name: str, *, deployment: str, further_tags: Mapping[str, str]) -> None:
         super().__init__(scope, name)
         template = ec2.CfnLaunchTemplate(
             self,
@@ -27,10 +29,14 @@ class LaunchTemplate(Construct):
                     instance_metadata_tags="enabled",
                 ),
             ),
-            # Tags the template itself: the launcher may use only templates with this tag.
+            # Tags the template itself, which the CDK's Tags pass over: the launcher may use only templates of the deployment.
             tag_specifications=[
                 ec2.CfnLaunchTemplate.LaunchTemplateTagSpecificationProperty(
-                    resource_type="launch-template", tags=[CfnTag(key=tags.DEPLOYMENT, value=deployment)]
+                    resource_type="launch-template",
+                    tags=[
+                        CfnTag(key=key, value=value)
+                        for key, value in {**further_tags, tags.DEPLOYMENT: deployment}.items()
+                    ],
                 )
             ],
         )

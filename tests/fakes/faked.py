@@ -13,7 +13,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from launcher.arguments import build_arguments
+from launcher.arguments import LaunchMarks, build_arguments
 from tests.builders import JOB, rung
 from tests.fakes.aws import Aws
 from tests.fakes.functions import PROFILE
@@ -48,7 +48,9 @@ def refused(call: Any, **arguments: Any) -> str:
 
 def launch(token: str = "one", *, nodes: int = 2, **changes: Any) -> list[dict[str, Any]]:
     """The launcher's own request; its instances, as RunInstances shows them."""
-    wanted = build_arguments(JOB, 1, rung(), group="group-a-0", security_group="sg-1", profile=PROFILE) | {
+    wanted = build_arguments(
+        JOB, 1, rung(), group="group-a-0", security_group="sg-1", marks=LaunchMarks(profile=PROFILE)
+    ) | {
         "MinCount": nodes,
         "MaxCount": nodes,
     }

@@ -10,7 +10,7 @@ import pytest
 from botocore.exceptions import ClientError, ParamValidationError, ReadTimeoutError
 
 from contract import tags
-from launcher.arguments import build_arguments
+from launcher.arguments import LaunchMarks, build_arguments
 from localaws.services.ec2_instance import Machine
 from tests.builders import JOB, NOW, PLACE, rung
 from tests.fakes.aws import CALL_S, Aws
@@ -76,7 +76,9 @@ def test_missing_capacity_is_a_500_that_a_default_client_asks_again(aws: Aws) ->
     home(aws).capacity["g5.xlarge", "eu-central-1a"] = 1
     assert refused(launch) == "InsufficientInstanceCapacity"
     assert len(aws.calls) == 1
-    wanted = build_arguments(JOB, 1, rung(), group="group-a-0", security_group="sg-1", profile=PROFILE)
+    wanted = build_arguments(
+        JOB, 1, rung(), group="group-a-0", security_group="sg-1", marks=LaunchMarks(profile=PROFILE)
+    )
     with pytest.raises(ClientError) as problem:
         boto3.client("ec2").run_instances(**wanted)
     assert problem.value.response["ResponseMetadata"]["HTTPStatusCode"] == 500

@@ -33,6 +33,7 @@ def built(folder: Path, home: str = REGIONS[0], **changes: Any) -> cdk.App:
             timing=Timing(),
             log_retention_days=30,
             reserved_concurrency=0,
+            tags={},
         ),
         **settings,
     )

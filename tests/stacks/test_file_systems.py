@@ -181,7 +181,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "a group that is none": ({"security_group": "default"}, "the id of a security group, such as sg-"),
     "a mount name that is none": ({"mount_name": "a/b"}, "up to 8 letters, digits, _ and -"),
     "an access point that is none": ({"access_point": "fsap"}, "the id of an access point, such as fsap-"),
-    "a key that there is not": ({"subnet": "a"}, "subnet is not a setting; there are access_point, id"),
+    "a key that there is not": ({"zone_id": "a"}, "zone_id is not a setting; there are access_point, id"),
     "lustre without a mount name": ({"mount_name": ""}, "corpus has no mount_name; allowed: the one that FSx shows"),
     "lustre with an access point": ({"access_point": "fsap-0123456789abcdef0"}, "corpus has an access_point; allowed"),
     "efs with a mount name": ({"kind": "efs"}, "corpus has a mount_name; allowed: none"),

@@ -18,10 +18,10 @@ from aws_cdk import assertions
 from contract import agents, environments, keys, names, tags
 from contract.codec import encode
 from contract.places import Place, Zone
+from stacks.network_settings import MOST_SECURITY_GROUPS
 from stacks.parts.agent import CONTENTS, archived
 from stacks.parts.assembled import LAMBDA
 from stacks.region import ENVIRONMENT_DAYS
-from stacks.settings import MOST_SECURITY_GROUPS
 from tests.stacks.synth import every, function, only, outputs_of, place_of, plain, resources, variables
 from tests.stacks.variations import FAST_DISKS
 from tools.synthesis import Synthesised

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from contract.names import region_stack
-from stacks.settings import MOST_SECURITY_GROUPS
+from stacks.network_settings import MOST_SECURITY_GROUPS
 from tests.stacks.regions import synthesise_regions
 from tests.stacks.synth import every, place_of, plain, resources
 from tools.synthesis import Synthesised

@@ -134,7 +134,7 @@ TOGETHER: dict[str, tuple[object, str]] = {
     "not home": ({"regions": [AWAY]}, NO_HOME),
     "home without a network": (
         {"regions": [{"region": "eu-central-1"}, AWAY]},
-        "trainyard.regions has no cidr for the home region eu-central-1; allowed: a network, because home trains",
+        "trainyard.regions has no cidr for the home region eu-central-1; allowed: a network (cidr or vpc), because home trains",
     ),
     "a region twice": (
         {"regions": [HOME, HOME | {"cidr": "10.80.0.0/16"}]},

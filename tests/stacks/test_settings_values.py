@@ -36,6 +36,16 @@ FORMS: dict[str, tuple[str, ...]] = {
         "us-east-1-wl1-bos-wlz-1",
         "eu-central-1a\n",
     ),
+    "Vpc": (
+        "vpc-1",
+        "vpc-0123456789abcdefg",
+        "subnet-0123456789abcdef0",
+        "vpc-0123456789abcdef0\n",
+        "VPC-0123456789abcdef0",
+    ),
+    "Subnet": ("", "subnet-1", "vpc-0123456789abcdef0", "subnet-0123456789ABCDEF0", "subnet-0123456789abcdef0\n"),
+    "TagKey": ("", "a b", "a/b", "a,b", "ü", "aws:x", "Aws:x", "trainyard:x", "Name", "a" * 128, "a\n"),
+    "TagValue": ("", " a", "a ", "a;b", "a\n", "a\tb", "🚂", "x" * 256),
     "Bucket": ("", "ab", "-ab", "a_b", "AB1", "s3://ab", "a" * 64),
     "MachineImage": ("", "ami-XYZ", "ami-1", "newest", "/a b"),
     "InstanceTypes": ("", "G5.xlarge", "g5.*;rm", "-g5", "g5 "),
@@ -112,7 +122,7 @@ def refused(one: dict[str, Any]) -> Iterator[tuple[object, str]]:
         yield from (([value], may_be) for value, may_be in refused(one["items"]) if "$ref" not in one["items"])
     elif patterns := one.get("patternProperties"):
         ((pattern, of_name),) = patterns.items()
-        name = next(one for one in ("name", "git.example.org") if re.match(pattern, one))
+        name = next(one for one in ("name", "git.example.org", "eu-central-1a") if re.match(pattern, one))
         yield from (({name: value}, may_be) for value, may_be in refused(of_name))
         examples = (of_name["patternErrorMessage"].rpartition(" ")[2], "ami-12345678")
         example = next(one for one in examples if re.match(of_name["pattern"], one))

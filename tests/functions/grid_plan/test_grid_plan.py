@@ -128,6 +128,27 @@ def test_models_are_written_under_the_deployments_key_where_it_has_one_and_a_lin
     assert [training_model.problems(one) for one in found] == [[], []]
 
 
+def test_a_training_has_the_tags_of_the_settings_and_a_line_may_give_one_another_value(
+    there: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAINYARD_TAGS", '{"CostCenter":"4711","team":"vision"}')
+    plain, other = planned(there, line() + line(tags={"CostCenter": "42", "run": "a"}))
+    found = [{one["Key"]: one["Value"] for one in each.request["Tags"]} for each in (plain, other)]
+    further = [{key: value for key, value in each.items() if not key.startswith(tags.RESERVED)} for each in found]
+    assert further == [{"CostCenter": "4711", "team": "vision"}, {"CostCenter": "42", "team": "vision", "run": "a"}]
+    assert [training_model.problems(one.request) for one in (plain, other)] == [[], []]
+
+
+def test_tags_of_a_line_and_of_the_settings_together_are_refused_beyond_what_sagemaker_takes(
+    there: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAINYARD_TAGS", '{"CostCenter":"4711"}')
+    assert len(planned(there, line(tags={f"t{number}": "1" for number in range(44)}))[0].request["Tags"]) == 50
+    there.upload(line(tags={f"t{number}": "1" for number in range(45)}))
+    with pytest.raises(InvalidRequest, match=r"line 1: tags: are 46 with those of the settings .*; allowed: up to 45"):
+        plan(INPUT, execution("more"))
+
+
 @pytest.mark.parametrize(
     "value", ['a "quoted" one', "two\nlines", "{% $states.input %}", "אבג ‮abc", "'; rm -rf /", "a,b;c"]
 )

@@ -13,7 +13,7 @@ from aws.ec2 import Ec2
 from aws.facts import Card, InstanceType
 from contract.fabric import Interface, InterfaceType
 from contract.intents import Step
-from launcher.arguments import build_arguments, security_group
+from launcher.arguments import LaunchMarks, build_arguments, security_group
 from launcher.interfaces import list_interfaces
 from tests.builders import JOB, rung
 from tests.fakes.faked import connected
@@ -32,7 +32,12 @@ LARGE = replace(JOB, interfaces={P4D.name: efa.interfaces(P4D)})
 
 def sent(instance_type: str) -> dict[str, Any]:
     return build_arguments(
-        LARGE, 1, rung(instance_type=instance_type), group="group-a-0", security_group="sg-1", profile="arn:p"
+        LARGE,
+        1,
+        rung(instance_type=instance_type),
+        group="group-a-0",
+        security_group="sg-1",
+        marks=LaunchMarks(profile="arn:p"),
     )
 
 
@@ -91,7 +96,12 @@ def test_ec2_takes_the_interfaces_that_were_chosen_by_its_own_description_of_the
         types = Ec2("eu-central-1").types([name])
         job = replace(JOB, interfaces=efa.choose_interfaces(Mode.AUTO, JOB.nodes, types.values()))
         wanted = build_arguments(
-            job, 1, rung(instance_type=name), group="group-a-0", security_group="sg-1", profile=PROFILE
+            job,
+            1,
+            rung(instance_type=name),
+            group="group-a-0",
+            security_group="sg-1",
+            marks=LaunchMarks(profile=PROFILE),
         )
         assert len(Ec2("eu-central-1").run(wanted, user_data="", token="one")) == JOB.nodes
         machines = home(aws).machines.values()

@@ -8,7 +8,7 @@ from contract.fabric import Interface, InterfaceType
 from contract.intents import Step
 from contract.jobs import Job
 from contract.mounts import MOST
-from launcher.arguments import build_arguments, security_group
+from launcher.arguments import LaunchMarks, build_arguments, security_group
 from tests.builders import JOB, MOUNTED, rung
 
 MOST_OF_AN_INTERFACE = 5
@@ -20,7 +20,7 @@ def groups(job: Job, region: str = "eu-central-1") -> list[list[str]]:
     place = replace(JOB.places["eu-central-1"], region=region)
     job = replace(job, places={region: place})
     where = rung(region=region)
-    sent = build_arguments(job, 1, where, group="", security_group="sg-1", profile="arn:p")
+    sent = build_arguments(job, 1, where, group="", security_group="sg-1", marks=LaunchMarks(profile="arn:p"))
     assert security_group(Step(rung=where, request=sent)) == "sg-1", "the job's own comes first"
     return [one["Groups"] for one in sent["NetworkInterfaces"]]
 

@@ -10,12 +10,13 @@ from dataclasses import replace
 import pytest
 
 from aws.facts import Instance
+from contract import tags
 from contract.errors import CapacityPending, CapacityUnavailable, QuotaExceeded
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
 from contract.jobs import Job, Market
 from launcher import arguments, policy
 from launcher.answers import meaning
-from launcher.arguments import build_arguments, build_user_data, token
+from launcher.arguments import LaunchMarks, build_arguments, build_user_data, token
 from tests.builders import INTENT, JOB, LAUNCHED, NOW, TAGS_AT_LAUNCH, rung
 
 WALK = policy.Walk(
@@ -24,7 +25,7 @@ WALK = policy.Walk(
     patience_until=NOW + 1800,
     holder="me",
     held_until=NOW + 300,
-    profile="arn:p",
+    marks=LaunchMarks(profile="arn:p"),
     user_data="#!/bin/bash\n",
 )
 
@@ -32,7 +33,7 @@ WALK = policy.Walk(
 def planned(job: Job, attempt: int = 1, busy: Collection[str] = (), shared_with: tuple[str, ...] = ()) -> Intent:
     groups = policy.Groups(busy=frozenset(busy), security_group="sg-2", shared_with=shared_with)
     return policy.prepare_region(
-        job, policy.plan(job, attempt, WALK, passed_over={}), "eu-central-1", groups, profile=WALK.profile
+        job, policy.plan(job, attempt, WALK, passed_over={}), "eu-central-1", groups, marks=WALK.marks
     )
 
 
@@ -50,7 +51,9 @@ def everywhere(outcome: LaunchOutcome) -> Intent:
 
 def test_every_volume_of_a_launch_is_encrypted_also_those_that_the_image_adds() -> None:
     image = replace(rung().image, further_devices=("/dev/sdf", "/dev/sdg"))
-    asked = build_arguments(JOB, 1, replace(rung(), image=image), group="", security_group="sg-1", profile="arn:p")
+    asked = build_arguments(
+        JOB, 1, replace(rung(), image=image), group="", security_group="sg-1", marks=LaunchMarks(profile="arn:p")
+    )
     devices = {one["DeviceName"]: one["Ebs"] for one in asked["BlockDeviceMappings"]}
     assert list(devices) == [image.root_device, "/dev/sdf", "/dev/sdg"]
     assert all(ebs["Encrypted"] and ebs["DeleteOnTermination"] for ebs in devices.values())
@@ -191,9 +194,14 @@ def test_two_rungs_of_a_plan_never_share_a_token() -> None:
 
 
 def test_the_token_changes_with_the_generation_the_script_and_the_deadline() -> None:
-    base = build_arguments(JOB, 1, rung(), group="g", security_group="sg-1", profile="p")
+    base = build_arguments(JOB, 1, rung(), group="g", security_group="sg-1", marks=LaunchMarks(profile="p"))
     other = build_arguments(
-        replace(JOB, deadline=JOB.deadline + 1), 1, rung(), group="g", security_group="sg-1", profile="p"
+        replace(JOB, deadline=JOB.deadline + 1),
+        1,
+        rung(),
+        group="g",
+        security_group="sg-1",
+        marks=LaunchMarks(profile="p"),
     )
     step = Step(rung=rung(), request=base, walk=1)
     marks = {
@@ -261,7 +269,10 @@ def test_every_rung_of_a_walk_asks_for_the_one_group_of_its_attempt() -> None:
 
 
 def test_the_security_group_is_part_of_the_bytes_that_a_token_stands_for() -> None:
-    made = [build_arguments(JOB, 1, rung(), group="g", security_group=one, profile="p") for one in ("sg-1", "sg-2")]
+    made = [
+        build_arguments(JOB, 1, rung(), group="g", security_group=one, marks=LaunchMarks(profile="p"))
+        for one in ("sg-1", "sg-2")
+    ]
     assert len({token(Step(rung=rung(), request=one), "a") for one in made}) == 2
 
 
@@ -286,15 +297,36 @@ def test_a_type_without_cluster_placement_gets_no_group() -> None:
     assert "GroupName" not in planned(alone).steps[0].request["Placement"]
 
 
+@pytest.mark.parametrize("market", [Market.ON_DEMAND, Market.SPOT])
+def test_everything_that_a_launch_makes_carries_the_settings_own_tags_too(market: Market) -> None:
+    marks = LaunchMarks(profile="arn:p", tags={"CostCenter": "4711"})
+    sent = build_arguments(JOB, 1, replace(rung(), market=market), group="", security_group="sg-1", marks=marks)
+    kinds = {one["ResourceType"] for one in sent["TagSpecifications"]}
+    assert kinds >= {"instance", "volume", "network-interface"}
+    assert ("spot-instances-request" in kinds) == (market is Market.SPOT)
+    for specification in sent["TagSpecifications"]:
+        found = {tag["Key"]: tag["Value"] for tag in specification["Tags"]}
+        assert found.keys() == {*TAGS_AT_LAUNCH, "CostCenter"}
+        assert found["CostCenter"] == "4711"
+
+
+def test_no_tag_of_the_settings_replaces_one_of_the_job() -> None:
+    marks = LaunchMarks(profile="arn:p", tags={tags.DEADLINE: "9", tags.DEPLOYMENT: "other"})
+    sent = build_arguments(JOB, 1, rung(), group="", security_group="sg-1", marks=marks)
+    for specification in sent["TagSpecifications"]:
+        found = {tag["Key"]: tag["Value"] for tag in specification["Tags"]}
+        assert (found[tags.DEADLINE], found[tags.DEPLOYMENT]) == (str(JOB.deadline), JOB.deployment)
+
+
 def test_a_launch_is_all_or_nothing_and_carries_its_tags() -> None:
-    sent = build_arguments(JOB, 2, rung(), group="", security_group="sg-1", profile="arn:p")
+    sent = build_arguments(JOB, 2, rung(), group="", security_group="sg-1", marks=LaunchMarks(profile="arn:p"))
     assert sent["MinCount"] == sent["MaxCount"] == 2
     for specification in sent["TagSpecifications"]:
         assert {tag["Key"] for tag in specification["Tags"]} == set(TAGS_AT_LAUNCH)
 
 
 def test_a_launch_names_its_subnet_in_the_network_interface_alone() -> None:
-    sent = build_arguments(JOB, 1, rung(), group="", security_group="sg-1", profile="arn:p")
+    sent = build_arguments(JOB, 1, rung(), group="", security_group="sg-1", marks=LaunchMarks(profile="arn:p"))
     assert not sent.keys() & {"SubnetId", "SecurityGroupIds", "SecurityGroups"}
     assert sent["NetworkInterfaces"][0]["AssociatePublicIpAddress"] is False
 
@@ -302,9 +334,14 @@ def test_a_launch_names_its_subnet_in_the_network_interface_alone() -> None:
 def test_disks_are_encrypted_with_the_key_of_their_region_and_else_with_the_accounts_default() -> None:
     place = replace(JOB.places[rung().region], volume_key="arn:aws:kms:eu-central-1:123456789012:key/1")
     own = build_arguments(
-        replace(JOB, places={place.region: place}), 1, rung(), group="", security_group="sg-1", profile="arn:p"
+        replace(JOB, places={place.region: place}),
+        1,
+        rung(),
+        group="",
+        security_group="sg-1",
+        marks=LaunchMarks(profile="arn:p"),
     )
-    plain = build_arguments(JOB, 1, rung(), group="", security_group="sg-1", profile="arn:p")
+    plain = build_arguments(JOB, 1, rung(), group="", security_group="sg-1", marks=LaunchMarks(profile="arn:p"))
     (disk,), (plain_disk,) = (one["BlockDeviceMappings"] for one in (own, plain))
     assert disk["Ebs"] == plain_disk["Ebs"] | {"KmsKeyId": place.volume_key}
     assert plain_disk["Ebs"]["Encrypted"] is True
@@ -312,7 +349,7 @@ def test_disks_are_encrypted_with_the_key_of_their_region_and_else_with_the_acco
 
 def test_a_disk_is_asked_to_be_faster_only_where_it_is_to_be() -> None:
     def build_disk(job: Job) -> dict[str, int]:
-        sent = build_arguments(job, 1, rung(), group="", security_group="sg-1", profile="arn:p")
+        sent = build_arguments(job, 1, rung(), group="", security_group="sg-1", marks=LaunchMarks(profile="arn:p"))
         return {
             key: value for key, value in sent["BlockDeviceMappings"][0]["Ebs"].items() if key in ("Iops", "Throughput")
         }
@@ -328,13 +365,17 @@ def test_a_disk_is_asked_to_be_faster_only_where_it_is_to_be() -> None:
 def test_the_disks_of_the_images_further_snapshots_are_as_the_image_has_them() -> None:
     image = replace(rung().image, further_devices=("/dev/sdf",))
     fast = replace(JOB, volume_iops=16_000, volume_throughput=1_000)
-    sent = build_arguments(fast, 1, replace(rung(), image=image), group="", security_group="sg-1", profile="arn:p")
+    sent = build_arguments(
+        fast, 1, replace(rung(), image=image), group="", security_group="sg-1", marks=LaunchMarks(profile="arn:p")
+    )
     assert sent["BlockDeviceMappings"][1]["Ebs"] == {"Encrypted": True, "DeleteOnTermination": True}
 
 
 def test_a_node_that_powers_itself_off_ends_with_its_disks() -> None:
     image = replace(rung().image, further_devices=("/dev/sdf",))
-    sent = build_arguments(JOB, 1, replace(rung(), image=image), group="", security_group="sg-1", profile="arn:p")
+    sent = build_arguments(
+        JOB, 1, replace(rung(), image=image), group="", security_group="sg-1", marks=LaunchMarks(profile="arn:p")
+    )
     assert sent["InstanceInitiatedShutdownBehavior"] == "terminate"
     assert [disk["Ebs"]["DeleteOnTermination"] for disk in sent["BlockDeviceMappings"]] == [True, True]
 

@@ -13,6 +13,7 @@ import pytest
 from contract.intents import LaunchAnswer, LaunchOutcome, Step
 from contract.jobs import Job, Market
 from launcher import policy, prices, walk
+from launcher.arguments import LaunchMarks
 from launcher.prices import Priced
 from tests.builders import INTENT, JOB, NOW, PLACE, rung
 from tests.fakes.faults import Death, Kind, Mishap
@@ -34,7 +35,7 @@ WALK = policy.Walk(
     patience_until=NOW,
     holder="me",
     held_until=NOW,
-    profile="profile",
+    marks=LaunchMarks(profile="profile"),
     user_data="data",
     waiting=True,
 )

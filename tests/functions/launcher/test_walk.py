@@ -15,7 +15,7 @@ from contract.errors import CapacityPending, CapacityUnavailable, InvalidRequest
 from contract.health import UnhealthyNode
 from contract.intents import Intent, LaunchOutcome
 from contract.jobs import Market
-from launcher.arguments import build_arguments
+from launcher.arguments import LaunchMarks, build_arguments
 from tests.builders import JOB, NOW
 from tests.functions.launcher.walking import Clock, FakeEc2, Store, walker
 
@@ -237,7 +237,12 @@ def test_a_walk_that_launched_already_notes_nothing_more() -> None:
 @pytest.mark.parametrize("market", list(Market))
 def test_a_spot_request_carries_the_tags_of_its_instances(market: Market) -> None:
     made = build_arguments(
-        JOB, 1, replace(JOB.ladder[0], market=market), group="", security_group="sg-1", profile="arn:p"
+        JOB,
+        1,
+        replace(JOB.ladder[0], market=market),
+        group="",
+        security_group="sg-1",
+        marks=LaunchMarks(profile="arn:p"),
     )
     marks = {one["ResourceType"]: one["Tags"] for one in made["TagSpecifications"]}
     assert ("spot-instances-request" in marks) == (market is Market.SPOT)

@@ -21,6 +21,7 @@ from contract.health import UnhealthyNode
 from contract.intents import Intent
 from contract.items import ItemKey
 from contract.jobs import Job
+from launcher.arguments import LaunchMarks
 from launcher.walk import Walker
 from tests.builders import NOW
 
@@ -143,7 +144,7 @@ def walker(store: Store, ec2: FakeEc2, clock: Clock, *, holder: str = "one", lef
         empty_places=cast(EmptyPlaces, Unheard()),
         ec2=lambda _region: cast(Ec2, ec2),
         holder=holder,
-        profile="arn:p",
+        marks=LaunchMarks(profile="arn:p"),
         user_data="#!/bin/bash\n",
         left=lambda: end - clock.time,
         now=lambda: clock.time,

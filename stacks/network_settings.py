@@ -1,0 +1,131 @@
+"""Settings of regions and their networks, and what keeps several of them from making sense together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from ipaddress import IPv4Network
+from itertools import combinations
+from typing import Literal
+
+from pydantic import Field
+
+from stacks.blocks import Block
+from stacks.forms import Network, Region, Subnet, Vpc, Zone
+from stacks.parts.network import zones_of
+from stacks.parts.zones import looked_up
+
+MOST_GROUPS = 30
+"""The most placement groups of a region: their names go into one SSM parameter, which holds 4 KB."""
+MOST_SECURITY_GROUPS = 40
+"""The most security groups for nodes in a region: their ids go into the same parameter. EC2 allows 60 rules in the group of interface
+endpoints, which has one for each, and 2,500 groups in a region."""
+Endpoint = Literal[
+    "ec2messages", "ecr.api", "ecr.dkr", "logs", "monitoring", "secretsmanager", "ssm", "ssmmessages", "sts"
+]
+
+
+class RegionSettings(Block):
+    """A region. Jobs train in a region with a network; a region without one serves grids only, and costs nothing while idle."""
+
+    region: Region
+    """Its name."""
+    cidr: Network | None = None
+    """The region's own network: a /16 holds 16,379 nodes a zone, a /24 holds 59. Without one, and without `vpc`, jobs do not train
+    there."""
+    zones: tuple[Zone, ...] = Field(default=(), max_length=6)
+    """Availability zones in which nodes run, by name; without it, those that every account has there, looked up at deploy."""
+    vpc: Vpc = ""
+    """The id of a VPC that is there already, for nodes to run in; empty where `cidr` makes one (docs/guides/landing-zones.md)."""
+    subnets: dict[Zone, Subnet] = Field(default={}, max_length=6)
+    """Availability zone to the id of the private subnet of `vpc` in which its nodes run."""
+
+    @property
+    def trains(self) -> bool:
+        """Whether jobs train there."""
+        return bool(self.cidr or self.vpc)
+
+    @property
+    def zone_count(self) -> int:
+        """The number of zones in which nodes run."""
+        if self.vpc:
+            return len(self.subnets)
+        return len(self.zones) or (looked_up(self.region, self.cidr) if self.cidr else 0)
+
+
+class NetworkSettings(Block):
+    """The network of every region."""
+
+    nat_gateways: int = Field(default=1, ge=1, le=3)
+    """NAT gateways of a region. One is enough; one in each zone survives the loss of a zone and costs three times as much. A region with
+    a `vpc` uses those that it has."""
+    security_groups_per_region: int = Field(default=16, ge=1, le=MOST_SECURITY_GROUPS)
+    """Security groups for nodes of a region. So many jobs each have their own, and no path to each other. Further jobs share one with a
+    job that runs, and Launch says so. At most 40: an SSM parameter holds 4 KB."""
+    interface_endpoints: tuple[Endpoint, ...] = ()
+    """Short names of AWS services that nodes reach without the NAT gateway; each costs an address a zone. A region with a `vpc` uses those
+    that it has."""
+
+
+def list_twice(where: str, listed: Sequence[str]) -> Iterator[str]:
+    """Yields a line for each entry that is listed twice."""
+    return (f"{where} names {name} twice" for name in sorted({one for one in listed if listed.count(one) > 1}))
+
+
+def problems(regions: Sequence[RegionSettings], network: NetworkSettings, groups_per_zone: int) -> Iterator[str]:
+    """Says what does not fit."""
+    for one in regions:
+        yield from _zone_problems(one, network)
+        yield from _vpc_problems(one)
+        if one.zone_count * groups_per_zone > MOST_GROUPS:
+            yield (
+                f"placement_groups_per_zone is {groups_per_zone}, with {one.zone_count} zones in {one.region}; "
+                f"allowed: {MOST_GROUPS // one.zone_count} at most, or fewer zones, by name"
+            )
+    for (one, cidr), (other, another) in combinations([(r.region, r.cidr) for r in regions if r.cidr], 2):
+        if IPv4Network(cidr).overlaps(IPv4Network(another)):
+            yield f"regions: {cidr} of {one} overlaps {another} of {other}"
+    yield from list_twice("regions: vpc", [one.vpc for one in regions if one.vpc])
+    yield from list_twice("regions: subnets", [subnet for one in regions for subnet in one.subnets.values()])
+    if network.interface_endpoints and regions and not any(one.cidr for one in regions):
+        yield (
+            "network.interface_endpoints is for networks that Trainyard makes, and no region has a cidr; allowed: none, because "
+            "a vpc has its own"
+        )
+
+
+def _zone_problems(place: RegionSettings, network: NetworkSettings) -> Iterator[str]:
+    where = f"regions: zones of {place.region}"
+    if place.cidr and not place.zones and place.region == "us-west-1":
+        yield (
+            "regions has a cidr for us-west-1, where accounts see two zones; allowed: only grids there (no cidr), "
+            "or zones with the names of the two"
+        )
+    if place.zones and not place.cidr and not place.vpc:
+        yield f"{where}: nodes need a network; allowed: zones beside a cidr"
+    yield from _elsewhere(where, place, place.zones)
+    yield from list_twice(where, place.zones)
+    if place.zones and len(place.zones) < network.nat_gateways:
+        yield f"{where} are {len(place.zones)}, and network.nat_gateways is {network.nat_gateways}; allowed: as many gateways at most"
+    if place.zones and place.cidr and len(place.zones) > (most := zones_of(place.cidr)):
+        yield f"{where} are {len(place.zones)}; allowed: {most} at most in {place.cidr}, or a larger network"
+
+
+def _vpc_problems(place: RegionSettings) -> Iterator[str]:
+    where = f"regions: {place.region}"
+    if place.vpc and place.cidr:
+        yield f"{where} has a cidr and a vpc; allowed: a cidr for a new network, or the vpc that is there already"
+    if place.vpc and place.zones:
+        yield f"{where} has zones and a vpc; allowed: no zones, because subnets names the zones of a vpc"
+    if place.vpc and not place.subnets:
+        yield f"{where} has a vpc and no subnets; allowed: a private subnet of {place.vpc} for each zone in which nodes may run"
+    if place.subnets and not place.vpc:
+        yield f"{where} has subnets and no vpc; allowed: the vpc to which they belong"
+    yield from _elsewhere(f"regions: subnets of {place.region}", place, tuple(place.subnets))
+
+
+def _elsewhere(where: str, place: RegionSettings, zones: Sequence[str]) -> Iterator[str]:
+    return (
+        f"{where} has {zone}, which is in another region; allowed: {place.region}a and the like"
+        for zone in zones
+        if zone[:-1] != place.region
+    )
