@@ -92,6 +92,7 @@ def build(app: cdk.App, settings: Settings) -> None:
         master_port=settings.master_port,
         limits=settings.limits,
         checkpoints=settings.checkpoints,
+        networks=settings.named_networks,
     )
     grid = _grid(app, settings, common, grids, foundation, reaper, regions)
     images = ImagesStack(app, f"{deployment}-images", common=common, child_base=settings.grid.child_base)
@@ -180,21 +181,23 @@ def build_regions(app: cdk.App, settings: Settings) -> list[RegionStack]:
             env=cdk.Environment(region=place.region),
             deployment=settings.deployment,
             training=TrainingRegion(
-                cidr=place.cidr,
+                cidr=place.cidr or "",
                 zones=place.zones,
+                vpc=place.vpc,
+                subnets=place.subnets,
                 settings=settings.network,
                 placement_groups_per_zone=settings.placement_groups_per_zone,
                 tags=settings.tags,
                 file_systems=tuple(one for one in settings.file_systems if one.region == place.region),
             )
-            if place.cidr
+            if place.trains
             else None,
             repositories=settings.every_repository,
             image_readers=readers,
             keep_data=settings.keep_data,
             log_retention_days=settings.log_retention_days,
             job_role=names.job_role(settings.deployment, settings.home_region),
-            others_train=any(one.cidr for one in settings.regions if one is not place),
+            others_train=any(one.trains for one in settings.regions if one is not place),
             compliance=settings.compliance,
         )
         for place in settings.regions

@@ -28,6 +28,7 @@ from stacks.parts.bad_ends import clear_up_after
 from stacks.parts.batch import TASKS, Children
 from stacks.parts.common import Common
 from stacks.parts.drain import drain_first
+from stacks.parts.existing_network import ExistingNetwork
 from stacks.parts.function import WHOLE_CPU_MB, Function, Layer
 from stacks.parts.grid_machine import OF_AN_ARRAY, ChildSubmission, GridMachine
 from stacks.parts.grid_rights import SAGEMAKER, GridRights
@@ -55,7 +56,7 @@ class GridStack(cdk.Stack):
         common: Common,
         foundation: FoundationExports,
         drain: lambda_.IFunction,
-        network: Network,
+        network: Network | ExistingNetwork,
         grid: GridRights,
         settings: GridSettings,
         child_image: str,
@@ -135,7 +136,9 @@ class GridStack(cdk.Stack):
         grant_apart(made, "Logs", *self._grid.training_logs())
         return made
 
-    def _children(self, training: iam.Role, network: Network, settings: GridSettings, child_image: str) -> Children:
+    def _children(
+        self, training: iam.Role, network: Network | ExistingNetwork, settings: GridSettings, child_image: str
+    ) -> Children:
         rights, deployment = self._rights, self._rights.deployment
         log = log_group(
             self, "ChildLog", days=self._log_retention_days, physical_name=names.child_log_group(deployment)

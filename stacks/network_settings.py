@@ -19,6 +19,9 @@ MOST_GROUPS = 30
 MOST_SECURITY_GROUPS = 40
 """The most security groups for nodes in a region: their ids go into the same parameter. EC2 allows 60 rules in the group of interface
 endpoints, which has one for each, and 2,500 groups in a region."""
+MOST_SUBNETS = 24
+"""The most subnets of networks that the account has, in all regions together: the launcher's role names each, and a role holds 10,240
+characters of policy, of which the rights of the most regions leave some 1,300."""
 Endpoint = Literal[
     "ec2messages", "ecr.api", "ecr.dkr", "logs", "monitoring", "secretsmanager", "ssm", "ssmmessages", "sts"
 ]
@@ -86,6 +89,8 @@ def problems(regions: Sequence[RegionSettings], network: NetworkSettings, groups
             yield f"regions: {cidr} of {one} overlaps {another} of {other}"
     yield from list_twice("regions: vpc", [one.vpc for one in regions if one.vpc])
     yield from list_twice("regions: subnets", [subnet for one in regions for subnet in one.subnets.values()])
+    if (count := sum(len(one.subnets) for one in regions)) > MOST_SUBNETS:
+        yield f"regions: subnets are {count} in all; allowed: {MOST_SUBNETS}, because a role that may launch into each holds no more"
     if network.interface_endpoints and regions and not any(one.cidr for one in regions):
         yield (
             "network.interface_endpoints is for networks that Trainyard makes, and no region has a cidr; allowed: none, because "

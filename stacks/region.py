@@ -25,6 +25,7 @@ from stacks.parts.access_logs import AccessLogs
 from stacks.parts.bucket import Bucket
 from stacks.parts.customer_key import CustomerKey
 from stacks.parts.default_group import ClosedDefaultGroup
+from stacks.parts.existing_network import ExistingNetwork
 from stacks.parts.file_clients import FileClients
 from stacks.parts.flow_logs import FlowLogs
 from stacks.parts.launch_template import LaunchTemplate
@@ -42,8 +43,13 @@ class TrainingRegion:
     """What a region in which nodes run has beside its bucket and its images."""
 
     cidr: str
+    """Of the network to make; empty where the account has one."""
     zones: tuple[str, ...]
-    """Names of the zones; empty for a look-up at deploy."""
+    """Names of the zones; empty for a look-up at deploy, and for a network that the account has."""
+    vpc: str
+    """The id of a VPC that the account has; empty where one is made."""
+    subnets: Mapping[str, str]
+    """Availability zone to the id of its subnet in that VPC."""
     settings: NetworkSettings
     placement_groups_per_zone: int
     tags: Mapping[str, str]
@@ -87,7 +93,7 @@ class RegionStack(cdk.Stack):
             forgets={keys.ENVIRONMENTS: ENVIRONMENT_DAYS},
         )
         self._log_retention_days = log_retention_days
-        self.network: Network | None = None
+        self.network: Network | ExistingNetwork | None = None
         """None where no nodes run."""
         self.key: CustomerKey | None = None
         """Encrypts what the region stores, and the disks of its nodes; None without the setting `compliance`."""
@@ -103,6 +109,7 @@ class RegionStack(cdk.Stack):
             AccessLogs(self, "AccessLogs", buckets=[bucket], days=log_retention_days)
             if self.network:
                 place = replace(place, volume_key=self.key.key_arn)
+            if isinstance(self.network, Network):  # another's network has its own flow logs, and its own rules
                 self._watch(self.network, deployment, region)
         ssm.StringParameter(
             self,
@@ -124,15 +131,7 @@ class RegionStack(cdk.Stack):
 
     def _trains(self, place: Place, deployment: str, training: TrainingRegion) -> Place:
         """Returns the place with everything that a launch in it needs."""
-        self.network = network = Network(
-            self,
-            "Network",
-            cidr=training.cidr,
-            zones=training.zones or self._looked_up(place.region, deployment, training),
-            nat_gateways=training.settings.nat_gateways,
-            interface_endpoints=training.settings.interface_endpoints,
-            security_groups=training.settings.security_groups_per_region,
-        )
+        self.network = network = self._find_network(place.region, deployment, training)
         if training.file_systems:
             self._offer(network, deployment, place.region, training.file_systems)
         template = LaunchTemplate(self, "Nodes", deployment=deployment, further_tags=training.tags)
@@ -151,8 +150,32 @@ class RegionStack(cdk.Stack):
             ),
         )
 
+    def _find_network(self, region: str, deployment: str, training: TrainingRegion) -> Network | ExistingNetwork:
+        settings = training.settings
+        if training.vpc:
+            return ExistingNetwork(
+                self,
+                "Network",
+                vpc=training.vpc,
+                subnets=training.subnets,
+                security_groups=settings.security_groups_per_region,
+            )
+        return Network(
+            self,
+            "Network",
+            cidr=training.cidr,
+            zones=training.zones or self._looked_up(region, deployment, training),
+            nat_gateways=settings.nat_gateways,
+            interface_endpoints=settings.interface_endpoints,
+            security_groups=settings.security_groups_per_region,
+        )
+
     def _offer(
-        self, network: Network, deployment: str, region: str, file_systems: Sequence[FileSystemSettings]
+        self,
+        network: Network | ExistingNetwork,
+        deployment: str,
+        region: str,
+        file_systems: Sequence[FileSystemSettings],
     ) -> None:
         """Tells Admit of the file systems. Not in the region's own parameter, which is full at its largest."""
         offered = FileSystems(file_systems=tuple(self._reached(network, one) for one in file_systems))
@@ -164,7 +187,7 @@ class RegionStack(cdk.Stack):
             description="What jobs of this region may mount (contract.mounts.FileSystems)",
         )
 
-    def _reached(self, network: Network, one: FileSystemSettings) -> FileSystem:
+    def _reached(self, network: Network | ExistingNetwork, one: FileSystemSettings) -> FileSystem:
         clients = FileClients(
             self,
             f"FileSystem-{one.name}",

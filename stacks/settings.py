@@ -15,6 +15,7 @@ from contract.images import CHILD_BASE
 from contract.limits import Limits
 from contract.mounts import MOST_OF_A_DEPLOYMENT
 from contract.names import BUILD_CACHE, PLATFORM, PLATFORM_CACHE, job_role
+from contract.networks import NamedNetwork
 from contract.timing import Timing
 from contract.volumes import IOPS_PER_MIB, LEAST_IOPS, LEAST_THROUGHPUT, MOST_IOPS, MOST_THROUGHPUT, most_throughput
 from stacks.blocks import CLOSED, Block
@@ -317,6 +318,21 @@ class Settings(Block):
     def training(self) -> tuple[str, ...]:
         """Regions in which jobs run, home first."""
         return tuple(name for name in self.everywhere if any(one.region == name and one.trains for one in self.regions))
+
+    @property
+    def named_networks(self) -> tuple[NamedNetwork, ...]:
+        """Networks that the account has already, with what nodes need of them."""
+        return tuple(
+            NamedNetwork(
+                region=one.region,
+                vpc=one.vpc,
+                subnets=one.subnets,
+                most_nodes=self.limits.max_nodes,
+                home=one.region == self.home_region,
+            )
+            for one in self.regions
+            if one.vpc
+        )
 
     @property
     def everywhere(self) -> tuple[str, ...]:

@@ -20,9 +20,9 @@ from contract.environments import (
     Environment,
     LauncherEnvironment,
     Limits,
-    RegionCheckEnvironment,
     TerminatorEnvironment,
 )
+from contract.networks import NamedNetwork
 from contract.timings import AttendantTiming, CleanupTiming, LauncherTiming, TerminatorTiming
 from stacks.foundation import FoundationExports
 from stacks.parts import admission_rights, ec2_rights, interfaces, item_rights, job_rights, mount_rights
@@ -35,13 +35,13 @@ from stacks.parts.checkpoint_alarms import watch_checkpoints
 from stacks.parts.common import Common
 from stacks.parts.container_rights import ContainerRights
 from stacks.parts.cost_alarm import watch_costs
-from stacks.parts.custom_resource import add_custom_resource
 from stacks.parts.drain import drain_first
 from stacks.parts.function import Function, Layer
 from stacks.parts.git_rights import GitHosts
 from stacks.parts.node_rights import read_consoles
 from stacks.parts.outputs import shown, started_here
 from stacks.parts.queue import FEWEST_RECEIVES, DeadLetters, Queue
+from stacks.parts.region_check import check_regions
 from stacks.parts.right import Right
 from stacks.parts.train_machine import Steps, TrainMachine
 from stacks.parts.wakes import AT_ONCE, Wakes
@@ -50,8 +50,6 @@ ATTENDANT_TIMEOUT = cdk.Duration.minutes(1)
 CLEANUP_TIMEOUT = cdk.Duration.minutes(2)
 WALK_AND_REFUSALS = 1.5
 """In patiences of Terminate: a launch may run for five minutes, half a patience, and then EC2 may refuse for a whole one."""
-CHECK_TIMEOUT = cdk.Duration.minutes(5)
-"""How long CloudFormation waits for the region check, which asks each region once."""
 ADMIT_MB = 1024
 """Three quarters of it are for the child that fetches code from git."""
 
@@ -78,8 +76,9 @@ class WorkflowStack(cdk.Stack):
         master_port: int,
         limits: Limits,
         checkpoints: CheckpointLimits,
+        networks: Sequence[NamedNetwork],
     ) -> None:
-        """`drain` ends everything that runs before a destroy deletes anything."""
+        """`drain` ends everything that runs before a destroy deletes anything; `networks` are those that the account has already."""
         rights, timing, deployment = common.rights, common.timing, common.deployment
         super().__init__(
             scope, name, env=common.env, description=f"Trainyard {deployment}: the Train machine and its functions"
@@ -92,7 +91,7 @@ class WorkflowStack(cdk.Stack):
         missed = DeadLetters(self, "AttendantLetters")
         endings = Queue(self, "Endings", function_timeout=ATTENDANT_TIMEOUT, receives=FEWEST_RECEIVES, letters=missed)
         attendant = self._session_function = self._attendant(missed, endings, job_roles, checkpoints)
-        launcher = self._launcher(image_owners)
+        launcher = self._launcher(image_owners, [subnet for one in networks for subnet in one.subnets.values()])
         train = TrainMachine(
             self,
             "Train",
@@ -122,7 +121,7 @@ class WorkflowStack(cdk.Stack):
         )
         watch_checkpoints(self._alarms, deployment, checkpoints)
         watch_costs(self._alarms, deployment)
-        self._check_regions(common.regions)
+        self._check_regions(common.regions, networks)
         letters = self._clean_up_after(train.machine)
         drain_first(self, drain)
 
@@ -186,7 +185,7 @@ class WorkflowStack(cdk.Stack):
             ),
         )
 
-    def _launcher(self, image_owners: tuple[str, ...]) -> Function:
+    def _launcher(self, image_owners: tuple[str, ...], subnets: Sequence[str]) -> Function:
         rights, foundation = self._rights, self._foundation
         profile = foundation.instance_profile.instance_profile_arn
         return self._function(
@@ -211,7 +210,7 @@ class WorkflowStack(cdk.Stack):
                 rights.home("TellOfWaits", ["s3:PutObject"], keys.ANY_WAIT),
                 rights.look_at("DescribeInstances", "ec2:DescribeInstances", "ec2:DescribeSpotPriceHistory"),
                 *ec2_rights.launch_spot(),
-                *ec2_rights.launch(rights, instance_profile=profile, image_owners=image_owners),
+                *ec2_rights.launch(rights, instance_profile=profile, image_owners=image_owners, subnets=subnets),
                 rights.pass_to_ec2(foundation.node_role.role_arn),
             ],
         )
@@ -342,24 +341,15 @@ class WorkflowStack(cdk.Stack):
         watch_cleanup(self._alarms, letters, function)
         return letters
 
-    def _check_regions(self, regions: tuple[str, ...]) -> None:
-        """Fails a deploy that removes a region while its stack exists, because no later deploy would update or destroy that stack."""
-        rights = self._rights
-        function = self._function(
-            "RegionCheck",
-            "region_check",
-            "Rejects removing a region while its stack exists",
-            RegionCheckEnvironment(deployment=rights.deployment, table=self._foundation.table.table_name),
-            timeout=cdk.Duration.minutes(2),
-            rights=[item_rights.query_regions(rights), rights.descriptions(), rights.own_stack(self.stack_name)],
-        )
-        add_custom_resource(
+    def _check_regions(self, regions: tuple[str, ...], networks: Sequence[NamedNetwork]) -> None:
+        check_regions(
             self,
-            "Regions",
-            kind="Regions",
-            function_arn=function.function_arn,
-            wait=CHECK_TIMEOUT,
-            properties={"Regions": list(regions)},
+            rights=self._rights,
+            table=self._foundation.table.table_name,
+            layer=self._layer,
+            log_retention_days=self._log_retention_days,
+            regions=regions,
+            networks=networks,
         )
 
     def _end_jobs(self) -> list[Right]:

@@ -1,8 +1,8 @@
-"""The region check's function: CloudFormation calls it for every change of the settings' regions."""
+"""The region check's function: CloudFormation calls it for every change of the settings' regions and networks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -11,10 +11,14 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from aws.clients import BRISK
 from aws.cloudformation import rolls_back, send
+from aws.networks import Networks
 from aws.ssm import parameter
 from aws.state import State
 from contract import names
+from contract.codec import decode
 from contract.environments import RegionCheckEnvironment
+from contract.networks import NamedNetwork
+from region_check.networks import explain_silence, list_doubts, refuse_network
 from region_check.policy import forgotten, join_reasons, refusals
 
 logger = Logger(service="region_check")
@@ -34,13 +38,19 @@ def handler(event: Mapping[str, Any], _context: object) -> None:
 
 
 def _against(event: Mapping[str, Any], env: RegionCheckEnvironment) -> str | None:
-    """Says why the settings' regions are rejected; None where they are not. A deletion or a rollback is never rejected."""
+    """Says why the settings' regions, or their networks, are rejected; None where they are not. A deletion or a rollback never is."""
     if event["RequestType"] == "Delete" or (event["RequestType"] == "Update" and rolls_back(event["StackId"])):
         return None
     before = event.get("OldResourceProperties", {}).get("Regions", [])
     settings = event["ResourceProperties"]["Regions"]
     gone = forgotten(settings, before, State(env.table).launched_regions())
-    against = join_reasons(refusals(env.deployment, _exists(env.deployment, gone)))
+    networks = [decode(NamedNetwork, one) for one in event["ResourceProperties"].get("Networks", [])]
+    against = join_reasons(
+        [
+            *refusals(env.deployment, _exists(env.deployment, gone)),
+            *_judge_networks(env.deployment, networks, event["StackId"].split(":")[4]),
+        ]
+    )
     logger.info("checked", request=event["RequestType"], settings=settings, forgotten=gone, against=against)
     return against
 
@@ -57,6 +67,22 @@ def _exists(deployment: str, regions: Iterable[str]) -> dict[str, bool | str]:
     with ThreadPoolExecutor(AT_ONCE) as pool:
         regions = list(regions)
         return dict(zip(regions, pool.map(ask, regions), strict=True))
+
+
+def _judge_networks(deployment: str, networks: Sequence[NamedNetwork], account: str) -> list[str]:
+    """Returns every reason why nodes cannot run in these networks, and one for each that could not be read. `account` is ours."""
+
+    def judge(one: NamedNetwork) -> list[str]:
+        try:
+            found = Networks(one.region).read(one.vpc, list(one.subnets.values()), deployment)
+        except (ClientError, BotoCoreError) as problem:
+            return [explain_silence(one, str(problem))]
+        if doubts := list_doubts(one, found, account):
+            logger.warning("not all of a network is shown", doubts=doubts)
+        return refuse_network(one, found, account)
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return [line for lines in pool.map(judge, networks) for line in lines]
 
 
 def _physical(env: RegionCheckEnvironment) -> str:

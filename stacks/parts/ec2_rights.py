@@ -20,12 +20,15 @@ NEW = "What a launch makes has no id yet; the condition requires the deployment'
 KNOWN = "Their ids are known in their region alone; the condition requires the deployment's tag on each."
 
 
-def launch(rights: Rights, *, instance_profile: str, image_owners: Sequence[str]) -> list[Right]:
+def launch(
+    rights: Rights, *, instance_profile: str, image_owners: Sequence[str], subnets: Sequence[str] = ()
+) -> list[Right]:
     """Allows launches as ours are: from an image of AWS, of this account or of `image_owners`, under our instance profile (an ARN),
     with IMDSv2, on encrypted volumes, without a public address, and never protected.
 
     A launch may leave out whether an interface has a public address, because EC2 rejects the parameter for several interfaces. Then the
-    subnet decides: launches get into our subnets alone, and none of these gives public addresses.
+    subnet decides: launches get into our subnets alone, and none of these gives public addresses. `subnets` are those of the account's own
+    networks that the settings name: they have no tag of ours, so they are named by their ids, and the region check wants them private.
 
     RunInstances is authorised for every resource of the request: if one type is missing here, all launches fail. So our regions are
     named for the instance alone: with forty of them in every statement, the role had more policy than IAM takes.
@@ -54,6 +57,7 @@ def launch(rights: Rights, *, instance_profile: str, image_owners: Sequence[str]
             KNOWN,
             {"StringEquals": _ours(rights)},
         ),
+        *([_into(subnets)] if subnets else []),
         Right(
             "LaunchFromImages",
             ["ec2:RunInstances"],
@@ -85,6 +89,17 @@ def launch(rights: Rights, *, instance_profile: str, image_owners: Sequence[str]
             },
         ),
     ]
+
+
+def _into(subnets: Sequence[str]) -> Right:
+    """Allows launches into subnets by their ids. The account is open: the ARN of a shared subnet has the account that shares it."""
+    arns = [arn_of("ec2", "*", "*", f"subnet/{one}") for one in subnets]
+    return Right(
+        "LaunchIntoSubnetsOfTheSettings",
+        ["ec2:RunInstances"],
+        arns,
+        "Each is named by its id, in whatever region it lies.",
+    )
 
 
 def launch_spot() -> list[Right]:

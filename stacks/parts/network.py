@@ -10,6 +10,7 @@ from constructs import Construct
 
 from stacks.parts import interfaces
 from stacks.parts.acknowledged import acknowledge
+from stacks.parts.node_groups import make_node_groups
 
 ZONES = 3
 """Zones that share three quarters of the network, even where there are fewer."""
@@ -78,28 +79,9 @@ class Network(Construct):
         )
         self.node_subnets = [*self.vpc.private_subnets, *self._more(zones[ZONES:], cidr)]
         """Private subnets, one per zone."""
-        self.security_groups = [self._nodes(number) for number in range(1, security_groups + 1)]
-        """No rule of one names another or an address, so nodes of different groups cannot reach each other."""
+        self.security_groups = make_node_groups(self, self.vpc, security_groups)
         if interface_endpoints:
             self._endpoints(interface_endpoints)
-
-    def _nodes(self, number: int) -> ec2.SecurityGroup:
-        """Makes a group whose members reach each other on every port. EFA needs exactly these rules: in both directions, for all
-        protocols, naming the group itself; "everything out" would not do.
-
-        The first one has the name that the only one had, so that nodes and admitted jobs of a version before keep theirs.
-        """
-        group = ec2.SecurityGroup(
-            self,
-            f"NodeSecurityGroup{number if number > 1 else ''}",
-            vpc=self.vpc,
-            description="Nodes: each other, and TCP 443 out",
-            allow_all_outbound=False,
-        )
-        group.add_ingress_rule(group, ec2.Port.all_traffic(), "From nodes")
-        group.add_egress_rule(group, ec2.Port.all_traffic(), "To nodes")
-        group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(443), "S3, package indexes, AWS services")
-        return group
 
     def _more(self, zones: Sequence[str], cidr: str) -> list[ec2.ISubnet]:
         """Makes the subnets of further zones. They use the NAT gateways and the gateway endpoints of the first zones."""

@@ -12,9 +12,9 @@ from stacks.parts import interfaces
 WRITES = ("s3:Put*", "s3:Delete*", "s3:AbortMultipartUpload")
 
 
-def bind_jobs(bucket: s3.Bucket, *, job_role: str, vpc: ec2.Vpc | None, read_elsewhere: bool) -> None:
+def bind_jobs(bucket: s3.Bucket, *, job_role: str, vpc: ec2.IVpc | None, read_elsewhere: bool) -> None:
     """Denies the sessions of the role with that name everything that does not come through the S3 endpoint of `vpc`, which every network of
-    ours has; in a region without one, everything. It denies nothing to others.
+    ours has, and which the region check wants of every other; in a region without one, everything. It denies nothing to others.
 
     `read_elsewhere`: nodes of other regions restore checkpoints from this bucket, through their NAT gateways; then only writes are bound,
     which nodes do in their own region alone.

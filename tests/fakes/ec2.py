@@ -37,6 +37,8 @@ class FakeEc2(Ec2):
         self._publish = publish
         self.rules: dict[str, dict[str, list[dict[str, Any]]]] = {}
         """Of security groups, by their ids: `Ingress` and `Egress`."""
+        self.described: dict[str, Any] = {}
+        """For tests: operations with answers of their own."""
 
     def at(self, when: float, action: Callable[[], None]) -> None:
         self.clock.at(when, action)
@@ -74,6 +76,8 @@ class FakeEc2(Ec2):
         return list(self.catalogue.zones)
 
     def answer(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        if operation in self.described:
+            return dict(self.described[operation])
         match operation:
             case "DescribeInstanceTypes":
                 return {"InstanceTypes": [kind.shown() for kind in self._kinds(params)]}

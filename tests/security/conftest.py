@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from localaws.iam.simulator import Policies
 from tests.security.policies import of_roles
+from tests.stacks.variations import EXISTING
 from tools.synthesis import Synthesised, synthesise
 
 WIDE = {
@@ -25,6 +28,7 @@ WIDE = {
     "grid": {"spot_children": True},
 }
 """Everything that the settings can add, rights to take everything away among it."""
+ZONED: dict[str, Any] = {"regions": EXISTING, "tags": {"CostCenter": "4711"}, "compliance": True}
 
 
 @pytest.fixture(scope="session")
@@ -46,6 +50,12 @@ def complying(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
 
 
 @pytest.fixture(scope="session")
+def zoned(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
+    """A deployment in a landing zone: a network that the account has, tags of its own, and customer keys."""
+    return synthesise(tmp_path_factory.mktemp("zoned"), **ZONED)
+
+
+@pytest.fixture(scope="session")
 def policies(deployment: Synthesised) -> dict[str, Policies]:
     return of_roles(deployment)
 
@@ -53,3 +63,8 @@ def policies(deployment: Synthesised) -> dict[str, Policies]:
 @pytest.fixture(scope="session")
 def wide_policies(wide: Synthesised) -> dict[str, Policies]:
     return of_roles(wide)
+
+
+@pytest.fixture(scope="session")
+def zoned_policies(zoned: Synthesised) -> dict[str, Policies]:
+    return of_roles(zoned)

@@ -11,6 +11,7 @@ from localaws.iam.simulator import Policies
 from localaws.recorder import Call
 from tests.security.policies import ACCOUNT
 from tests.security.questions import LAUNCH, Account, denied, list_questions
+from tests.stacks.variations import SUBNETS
 
 
 def test_a_launch_is_asked_for_each_resource_each_tag_and_its_role() -> None:
@@ -42,6 +43,43 @@ def test_the_launch_is_allowed(policies: dict[str, Policies]) -> None:
 def test_a_launch_into_what_is_not_ours_is_denied(policies: dict[str, Policies], theirs: str, kind: str) -> None:
     assert denied(policies, LAUNCH, Account(**{theirs: {tags.DEPLOYMENT: "other"}})) == {kind}
     assert denied(policies, LAUNCH, Account(**{theirs: {}})) == {kind}
+
+
+def into(subnet: str) -> Call:
+    return replace(LAUNCH, parameters={**LAUNCH.parameters, "NetworkInterface.1.SubnetId": subnet})
+
+
+@pytest.mark.parametrize("subnet", SUBNETS.values())
+def test_a_launch_into_a_subnet_that_the_settings_name_is_allowed_without_a_tag(
+    zoned_policies: dict[str, Policies], subnet: str
+) -> None:
+    assert denied(zoned_policies, into(subnet), Account(subnet={})) == set()
+
+
+@pytest.mark.parametrize("subnet", ["subnet-0123456789abcdef9", "subnet-1"])
+def test_a_launch_into_another_subnet_of_that_network_is_denied(
+    zoned_policies: dict[str, Policies], subnet: str
+) -> None:
+    assert denied(zoned_policies, into(subnet), Account(subnet={})) == {"subnet"}
+
+
+@pytest.mark.parametrize(
+    ("theirs", "kind"), [("sg", "security-group"), ("lt", "launch-template"), ("group", "placement-group")]
+)
+def test_a_launch_there_with_what_is_not_ours_is_denied(
+    zoned_policies: dict[str, Policies], theirs: str, kind: str
+) -> None:
+    (subnet, *_) = SUBNETS.values()
+    assert denied(zoned_policies, into(subnet), Account(subnet={}, **{theirs: {}})) == {kind}
+
+
+def test_a_launch_with_the_tags_of_the_settings_is_allowed(zoned_policies: dict[str, Policies]) -> None:
+    further = {
+        f"TagSpecification.{number}.Tag.9.{part}": word
+        for number in (1, 2, 3)
+        for part, word in (("Key", "CostCenter"), ("Value", "4711"))
+    }
+    assert denied(zoned_policies, replace(LAUNCH, parameters={**LAUNCH.parameters, **further})) == set()
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])

@@ -25,7 +25,7 @@ from app import build
 from stacks.parts.acknowledged import acknowledge
 from stacks.parts.compliance_findings import FINDINGS
 from stacks.settings import BLOCK, Settings
-from tests.security.conftest import WIDE
+from tests.security.conftest import WIDE, ZONED
 from tests.stacks.machines import MACHINES
 from tools.synthesis import CONTEXT, ROOT, Synthesised, definition
 
@@ -55,7 +55,10 @@ def linted(template: str) -> list[str]:
 
 
 @pytest.mark.parametrize("stack", STACKS)
-def test_cfn_lint_finds_nothing(deployment: Synthesised, wide: Synthesised, complying: Synthesised, stack: str) -> None:
+def test_cfn_lint_finds_nothing(
+    deployment: Synthesised, wide: Synthesised, complying: Synthesised, zoned: Synthesised, stack: str
+) -> None:
+    assert linted(zoned.text(stack)) == []
     assert linted(deployment.text(stack)) == []
     assert linted(wide.text(stack)) == []
     assert linted(complying.text(stack)) == []
@@ -88,7 +91,7 @@ def nagged(
     ]
 
 
-@pytest.mark.parametrize("changes", [{}, WIDE], ids=["default", "wide"])
+@pytest.mark.parametrize("changes", [{}, WIDE, ZONED | {"compliance": False}], ids=["default", "wide", "zoned"])
 def test_cdk_nag_finds_nothing(changes: dict[str, Any], tmp_path: Path) -> None:
     assert nagged(lambda app: build(app, Settings.parse(CONTEXT[BLOCK] | changes)), tmp_path) == []
 
@@ -96,7 +99,7 @@ def test_cdk_nag_finds_nothing(changes: dict[str, Any], tmp_path: Path) -> None:
 EVERY_PACK = (AwsSolutionsChecks, HIPAASecurityChecks, NIST80053R5Checks)
 
 
-@pytest.mark.parametrize("changes", [{}, WIDE], ids=["default", "wide"])
+@pytest.mark.parametrize("changes", [{}, WIDE, ZONED], ids=["default", "wide", "zoned"])
 def test_the_packs_of_hipaa_and_nist_find_nothing_where_the_settings_ask_for_compliance(
     changes: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -135,6 +138,7 @@ def checked(
     deployment: Synthesised,
     wide: Synthesised,
     complying: Synthesised,
+    zoned: Synthesised,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Checked:
     """(folder, `failed` or `skipped`) to (finding, resource); one process for all templates, for it takes long to start."""
@@ -142,7 +146,13 @@ def checked(
         pytest.fail("Checkov is not installed: run `make setup`")
     wrong = tmp_path_factory.mktemp("wrong")
     (wrong / "wrong.template.json").write_text(json.dumps(WRONG_BUCKETS))
-    folders = {"default": deployment.folder, "wide": wide.folder, "complying": complying.folder, "wrong": wrong}
+    folders = {
+        "default": deployment.folder,
+        "wide": wide.folder,
+        "complying": complying.folder,
+        "zoned": zoned.folder,
+        "wrong": wrong,
+    }
     # File by file: an assembly has its assets beside its templates.
     files = [file for folder in folders.values() for file in sorted(folder.glob("*.template.json"))]
     given = [argument for file in files for argument in ("-f", str(file))]
@@ -163,7 +173,7 @@ def checked(
 
 
 @pytest.mark.at_length
-@pytest.mark.parametrize("name", ["default", "wide", "complying"])
+@pytest.mark.parametrize("name", ["default", "wide", "complying", "zoned"])
 def test_checkov_finds_nothing(checked: Checked, name: str) -> None:
     assert len(checked[name, "passed"]) > 100
     assert checked[name, "failed"] == set()

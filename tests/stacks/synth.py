@@ -16,6 +16,8 @@ from tools.synthesis import ROOT, Synthesised
 
 LOOKED_UP = re.compile(re.escape(names.zone_attribute(0)).replace("0", r"(\d)"))
 ZONES = "abcdef"
+ROLE_CHARACTERS = 10_240
+"""IAM's most of all inline policies of a role together, without white space."""
 
 
 def stacks(deployment: str, *regions: str) -> set[str]:
@@ -125,3 +127,21 @@ def rights(template: Mapping[str, Any], role: str = "", *, stack: str = "") -> I
                 resources=tuple(plain(one) for one in listed(statement["Resource"])),
                 conditions=statement.get("Condition", {}),
             )
+
+
+def size(value: Any) -> int:
+    """Characters without white space, every reference as long as what it stands for at most."""
+    return len(json.dumps(resolved(value), separators=(",", ":")))
+
+
+def resolved(value: Any) -> Any:
+    if isinstance(value, list):
+        return [resolved(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() & {"Ref", "Fn::GetAtt", "Fn::Join", "Fn::Sub", "Fn::ImportValue", "Fn::Select"}:
+        if "Fn::Join" in value:
+            separator, parts = value["Fn::Join"]
+            return str(separator).join(str(resolved(one)) for one in parts)
+        return {"AWS::AccountId": "1" * 12, "AWS::Partition": "aws"}.get(str(value.get("Ref")), "x" * 90)
+    return {name: resolved(inner) for name, inner in value.items()}

@@ -13,15 +13,23 @@ import pytest
 from contract import names
 from stacks import forms
 from stacks.settings import MOST_REGIONS
-from tests.stacks.synth import artifacts, every, only, place_of, resources, stacks
+from tests.stacks.synth import (
+    ROLE_CHARACTERS,
+    artifacts,
+    every,
+    only,
+    place_of,
+    resolved,
+    resources,
+    size,
+    stacks,
+)
 from tests.stacks.variations import AWAY, GRID, HOME, READER_ACCOUNT, READER_ORGANIZATION
 from tools.synthesis import Synthesised, synthesise
 
 PULLING = {"ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"}
 LONGEST = "abcdefghijklmnopqrst"
 """Name of a deployment."""
-ROLE_CHARACTERS = 10_240
-"""IAM's most of all inline policies of a role together, without white space."""
 VARIABLES_BYTES = 4_096
 TEMPLATE_BYTES, TEMPLATE_RESOURCES = 1_000_000, 500
 
@@ -223,24 +231,6 @@ def test_without_readers_no_repository_has_a_policy(deployment: Synthesised) -> 
 
 
 # As many regions as the settings take
-
-
-def size(value: Any) -> int:
-    """Characters without white space, every reference as long as what it stands for at most."""
-    return len(json.dumps(resolved(value), separators=(",", ":")))
-
-
-def resolved(value: Any) -> Any:
-    if isinstance(value, list):
-        return [resolved(one) for one in value]
-    if not isinstance(value, dict):
-        return value
-    if value.keys() & {"Ref", "Fn::GetAtt", "Fn::Join", "Fn::Sub", "Fn::ImportValue", "Fn::Select"}:
-        if "Fn::Join" in value:
-            separator, parts = value["Fn::Join"]
-            return str(separator).join(str(resolved(one)) for one in parts)
-        return {"AWS::AccountId": "1" * 12, "AWS::Partition": "aws"}.get(str(value.get("Ref")), "x" * 90)
-    return {name: resolved(inner) for name, inner in value.items()}
 
 
 @pytest.mark.at_length

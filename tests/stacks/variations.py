@@ -21,3 +21,10 @@ THREE: list[dict[str, str]] = [
     {"region": GRID},
 ]
 READER_ACCOUNT, READER_ORGANIZATION = "444455556666", "o-a1b2c3d4e5"
+VPC = "vpc-0123456789abcdef0"
+SUBNETS = {"eu-central-1a": "subnet-0123456789abcdef0", "eu-central-1b": "subnet-0123456789abcdef1"}
+EXISTING: list[dict[str, object]] = [
+    {"region": HOME, "vpc": VPC, "subnets": SUBNETS},
+    {"region": AWAY, "cidr": "10.71.0.0/16"},
+]
+"""Home in a network that the account has already, and a region with one of its own."""

@@ -1,0 +1,111 @@
+"""Every call about networks that the account has already."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from aws.clients import BRISK, client
+from aws.network_facts import Endpoint, NetworkFacts, Route, RouteTable, Subnet
+from contract import tags
+
+if TYPE_CHECKING:
+    from types_boto3_ec2.client import EC2Client
+
+TARGETS = (
+    "GatewayId",
+    "NatGatewayId",
+    "TransitGatewayId",
+    "VpcPeeringConnectionId",
+    "NetworkInterfaceId",
+    "LocalGatewayId",
+    "CarrierGatewayId",
+    "CoreNetworkArn",
+    "EgressOnlyInternetGatewayId",
+    "InstanceId",
+)
+"""Where DescribeRouteTables says by what a route leads."""
+
+
+class Networks:
+    """EC2 in one region. Every call raises ClientError or BotoCoreError."""
+
+    def __init__(self, region: str) -> None:
+        self._client: EC2Client = client("ec2", region, BRISK)
+
+    def read(self, vpc: str, subnets: Sequence[str], deployment: str) -> NetworkFacts | None:
+        """Returns the facts about a VPC and those of the subnets that there are; None where there is no such VPC. Filters and not ids,
+        because one unknown id fails a call."""
+        found = self._client.describe_vpcs(Filters=[{"Name": "vpc-id", "Values": [vpc]}])["Vpcs"]
+        if not found:
+            return None
+        return NetworkFacts(
+            vpc=vpc,
+            owner=found[0]["OwnerId"],
+            dns_support=self._client.describe_vpc_attribute(VpcId=vpc, Attribute="enableDnsSupport")
+            .get("EnableDnsSupport", {})
+            .get("Value", False),
+            subnets=tuple(self._subnets(subnets, deployment)),
+            route_tables=tuple(map(_table, self._every("describe_route_tables", "RouteTables", vpc))),
+            endpoints=tuple(map(_endpoint, self._every("describe_vpc_endpoints", "VpcEndpoints", vpc))),
+        )
+
+    def _subnets(self, ids: Sequence[str], deployment: str) -> list[Subnet]:
+        found = self._client.describe_subnets(Filters=[{"Name": "subnet-id", "Values": list(ids)}])["Subnets"]
+        ours = self._count_ours(ids, deployment)
+        return [
+            Subnet(
+                id=one["SubnetId"],
+                vpc=one["VpcId"],
+                zone=one["AvailabilityZone"],
+                free=one["AvailableIpAddressCount"],
+                ours=ours[one["SubnetId"]],
+                gives_public=one["MapPublicIpOnLaunch"],
+            )
+            for one in found
+        ]
+
+    def _count_ours(self, subnets: Sequence[str], deployment: str) -> Counter[str]:
+        """Counts the interfaces of the deployment's nodes in each subnet."""
+        pages = self._client.get_paginator("describe_network_interfaces").paginate(
+            Filters=[
+                {"Name": "subnet-id", "Values": list(subnets)},
+                {"Name": f"tag:{tags.DEPLOYMENT}", "Values": [deployment]},
+            ]
+        )
+        return Counter(one["SubnetId"] for page in pages for one in page["NetworkInterfaces"])
+
+    def _every(self, operation: Any, key: str, vpc: str) -> list[Any]:
+        pages = self._client.get_paginator(operation).paginate(Filters=[{"Name": "vpc-id", "Values": [vpc]}])
+        return [one for page in pages for one in page[key]]
+
+
+def _table(raw: Any) -> RouteTable:
+    associations = raw.get("Associations", [])
+    return RouteTable(
+        id=raw["RouteTableId"],
+        subnets=tuple(one["SubnetId"] for one in associations if one.get("SubnetId")),
+        main=any(one.get("Main") for one in associations),
+        routes=tuple(map(_route, raw.get("Routes", []))),
+    )
+
+
+def _route(raw: Any) -> Route:
+    return Route(
+        to=raw.get("DestinationCidrBlock") or raw.get("DestinationPrefixListId") or "",
+        by=next((raw[name] for name in TARGETS if raw.get(name)), ""),
+        active=raw.get("State") == "active",
+    )
+
+
+def _endpoint(raw: Any) -> Endpoint:
+    return Endpoint(
+        id=raw["VpcEndpointId"],
+        # com.amazonaws.eu-central-1.ecr.dkr, in China cn.com.amazonaws.cn-north-1.ecr.dkr
+        service=raw["ServiceName"].partition("amazonaws.")[2].partition(".")[2],
+        kind=raw["VpcEndpointType"],
+        available=raw.get("State", "").lower() == "available",
+        route_tables=tuple(raw.get("RouteTableIds", [])),
+        private_dns=bool(raw.get("PrivateDnsEnabled")),
+    )

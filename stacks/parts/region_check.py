@@ -1,0 +1,71 @@
+"""The region check of a deploy: fails one that removes a region while its stack exists, or whose network nodes cannot run in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import aws_cdk as cdk
+
+from contract.codec import encode
+from contract.environments import RegionCheckEnvironment
+from contract.networks import NamedNetwork
+from stacks.parts import item_rights
+from stacks.parts.custom_resource import add_custom_resource
+from stacks.parts.function import Function, Layer
+from stacks.parts.rights import Rights
+
+CHECK_TIMEOUT = cdk.Duration.minutes(5)
+"""How long CloudFormation waits for the check, which asks each region once."""
+LOOKS = (
+    "ec2:DescribeVpcs",
+    "ec2:DescribeVpcAttribute",
+    "ec2:DescribeSubnets",
+    "ec2:DescribeRouteTables",
+    "ec2:DescribeVpcEndpoints",
+    "ec2:DescribeNetworkInterfaces",
+)
+"""What is asked about networks that the account has already."""
+
+
+def check_regions(
+    stack: cdk.Stack,
+    *,
+    rights: Rights,
+    table: str,
+    layer: Layer,
+    log_retention_days: int,
+    regions: Sequence[str],
+    networks: Sequence[NamedNetwork],
+) -> None:
+    """Adds the function, and what makes CloudFormation ask it: each change of `regions`, all of the settings, or of `networks`.
+
+    A removed region's stack would be updated and destroyed by no later deploy. `networks` are those that the account has already.
+    """
+    function = Function(
+        stack,
+        "RegionCheck",
+        package="region_check",
+        description="Rejects removing a region while its stack exists",
+        environment=RegionCheckEnvironment(deployment=rights.deployment, table=table),
+        layer=layer,
+        timeout=cdk.Duration.minutes(2),
+        log_retention_days=log_retention_days,
+        rights=[
+            item_rights.query_regions(rights),
+            rights.descriptions(),
+            rights.own_stack(stack.stack_name),
+            *([rights.look_at("DescribeNetworks", *LOOKS)] if networks else []),
+        ],
+    )
+    add_custom_resource(
+        stack,
+        "Regions",
+        kind="Regions",
+        function_arn=function.function_arn,
+        wait=CHECK_TIMEOUT,
+        properties={
+            "Regions": list(regions),
+            # As text: CloudFormation hands numbers and booleans over as strings.
+            **({"Networks": [encode(one).decode() for one in networks]} if networks else {}),
+        },
+    )
