@@ -71,3 +71,22 @@ class NetworkFacts:
         """Returns the table that holds for a subnet; None where no table is shown."""
         own = (one for one in self.route_tables if subnet in one.subnets)
         return next(own, next((one for one in self.route_tables if one.main), None))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedInterface:
+    """A network interface in a network of the deployment, or with one of its security groups."""
+
+    id: str
+    region: str
+    subnet: str
+    kind: str
+    """EC2's type, as in `nat_gateway`."""
+    description: str
+    """What the service wrote that made it."""
+    instance: str
+    """The instance to which it is attached; empty for none."""
+    tagged: bool
+    """Whether it has the deployment's tag."""
+    in_our_group: bool
+    """Whether it has a security group with the deployment's tag."""

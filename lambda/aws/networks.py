@@ -1,13 +1,13 @@
-"""Every call about networks that the account has already."""
+"""Every call about networks: those that the account has already, and what lies in those of a deployment."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aws.clients import BRISK, client
-from aws.network_facts import Endpoint, NetworkFacts, Route, RouteTable, Subnet
+from aws.network_facts import Endpoint, NetworkFacts, PlacedInterface, Route, RouteTable, Subnet
 from contract import tags
 
 if TYPE_CHECKING:
@@ -26,12 +26,15 @@ TARGETS = (
     "InstanceId",
 )
 """Where DescribeRouteTables says by what a route leads."""
+FILTER_VALUES = 200
+"""The most values that a filter takes."""
 
 
 class Networks:
     """EC2 in one region. Every call raises ClientError or BotoCoreError."""
 
     def __init__(self, region: str) -> None:
+        self._region = region
         self._client: EC2Client = client("ec2", region, BRISK)
 
     def read(self, vpc: str, subnets: Sequence[str], deployment: str) -> NetworkFacts | None:
@@ -50,6 +53,26 @@ class Networks:
             route_tables=tuple(map(_table, self._every("describe_route_tables", "RouteTables", vpc))),
             endpoints=tuple(map(_endpoint, self._every("describe_vpc_endpoints", "VpcEndpoints", vpc))),
         )
+
+    def placed(self, deployment: str) -> list[PlacedInterface]:
+        """Returns every network interface in the deployment's own networks, and in others those with one of its security groups: none of
+        these networks and groups can be deleted before."""
+        ours: Any = [{"Name": f"tag:{tags.DEPLOYMENT}", "Values": [deployment]}]
+        networks = [one["VpcId"] for one in self._client.describe_vpcs(Filters=ours)["Vpcs"]]
+        pages = self._client.get_paginator("describe_security_groups").paginate(Filters=ours)
+        groups = {one["GroupId"]: one["VpcId"] for page in pages for one in page["SecurityGroups"]}
+        elsewhere = [group for group, network in groups.items() if network not in networks]
+        return [
+            _placed(one, self._region, deployment, groups.keys())
+            for name, values in (("vpc-id", networks), ("group-id", elsewhere))
+            for one in self._interfaces(name, values)
+        ]
+
+    def _interfaces(self, name: str, values: Sequence[str]) -> Iterator[Any]:
+        for start in range(0, len(values), FILTER_VALUES):
+            wanted: Any = [{"Name": name, "Values": list(values[start : start + FILTER_VALUES])}]
+            for page in self._client.get_paginator("describe_network_interfaces").paginate(Filters=wanted):
+                yield from page["NetworkInterfaces"]
 
     def _subnets(self, ids: Sequence[str], deployment: str) -> list[Subnet]:
         found = self._client.describe_subnets(Filters=[{"Name": "subnet-id", "Values": list(ids)}])["Subnets"]
@@ -108,4 +131,18 @@ def _endpoint(raw: Any) -> Endpoint:
         available=raw.get("State", "").lower() == "available",
         route_tables=tuple(raw.get("RouteTableIds", [])),
         private_dns=bool(raw.get("PrivateDnsEnabled")),
+    )
+
+
+def _placed(raw: Any, region: str, deployment: str, groups: Collection[str]) -> PlacedInterface:
+    marks = {tag["Key"]: tag.get("Value", "") for tag in raw.get("TagSet", [])}
+    return PlacedInterface(
+        id=raw["NetworkInterfaceId"],
+        region=region,
+        subnet=raw.get("SubnetId", ""),
+        kind=raw.get("InterfaceType", ""),
+        description=raw.get("Description", ""),
+        instance=raw.get("Attachment", {}).get("InstanceId", ""),
+        tagged=marks.get(tags.DEPLOYMENT) == deployment,
+        in_our_group=any(one["GroupId"] in groups for one in raw.get("Groups", [])),
     )

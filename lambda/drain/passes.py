@@ -15,6 +15,8 @@ from aws.belongings import Belongings, tagged
 from aws.clients import client
 from aws.ec2 import Ec2
 from aws.facts import Instance, Status
+from aws.network_facts import PlacedInterface
+from aws.networks import Networks
 from aws.s3 import Bucket, HomeBucket
 from aws.state import State
 from contract import items, names
@@ -29,6 +31,7 @@ from drain.policy import (
     explain_settling,
     list_open_requests,
     list_standing,
+    refuse_foreign,
     refuse_kept,
 )
 from ending.aftermath import Aftermath, clean_up
@@ -71,9 +74,11 @@ class DrainPass:
         regions = sorted({*self.env.regions, *(state.launched_regions() if there else ())})
         instances, dark = self._read_instances(regions)
         refuse_kept(instances, self.env.deployment, self.env.instance_profile)
+        interfaces, hidden = self._read_interfaces(regions)
+        refuse_foreign(interfaces, self.env.deployment)
         bucket = Bucket(self.env.bucket).exists()  # of grids the same is true of the bucket
         grids = Grids(env=self.env, since=self.since, there=bucket, regions=regions)
-        left = dark + self._end_executions(state if there else None) + self._end_instances(instances, regions)
+        left = dark + hidden + self._end_executions(state if there else None) + self._end_instances(instances, regions)
         left += self._cancel_requests(regions) + grids.end()
         return left or ([] if self.env.keep_data or self._data_is_used() else self._empty_buckets())
 
@@ -90,6 +95,16 @@ class DrainPass:
                     else f" (it is read because something was launched there: {_name_item(region)})"
                 )
                 dark.append(f"- a call to {region} failed{note}: {problem}")
+        return found, dark
+
+    def _read_interfaces(self, regions: list[str]) -> tuple[list[PlacedInterface], list[str]]:
+        """All network interfaces in the deployment's networks, and a line for each region that did not answer."""
+        found, dark = list[PlacedInterface](), list[str]()
+        for region in regions:
+            try:
+                found += Networks(region).placed(self.env.deployment)
+            except (ClientError, BotoCoreError) as problem:
+                dark.append(f"- network interfaces in {region} could not be listed: {problem}")
         return found, dark
 
     def _end_executions(self, state: State | None) -> list[str]:

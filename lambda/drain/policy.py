@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from aws.facts import Belonging, Instance
+from aws.network_facts import PlacedInterface
 from contract import tags
 from contract.errors import StillRunning
 from ending.policy import find_kept
@@ -14,6 +15,11 @@ STOP_REASON = ("Aborted", "The deployment is being destroyed.")
 IN_FLIGHT_S = 600.0
 """How long after its execution's end a launch may still be on its way: a launcher's function runs for at most five minutes."""
 BY_HAND = 'docs/runbook.md, "Turn it off now", says how to end things by hand.'
+NAT_GATEWAY, ENDPOINT = "nat_gateway", "vpc_endpoint"
+"""EC2's types of interfaces that our stacks make."""
+OF_A_TASK = ":attachment/"
+"""In the description of a Fargate task's interface, which is the ARN of an attachment of ECS."""
+MOST_DESCRIPTION = 120
 LINES = 15
 """Lines of a list that are shown: CloudFormation takes 4 KB of an answer in all."""
 
@@ -44,6 +50,35 @@ def refuse_kept(instances: Iterable[Instance], deployment: str, profile: str) ->
             ]
         )
     )
+
+
+def refuse_foreign(interfaces: Iterable[PlacedInterface], deployment: str) -> None:
+    """Raises NotDrained where a foreign network interface lies in a network of the deployment, or uses one of its security groups:
+    neither can be deleted then, and a destroy would stop half way."""
+    lines = [f"- {one.id} in {one.region}, {one.subnet}: {_owner_of(one)}" for one in interfaces if not _is_ours(one)]
+    if lines:
+        raise NotDrained(
+            "\n".join(
+                [
+                    f"Deployment {deployment} was not destroyed. These network interfaces are not its own, and keep its networks and "
+                    "security groups from being deleted:",
+                    *shorten(lines),
+                    "Remove what they belong to, then destroy again. Until then admission stays closed (docs/guides/remove.md).",
+                ]
+            )
+        )
+
+
+def _is_ours(interface: PlacedInterface) -> bool:
+    """Whether a destroy takes the interface away: those of nodes have our tag, those of NAT gateways go with their stack, and those of
+    endpoints and of the children of grids have one of our security groups."""
+    by_us = interface.kind == ENDPOINT or OF_A_TASK in interface.description
+    return interface.tagged or interface.kind == NAT_GATEWAY or (interface.in_our_group and by_us)
+
+
+def _owner_of(interface: PlacedInterface) -> str:
+    attached = f"attached to {interface.instance}" if interface.instance else "attached to no instance"
+    return interface.description[:MOST_DESCRIPTION] or f"without a description, {attached}"
 
 
 def _why(instance: Instance) -> str:

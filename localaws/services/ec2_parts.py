@@ -196,7 +196,7 @@ class Parts:
 
     @staticmethod
     def _fits(thing: Part, sort: Sort, filters: list[dict[str, Any]]) -> bool:
-        values = {sort.filters[0]: thing.id, sort.filters[1]: thing.state}
+        values = {sort.filters[0]: thing.id, sort.filters[1]: thing.state, "vpc-id": thing.more.get("VpcId", "")}
         for one in filters:
             name = one["Name"]
             if name not in values and not name.startswith("tag:"):

@@ -87,6 +87,10 @@ class FakeEc2(Ec2):
                 return {"AvailabilityZones": described(self.catalogue.every_zone(), params)}
             case "GetEbsDefaultKmsKeyId":
                 return {"KmsKeyId": self.volume_key}
+            case "DescribeVpcs":
+                return {"Vpcs": []}
+            case "DescribeSecurityGroups" if "GroupIds" not in params:
+                return {"SecurityGroups": []}
             case "DescribeSecurityGroups":
                 return {"SecurityGroups": [self._rules(group) for group in params["GroupIds"]]}
             case "RevokeSecurityGroupIngress" | "RevokeSecurityGroupEgress":

@@ -81,6 +81,9 @@ ALLOWED = [
     Ask("Drain", "states:StartExecution", DRAIN),
     Ask("Drain", "ec2:DescribeInstances", "*", THERE),
     Ask("Drain", "ec2:DescribeSpotInstanceRequests", "*", THERE),
+    Ask("Drain", "ec2:DescribeVpcs", "*", THERE),
+    Ask("Drain", "ec2:DescribeSecurityGroups", "*", THERE),
+    Ask("Drain", "ec2:DescribeNetworkInterfaces", "*", THERE),
     Ask("Drain", "ec2:CancelSpotInstanceRequests", f"{EC2_AWAY}:spot-instances-request/sir-1", OURS | THERE),
     Ask("Drain", "ec2:TerminateInstances", f"{EC2}:instance/i-1", OURS | UNDER_OURS),
     Ask("Drain", "ec2:TerminateInstances", f"{EC2_AWAY}:instance/i-1", OURS | UNDER_OURS | THERE),
@@ -107,6 +110,9 @@ DENIED = [
         for one in ("Cleanup", "Reaper", "Drain")
         for action, resource, context in (
             ("ec2:StopInstances", f"{EC2}:instance/i-1", OURS),
+            ("ec2:DetachNetworkInterface", f"{EC2}:network-interface/eni-1", {}),
+            ("ec2:DeleteNetworkInterface", f"{EC2}:network-interface/eni-8", {}),
+            ("ec2:DeleteSubnet", f"{EC2}:subnet/subnet-1", OURS),
             ("ec2:RunInstances", f"{EC2}:instance/*", TAGGED),
             ("ec2:CreateTags", f"{EC2}:instance/i-1", OURS | {"aws:TagKeys": [tags.PROTECTED]}),
             ("ec2:DeleteTags", f"{EC2}:instance/i-1", OURS | {"aws:TagKeys": [tags.PROTECTED]}),

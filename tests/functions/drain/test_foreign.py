@@ -1,0 +1,124 @@
+"""Network interfaces of other things in a deployment's networks: a destroy names them before it ends or deletes anything."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import pytest
+
+from aws.network_facts import PlacedInterface
+from contract import tags
+from contract.errors import StillRunning
+from drain.policy import LINES, NotDrained, refuse_foreign
+from tests.builders import JOB
+from tests.fakes.faults import Kind, Mishap
+from tests.fakes.yard import home
+from tests.functions.drain.draining import Yard
+
+OURS, THEIRS, NODES = "vpc-ours", "vpc-theirs", "sg-nodes"
+MINE = [{"Key": tags.DEPLOYMENT, "Value": "yard"}]
+MOUNT_TARGET = "EFS mount target for fs-1 (fsmt-1)"
+
+
+def interface(description: str = "", *, groups: tuple[str, ...] = (), **changes: Any) -> dict[str, Any]:
+    return {
+        "NetworkInterfaceId": "eni-9",
+        "SubnetId": "subnet-a",
+        "VpcId": OURS,
+        "InterfaceType": "interface",
+        "Description": description,
+        "Groups": [{"GroupId": one} for one in groups],
+        "TagSet": [],
+    } | changes
+
+
+def hold(yard: Yard, *interfaces: dict[str, Any], vpcs: tuple[str, ...] = (OURS,), groups_in: str = OURS) -> None:
+    """The deployment has a network and a group of nodes, and these interfaces are shown for them."""
+    home(yard.aws).described = {
+        "DescribeVpcs": {"Vpcs": [{"VpcId": one} for one in vpcs]},
+        "DescribeSecurityGroups": {"SecurityGroups": [{"GroupId": NODES, "VpcId": groups_in}]},
+        "DescribeNetworkInterfaces": {"NetworkInterfaces": list(interfaces)},
+    }
+
+
+FOREIGN = {
+    "a mount target of EFS": interface(MOUNT_TARGET),
+    "a file system": interface("Created By Amazon FSx", groups=(NODES,)),
+    "a load balancer": interface("ELB app/web/50dc6c495c0c9188", InterfaceType="load_balancer"),
+    "a function": interface("AWS Lambda VPC ENI-other-1", InterfaceType="lambda", groups=(NODES,)),
+    "an endpoint of others": interface(
+        "VPC Endpoint Interface vpce-1", InterfaceType="vpc_endpoint", groups=("sg-theirs",)
+    ),
+    "a task of others": interface("arn:aws:ecs:eu-central-1:1:attachment/1", groups=("sg-theirs",)),
+    "another deployment": interface("x", TagSet=[{"Key": tags.DEPLOYMENT, "Value": "yard-2"}]),
+    "an instance": interface(Attachment={"InstanceId": "i-theirs"}),
+}
+
+
+@pytest.mark.parametrize("what", FOREIGN)
+def test_what_others_put_into_the_network_is_named_and_nothing_is_ended(yard: Yard, what: str) -> None:
+    yard.train()
+    hold(yard, FOREIGN[what])
+    answer = yard.destroy()
+    assert answer["Status"] == "FAILED"
+    words = FOREIGN[what]["Description"] or "without a description, attached to i-theirs"
+    assert f"- eni-9 in eu-central-1, subnet-a: {words}" in answer["Reason"]
+    assert "Remove what they belong to, then destroy again." in answer["Reason"]
+    assert len(yard.left()) == JOB.nodes
+    assert yard.aws.states.executions.known[JOB.execution].status == "RUNNING"
+    assert yard.closed()
+
+
+OWN = {
+    "a node": interface(TagSet=MINE),
+    "a NAT gateway": interface("Interface for NAT Gateway nat-1", InterfaceType="nat_gateway"),
+    "an endpoint": interface("VPC Endpoint Interface vpce-1", InterfaceType="vpc_endpoint", groups=(NODES,)),
+    "a child of a grid": interface("arn:aws:ecs:eu-central-1:1:attachment/1", groups=(NODES,)),
+}
+
+
+@pytest.mark.parametrize("what", OWN)
+def test_what_the_deployment_put_there_keeps_no_destroy_back(yard: Yard, what: str) -> None:
+    hold(yard, OWN[what])
+    assert yard.destroy()["Status"] == "SUCCESS"
+
+
+def test_in_a_network_of_others_only_what_uses_our_groups_is_asked_for(yard: Yard) -> None:
+    hold(yard, interface(MOUNT_TARGET, groups=(NODES,), VpcId=THEIRS), vpcs=(), groups_in=THEIRS)
+    assert MOUNT_TARGET in yard.destroy()["Reason"]
+    (asked,) = {str(call.params["Filters"]) for call in yard.aws.calls if call.operation == "DescribeNetworkInterfaces"}
+    assert asked == str([{"Name": "group-id", "Values": [NODES]}])
+
+
+def test_a_deployment_without_networks_asks_for_no_interface(yard: Yard) -> None:
+    assert yard.destroy()["Status"] == "SUCCESS"
+    assert [call for call in yard.aws.calls if call.operation == "DescribeNetworkInterfaces"] == []
+
+
+@pytest.mark.parametrize("fault", [Kind.DENIED, Kind.ERROR, Kind.UNREACHABLE])
+def test_a_region_whose_interfaces_cannot_be_read_is_not_drained(yard: Yard, fault: Kind) -> None:
+    hold(yard)
+    outcome = yard.run_drain(None, Mishap("ec2:DescribeNetworkInterfaces", times=inf, fault=fault))
+    assert outcome.error == StillRunning.__name__
+    assert "network interfaces in eu-central-1 could not be listed" in outcome.cause
+
+
+def test_many_interfaces_are_named_up_to_what_cloudformation_shows() -> None:
+    every = [
+        PlacedInterface(
+            id=f"eni-{number}",
+            region="r",
+            subnet="s",
+            kind="lambda",
+            description="x" * 500,
+            instance="",
+            tagged=False,
+            in_our_group=False,
+        )
+        for number in range(100)
+    ]
+    with pytest.raises(NotDrained) as refused:
+        refuse_foreign(every, "yard")
+    assert f"- and {100 - LINES} more" in str(refused.value)
+    assert len(str(refused.value)) < 4096
