@@ -93,6 +93,7 @@ def build(app: cdk.App, settings: Settings) -> None:
         limits=settings.limits,
         checkpoints=settings.checkpoints,
         networks=settings.named_networks,
+        checked_file_systems=settings.named_file_systems,
     )
     grid = _grid(app, settings, common, grids, foundation, reaper, regions)
     images = ImagesStack(app, f"{deployment}-images", common=common, child_base=settings.grid.child_base)

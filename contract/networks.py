@@ -1,8 +1,10 @@
-"""A network that the account has already, as a deploy asks the region check about it."""
+"""Networks and file systems that the account has already, as a deploy asks the region check about them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from contract.mounts import Kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,3 +19,16 @@ class NamedNetwork:
     """How many nodes of a job may run in one subnet."""
     home: bool
     """Whether its region is the home region, whose table and log all nodes write to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedFileSystem:
+    """A file system of the settings that nodes of its region are to reach."""
+
+    region: str
+    name: str
+    """As requests name it: `efs:home`."""
+    kind: Kind
+    id: str
+    vpc: str
+    """The VPC of the region's nodes; empty for one that the deployment made."""

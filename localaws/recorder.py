@@ -24,6 +24,7 @@ _MODELS = {
     "states": "stepfunctions",
     "monitoring": "cloudwatch",
     "email": "ses",
+    "elasticfilesystem": "efs",
     "elasticloadbalancing": "elbv2",
     "tagging": "resourcegroupstaggingapi",
 }

@@ -45,6 +45,7 @@ GAPS = (
     "throttling",
     "dynamodb",
     "dynamodb_streams",
+    "file_systems",
 )
 """Modules of `localaws.services` in every local AWS; `LocalAws(gaps=...)` adds others. Each has `install(aws)`."""
 _ABSENT = object()

@@ -13,9 +13,9 @@ from contract.environments import GridDefaults, GridLimits
 from contract.health import NETWORK_SHARE
 from contract.images import CHILD_BASE
 from contract.limits import Limits
-from contract.mounts import MOST_OF_A_DEPLOYMENT
+from contract.mounts import MOST_OF_A_DEPLOYMENT, Kind
 from contract.names import BUILD_CACHE, PLATFORM, PLATFORM_CACHE, job_role
-from contract.networks import NamedNetwork
+from contract.networks import NamedFileSystem, NamedNetwork
 from contract.timing import Timing
 from contract.volumes import IOPS_PER_MIB, LEAST_IOPS, LEAST_THROUGHPUT, MOST_IOPS, MOST_THROUGHPUT, most_throughput
 from stacks.blocks import CLOSED, Block
@@ -332,6 +332,18 @@ class Settings(Block):
             )
             for one in self.regions
             if one.vpc
+        )
+
+    @property
+    def named_file_systems(self) -> tuple[NamedFileSystem, ...]:
+        """Those whose place a deploy looks up. Not those of S3 Files, of which the calls are not known well enough."""
+        vpcs = {one.region: one.vpc for one in self.regions}
+        return tuple(
+            NamedFileSystem(
+                region=one.region, name=f"{one.kind}:{one.name}", kind=Kind(one.kind), id=one.id, vpc=vpcs[one.region]
+            )
+            for one in self.file_systems
+            if one.kind != Kind.S3FILES.value
         )
 
     @property

@@ -22,7 +22,7 @@ from contract.environments import (
     Limits,
     TerminatorEnvironment,
 )
-from contract.networks import NamedNetwork
+from contract.networks import NamedFileSystem, NamedNetwork
 from contract.timings import AttendantTiming, CleanupTiming, LauncherTiming, TerminatorTiming
 from stacks.foundation import FoundationExports
 from stacks.parts import admission_rights, ec2_rights, interfaces, item_rights, job_rights, mount_rights
@@ -77,6 +77,7 @@ class WorkflowStack(cdk.Stack):
         limits: Limits,
         checkpoints: CheckpointLimits,
         networks: Sequence[NamedNetwork],
+        checked_file_systems: Sequence[NamedFileSystem],
     ) -> None:
         """`drain` ends everything that runs before a destroy deletes anything; `networks` are those that the account has already."""
         rights, timing, deployment = common.rights, common.timing, common.deployment
@@ -121,7 +122,7 @@ class WorkflowStack(cdk.Stack):
         )
         watch_checkpoints(self._alarms, deployment, checkpoints)
         watch_costs(self._alarms, deployment)
-        self._check_regions(common.regions, networks)
+        self._check_regions(common.regions, networks, checked_file_systems)
         letters = self._clean_up_after(train.machine)
         drain_first(self, drain)
 
@@ -341,7 +342,9 @@ class WorkflowStack(cdk.Stack):
         watch_cleanup(self._alarms, letters, function)
         return letters
 
-    def _check_regions(self, regions: tuple[str, ...], networks: Sequence[NamedNetwork]) -> None:
+    def _check_regions(
+        self, regions: tuple[str, ...], networks: Sequence[NamedNetwork], file_systems: Sequence[NamedFileSystem]
+    ) -> None:
         check_regions(
             self,
             rights=self._rights,
@@ -350,6 +353,7 @@ class WorkflowStack(cdk.Stack):
             log_retention_days=self._log_retention_days,
             regions=regions,
             networks=networks,
+            file_systems=file_systems,
         )
 
     def _end_jobs(self) -> list[Right]:

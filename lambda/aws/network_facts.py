@@ -90,3 +90,12 @@ class PlacedInterface:
     """Whether it has the deployment's tag."""
     in_our_group: bool
     """Whether it has a security group with the deployment's tag."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedFileSystem:
+    """A file system that exists, and where it is reached."""
+
+    vpcs: tuple[str, ...]
+    """Networks in which it has interfaces; empty for one of EFS without mount targets."""
+    addresses: tuple[str, ...]

@@ -50,15 +50,23 @@ class Networks:
             .get("EnableDnsSupport", {})
             .get("Value", False),
             subnets=tuple(self._subnets(subnets, deployment)),
-            route_tables=tuple(map(_table, self._every("describe_route_tables", "RouteTables", vpc))),
+            route_tables=self.tables_of(vpc),
             endpoints=tuple(map(_endpoint, self._every("describe_vpc_endpoints", "VpcEndpoints", vpc))),
         )
+
+    def tables_of(self, vpc: str) -> tuple[RouteTable, ...]:
+        return tuple(map(_table, self._every("describe_route_tables", "RouteTables", vpc)))
+
+    def find_own(self, deployment: str) -> list[str]:
+        """Returns the ids of the networks that the deployment made."""
+        ours: Any = [{"Name": f"tag:{tags.DEPLOYMENT}", "Values": [deployment]}]
+        return [one["VpcId"] for one in self._client.describe_vpcs(Filters=ours)["Vpcs"]]
 
     def placed(self, deployment: str) -> list[PlacedInterface]:
         """Returns every network interface in the deployment's own networks, and in others those with one of its security groups: none of
         these networks and groups can be deleted before."""
         ours: Any = [{"Name": f"tag:{tags.DEPLOYMENT}", "Values": [deployment]}]
-        networks = [one["VpcId"] for one in self._client.describe_vpcs(Filters=ours)["Vpcs"]]
+        networks = self.find_own(deployment)
         pages = self._client.get_paginator("describe_security_groups").paginate(Filters=ours)
         groups = {one["GroupId"]: one["VpcId"] for page in pages for one in page["SecurityGroups"]}
         elsewhere = [group for group, network in groups.items() if network not in networks]

@@ -11,13 +11,15 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from aws.clients import BRISK
 from aws.cloudformation import rolls_back, send
+from aws.file_systems import place_file_system
 from aws.networks import Networks
 from aws.ssm import parameter
 from aws.state import State
 from contract import names
 from contract.codec import decode
 from contract.environments import RegionCheckEnvironment
-from contract.networks import NamedNetwork
+from contract.networks import NamedFileSystem, NamedNetwork
+from region_check.file_systems import list_unseen, refuse_file_system
 from region_check.networks import explain_silence, list_doubts, refuse_network
 from region_check.policy import forgotten, join_reasons, refusals
 
@@ -44,11 +46,14 @@ def _against(event: Mapping[str, Any], env: RegionCheckEnvironment) -> str | Non
     before = event.get("OldResourceProperties", {}).get("Regions", [])
     settings = event["ResourceProperties"]["Regions"]
     gone = forgotten(settings, before, State(env.table).launched_regions())
-    networks = [decode(NamedNetwork, one) for one in event["ResourceProperties"].get("Networks", [])]
+    asked = event["ResourceProperties"]
+    networks = [decode(NamedNetwork, one) for one in asked.get("Networks", [])]
+    file_systems = [decode(NamedFileSystem, one) for one in asked.get("FileSystems", [])]
     against = join_reasons(
         [
             *refusals(env.deployment, _exists(env.deployment, gone)),
             *_judge_networks(env.deployment, networks, event["StackId"].split(":")[4]),
+            *_judge_file_systems(env.deployment, file_systems),
         ]
     )
     logger.info("checked", request=event["RequestType"], settings=settings, forgotten=gone, against=against)
@@ -83,6 +88,26 @@ def _judge_networks(deployment: str, networks: Sequence[NamedNetwork], account: 
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return [line for lines in pool.map(judge, networks) for line in lines]
+
+
+def _judge_file_systems(deployment: str, file_systems: Sequence[NamedFileSystem]) -> list[str]:
+    """Returns every reason why nodes cannot reach these file systems, and one for each that could not be looked up."""
+
+    def judge(one: NamedFileSystem) -> list[str]:
+        try:
+            networks = Networks(one.region)
+            found = place_file_system(one.region, one.kind, one.id)
+            vpc = one.vpc or networks.find_own(deployment)[0]
+            away = found is not None and vpc not in found.vpcs
+            tables = networks.tables_of(vpc) if away else ()
+        except (ClientError, BotoCoreError, IndexError) as problem:
+            return [f"{one.region}: {one.name} could not be checked: {problem}. Deploy again once the region answers"]
+        if doubts := list_unseen(one, found, vpc):
+            logger.warning("not all of a way to a file system is shown", doubts=doubts)
+        return refuse_file_system(one, found, vpc, tables)
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return [line for lines in pool.map(judge, file_systems) for line in lines]
 
 
 def _physical(env: RegionCheckEnvironment) -> str:

@@ -8,7 +8,7 @@ import aws_cdk as cdk
 
 from contract.codec import encode
 from contract.environments import RegionCheckEnvironment
-from contract.networks import NamedNetwork
+from contract.networks import NamedFileSystem, NamedNetwork
 from stacks.parts import item_rights
 from stacks.parts.custom_resource import add_custom_resource
 from stacks.parts.function import Function, Layer
@@ -25,6 +25,14 @@ LOOKS = (
     "ec2:DescribeNetworkInterfaces",
 )
 """What is asked about networks that the account has already."""
+FILE_LOOKS = (
+    "elasticfilesystem:DescribeMountTargets",
+    "fsx:DescribeFileSystems",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeRouteTables",
+    "ec2:DescribeVpcs",
+)
+"""What is asked about file systems, and the way to those in another network."""
 
 
 def check_regions(
@@ -36,10 +44,12 @@ def check_regions(
     log_retention_days: int,
     regions: Sequence[str],
     networks: Sequence[NamedNetwork],
+    file_systems: Sequence[NamedFileSystem],
 ) -> None:
-    """Adds the function, and what makes CloudFormation ask it: each change of `regions`, all of the settings, or of `networks`.
+    """Adds the function, and what makes CloudFormation ask it: each change of `regions`, all of the settings, or of the others.
 
-    A removed region's stack would be updated and destroyed by no later deploy. `networks` are those that the account has already.
+    A removed region's stack would be updated and destroyed by no later deploy. `networks` and `file_systems` are those that the account has
+    already.
     """
     function = Function(
         stack,
@@ -55,6 +65,7 @@ def check_regions(
             rights.descriptions(),
             rights.own_stack(stack.stack_name),
             *([rights.look_at("DescribeNetworks", *LOOKS)] if networks else []),
+            *([rights.look_at("DescribeFileSystems", *FILE_LOOKS)] if file_systems else []),
         ],
     )
     add_custom_resource(
@@ -67,5 +78,6 @@ def check_regions(
             "Regions": list(regions),
             # As text: CloudFormation hands numbers and booleans over as strings.
             **({"Networks": [encode(one).decode() for one in networks]} if networks else {}),
+            **({"FileSystems": [encode(one).decode() for one in file_systems]} if file_systems else {}),
         },
     )

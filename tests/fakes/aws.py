@@ -62,6 +62,8 @@ class Aws:
         self.ecr: dict[str, FakeEcr] = {}
         self.codebuild = FakeCodeBuild(self.clock, ACCOUNT)
         self._sagemaker: dict[str, Planned] = {}
+        self.file_systems: dict[str, Any] = {}
+        """For tests: operations of EFS and FSx with their answers."""
         self.faults = Faults()
         self.later: dict[str, Callable[[dict[str, Any]], None]] = {}
         """Functions that may be invoked asynchronously."""
@@ -145,6 +147,10 @@ class Aws:
                 if call.region not in self.ecr:
                     raise Refused("RepositoryNotFoundException", "The repository does not exist")
                 return self.ecr[call.region].answer(call.operation, call.params)
+            case "efs" | "fsx":
+                if call.operation not in self.file_systems:
+                    raise Refused("FileSystemNotFound", "The file system does not exist", 404)
+                return dict(self.file_systems[call.operation])
             case "codebuild":
                 return self.codebuild.answer(call.operation, call.params)
             case "s3":

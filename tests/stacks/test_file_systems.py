@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from contract import names
 from contract.codec import decode, encode
 from contract.mounts import MOST_OF_A_DEPLOYMENT, FileSystems, Kind
+from contract.networks import NamedFileSystem
 from stacks.settings import BLOCK, BadSettings, Settings
 from tests.stacks.synth import only, place_of, plain, resources, rights
 from tools.file_systems import CORPUS, EVERY, HOME, IMAGES
@@ -130,7 +132,7 @@ def test_the_job_role_may_mount_each_file_system_by_its_arn_and_through_its_acce
 def test_no_function_and_no_instance_may_mount_anything(assembly: Synthesised) -> None:
     for stack, template in assembly.stacks.items():
         for one in rights(template, stack=stack):
-            mounting = [action for action in one.actions if action.startswith(("elasticfilesystem:", "s3files:"))]
+            mounting = [action for action in one.actions if re.match(r"(elasticfilesystem|s3files):Client", action)]
             assert not mounting or one.role.startswith("JobRole"), one.name
 
 
@@ -205,3 +207,20 @@ def test_a_deployment_takes_no_more_than_its_parameter_and_its_job_role_hold() -
     many = [{**IMAGES, "name": f"images-{n}"} for n in range(MOST_OF_A_DEPLOYMENT + 1)]
     with pytest.raises(BadSettings, match=r"file_systems is .*; allowed: at most 10 items"):
         Settings.parse(CONTEXT[BLOCK] | {"file_systems": many})
+
+
+def test_a_deploy_asks_where_file_systems_lie_but_for_those_of_s3_files(assembly: Synthesised) -> None:
+    check = only(assembly.template("workflow"), "Custom::Regions")
+    asked = [decode(NamedFileSystem, one) for one in check["FileSystems"]]
+    assert {(one.name, one.id, one.vpc) for one in asked} == {
+        (f"{one['kind']}:{one['name']}", one["id"], "") for one in (CORPUS, HOME)
+    }
+    (looks,) = [
+        one for one in rights(assembly.template("workflow"), "RegionCheck") if one.name == "DescribeFileSystems"
+    ]
+    assert all(":Describe" in action for action in looks.actions)
+
+
+def test_without_file_systems_a_deploy_asks_nothing_about_them(deployment: Synthesised) -> None:
+    assert "FileSystems" not in only(deployment.template("workflow"), "Custom::Regions")
+    assert "fsx:" not in deployment.text("workflow")
