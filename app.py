@@ -94,6 +94,8 @@ def build(app: cdk.App, settings: Settings) -> None:
         checkpoints=settings.checkpoints,
         networks=settings.named_networks,
         checked_file_systems=settings.named_file_systems,
+        subnets=settings.subnets,
+        volume_keys=settings.volume_keys,
     )
     grid = _grid(app, settings, common, grids, foundation, reaper, regions)
     images = ImagesStack(app, f"{deployment}-images", common=common, child_base=settings.grid.child_base)
@@ -186,6 +188,7 @@ def build_regions(app: cdk.App, settings: Settings) -> list[RegionStack]:
                 zones=place.zones,
                 vpc=place.vpc,
                 subnets=place.subnets,
+                volume_key=place.volume_key,
                 settings=settings.network,
                 placement_groups_per_zone=settings.placement_groups_per_zone,
                 tags=settings.tags,

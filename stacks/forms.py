@@ -170,6 +170,15 @@ Vpc = Annotated[
 Subnet = Annotated[
     str, Form(r"^subnet-[0-9a-f]{8,17}$", "the id of a subnet, such as subnet-0123456789abcdef0", longest=24)
 ]
+KeyArn = Annotated[
+    str,
+    Form(
+        rf"^(arn:aws(-cn|-us-gov)?:kms:{names.REGION_PATTERN.pattern}:[0-9]{{12}}:key/[A-Za-z0-9-]{{1,64}})?$",
+        "the ARN of a key of KMS, not of its alias, such as arn:aws:kms:eu-central-1:111122223333:key/"
+        "12345678-1234-1234-1234-123456789012; empty for none",
+        longest=128,
+    ),
+]
 TagKey = Annotated[
     str,
     Form(

@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import Field
 
 from stacks.blocks import Block
-from stacks.forms import Network, Region, Subnet, Vpc, Zone
+from stacks.forms import KeyArn, Network, Region, Subnet, Vpc, Zone
 from stacks.parts.network import zones_of
 from stacks.parts.zones import looked_up
 
@@ -19,9 +19,13 @@ MOST_GROUPS = 30
 MOST_SECURITY_GROUPS = 40
 """The most security groups for nodes in a region: their ids go into the same parameter. EC2 allows 60 rules in the group of interface
 endpoints, which has one for each, and 2,500 groups in a region."""
-MOST_SUBNETS = 24
-"""The most subnets of networks that the account has, in all regions together: the launcher's role names each, and a role holds 10,240
-characters of policy, of which the rights of the most regions leave some 1,300."""
+MOST_REGIONS = 40
+"""The most regions. AWS has 30-odd; policies, variables and templates hold this many, which a test measures."""
+SUBNET_CHARACTERS, KEY_CHARACTERS = 66, 180
+"""What a subnet and a key of the settings take of the policies of the launcher's role: IAM takes 10,240 characters of all together, and the
+CDK moves what is beyond 10,000 into policies of its own."""
+LEAST_CHARACTERS, REGION_CHARACTERS = 900, 50
+"""What these may take beside the most regions, and what each region takes of it."""
 Endpoint = Literal[
     "ec2messages", "ecr.api", "ecr.dkr", "logs", "monitoring", "secretsmanager", "ssm", "ssmmessages", "sts"
 ]
@@ -41,6 +45,9 @@ class RegionSettings(Block):
     """The id of a VPC that is there already, for nodes to run in; empty where `cidr` makes one (docs/guides/landing-zones.md)."""
     subnets: dict[Zone, Subnet] = Field(default={}, max_length=6)
     """Availability zone to the id of the private subnet of `vpc` in which its nodes run."""
+    volume_key: KeyArn = ""
+    """The ARN of the KMS key under which disks of nodes are encrypted: the account's default for EBS, where that is a key of its own. Empty
+    for `alias/aws/ebs`, or with `compliance` for the deployment's key (docs/guides/landing-zones.md)."""
 
     @property
     def trains(self) -> bool:
@@ -79,6 +86,7 @@ def problems(regions: Sequence[RegionSettings], network: NetworkSettings, groups
     for one in regions:
         yield from _zone_problems(one, network)
         yield from _vpc_problems(one)
+        yield from _key_problems(one)
         if one.zone_count * groups_per_zone > MOST_GROUPS:
             yield (
                 f"placement_groups_per_zone is {groups_per_zone}, with {one.zone_count} zones in {one.region}; "
@@ -89,8 +97,7 @@ def problems(regions: Sequence[RegionSettings], network: NetworkSettings, groups
             yield f"regions: {cidr} of {one} overlaps {another} of {other}"
     yield from list_twice("regions: vpc", [one.vpc for one in regions if one.vpc])
     yield from list_twice("regions: subnets", [subnet for one in regions for subnet in one.subnets.values()])
-    if (count := sum(len(one.subnets) for one in regions)) > MOST_SUBNETS:
-        yield f"regions: subnets are {count} in all; allowed: {MOST_SUBNETS}, because a role that may launch into each holds no more"
+    yield from _role_problems(regions)
     if network.interface_endpoints and regions and not any(one.cidr for one in regions):
         yield (
             "network.interface_endpoints is for networks that Trainyard makes, and no region has a cidr; allowed: none, because "
@@ -126,6 +133,27 @@ def _vpc_problems(place: RegionSettings) -> Iterator[str]:
     if place.subnets and not place.vpc:
         yield f"{where} has subnets and no vpc; allowed: the vpc to which they belong"
     yield from _elsewhere(f"regions: subnets of {place.region}", place, tuple(place.subnets))
+
+
+def _role_problems(regions: Sequence[RegionSettings]) -> Iterator[str]:
+    """The launcher's role names each subnet and each key."""
+    training = sum(one.trains for one in regions)
+    room = LEAST_CHARACTERS + REGION_CHARACTERS * max(0, MOST_REGIONS - training)
+    subnets, keys = sum(len(one.subnets) for one in regions), sum(bool(one.volume_key) for one in regions)
+    if (taken := SUBNET_CHARACTERS * subnets + KEY_CHARACTERS * keys) > room:
+        yield (
+            f"regions: {subnets} subnets and {keys} keys take {taken} characters of the launcher's role; allowed: {room} with {training} "
+            f"regions that train, {SUBNET_CHARACTERS} for a subnet and {KEY_CHARACTERS} for a volume_key"
+        )
+
+
+def _key_problems(place: RegionSettings) -> Iterator[str]:
+    if not place.volume_key:
+        return
+    if not place.trains:
+        yield f"regions: {place.region} has a volume_key and no nodes; allowed: a volume_key beside a cidr or a vpc"
+    if (of := place.volume_key.split(":")[3]) != place.region:
+        yield f"regions: the volume_key of {place.region} is of {of}; allowed: a key of {place.region}"
 
 
 def _elsewhere(where: str, place: RegionSettings, zones: Sequence[str]) -> Iterator[str]:

@@ -50,6 +50,8 @@ class TrainingRegion:
     """The id of a VPC that the account has; empty where one is made."""
     subnets: Mapping[str, str]
     """Availability zone to the id of its subnet in that VPC."""
+    volume_key: str
+    """ARN of the key under which the settings want nodes' disks; empty for none."""
     settings: NetworkSettings
     placement_groups_per_zone: int
     tags: Mapping[str, str]
@@ -108,7 +110,8 @@ class RegionStack(cdk.Stack):
             )
             AccessLogs(self, "AccessLogs", buckets=[bucket], days=log_retention_days)
             if self.network:
-                place = replace(place, volume_key=self.key.key_arn)
+                self.key.let_spot_launch()
+                place = replace(place, volume_key=place.volume_key or self.key.key_arn)
             if isinstance(self.network, Network):  # another's network has its own flow logs, and its own rules
                 self._watch(self.network, deployment, region)
         ssm.StringParameter(
@@ -140,6 +143,7 @@ class RegionStack(cdk.Stack):
             security_groups=tuple(one.security_group_id for one in network.security_groups),
             launch_template=template.id,
             launch_template_version=template.version,
+            volume_key=training.volume_key,
             zones=tuple(
                 Zone(
                     name=subnet.availability_zone,

@@ -45,7 +45,7 @@ from stacks.forms import (
     TrainingType,
     partition,
 )
-from stacks.network_settings import NetworkSettings, RegionSettings, list_twice
+from stacks.network_settings import MOST_REGIONS, NetworkSettings, RegionSettings, list_twice
 from stacks.network_settings import problems as network_problems
 from stacks.refused import lines
 from stacks.tag_settings import MOST_FURTHER_TAGS
@@ -63,8 +63,6 @@ class BadSettings(ValueError):
     """The settings do not describe a deployment; the message has one line per problem, each naming its key."""
 
 
-MOST_REGIONS = 40
-"""The most regions. AWS has 30-odd; policies, variables and templates hold this many, which a test measures."""
 LEAST_NAMES_BYTES, REGION_BYTES = 320, 13
 """Bytes that `machine_images` and `git_hosts` may have beside the most regions, and what each region takes of a function's 4 KB of
 variables."""
@@ -333,6 +331,20 @@ class Settings(Block):
             for one in self.regions
             if one.vpc
         )
+
+    @property
+    def subnets(self) -> tuple[str, ...]:
+        """ARNs of the subnets of the settings. With names in place of the CDK's tokens, which it takes for 120 characters each."""
+        return tuple(
+            f"arn:{partition(one.region)}:ec2:{one.region}:*:subnet/{subnet}"
+            for one in self.regions
+            for subnet in one.subnets.values()
+        )
+
+    @property
+    def volume_keys(self) -> tuple[str, ...]:
+        """ARNs of the keys of the settings under which nodes' disks are encrypted."""
+        return tuple(one.volume_key for one in self.regions if one.volume_key)
 
     @property
     def named_file_systems(self) -> tuple[NamedFileSystem, ...]:

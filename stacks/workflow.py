@@ -38,6 +38,7 @@ from stacks.parts.cost_alarm import watch_costs
 from stacks.parts.drain import drain_first
 from stacks.parts.function import Function, Layer
 from stacks.parts.git_rights import GitHosts
+from stacks.parts.key_rights import encrypt_volumes
 from stacks.parts.node_rights import read_consoles
 from stacks.parts.outputs import shown, started_here
 from stacks.parts.queue import FEWEST_RECEIVES, DeadLetters, Queue
@@ -78,8 +79,10 @@ class WorkflowStack(cdk.Stack):
         checkpoints: CheckpointLimits,
         networks: Sequence[NamedNetwork],
         checked_file_systems: Sequence[NamedFileSystem],
+        subnets: Sequence[str],
+        volume_keys: Sequence[str],
     ) -> None:
-        """`drain` ends everything that runs before a destroy deletes anything; `networks` are those that the account has already."""
+        """`drain` ends everything before a destroy deletes anything; `subnets` and `volume_keys` are ARNs of what launches may use too."""
         rights, timing, deployment = common.rights, common.timing, common.deployment
         super().__init__(
             scope, name, env=common.env, description=f"Trainyard {deployment}: the Train machine and its functions"
@@ -92,7 +95,7 @@ class WorkflowStack(cdk.Stack):
         missed = DeadLetters(self, "AttendantLetters")
         endings = Queue(self, "Endings", function_timeout=ATTENDANT_TIMEOUT, receives=FEWEST_RECEIVES, letters=missed)
         attendant = self._session_function = self._attendant(missed, endings, job_roles, checkpoints)
-        launcher = self._launcher(image_owners, [subnet for one in networks for subnet in one.subnets.values()])
+        launcher = self._launcher(image_owners, subnets, volume_keys)
         train = TrainMachine(
             self,
             "Train",
@@ -186,7 +189,7 @@ class WorkflowStack(cdk.Stack):
             ),
         )
 
-    def _launcher(self, image_owners: tuple[str, ...], subnets: Sequence[str]) -> Function:
+    def _launcher(self, image_owners: tuple[str, ...], subnets: Sequence[str], volume_keys: Sequence[str]) -> Function:
         rights, foundation = self._rights, self._foundation
         profile = foundation.instance_profile.instance_profile_arn
         return self._function(
@@ -212,6 +215,7 @@ class WorkflowStack(cdk.Stack):
                 rights.look_at("DescribeInstances", "ec2:DescribeInstances", "ec2:DescribeSpotPriceHistory"),
                 *ec2_rights.launch_spot(),
                 *ec2_rights.launch(rights, instance_profile=profile, image_owners=image_owners, subnets=subnets),
+                *encrypt_volumes(volume_keys),
                 rights.pass_to_ec2(foundation.node_role.role_arn),
             ],
         )

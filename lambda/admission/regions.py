@@ -11,7 +11,6 @@ from admission.machines import Offer, is_allowed, list_offers
 from admission.request import JobRequest
 from contract import names
 from contract.environments import AdmissionEnvironment
-from contract.jobs import Market
 from refusals.wording import plain
 
 MANAGED = "alias/aws/ebs"
@@ -70,11 +69,6 @@ def _list_region_problems(
         parameter = names.region_parameter(env.deployment, region)
         what = "is missing" if place is None else "names no security group" if place.zones else "has no zones"
         return [f"{where}: {region} has no Region stack that trains ({parameter} {what}); allowed: deploy it first"]
-    if place.volume_key and Market.SPOT in request.market.markets:
-        return [
-            f"market: in {region} disks are encrypted under the deployment's own key, which AWS's spot service may not use, so that spot "
-            "nodes would end as they start; allowed: on-demand"
-        ]
     return [*_list_key_problems(facts.volume_key, region, place.volume_key, field=where), *named]
 
 
@@ -89,5 +83,5 @@ def _list_key_problems(key: str, region: str, own: str, *, field: str) -> list[s
         return []
     return [
         f"{field}: in {region} the account encrypts volumes under a key of its own ({key}), which launches may not use; "
-        f"allowed: a region whose default key is {MANAGED} (aws ec2 reset-ebs-default-kms-key-id --region {region})"
+        f"allowed: a region whose default key is {MANAGED}, or that names the key as volume_key in cdk.json (docs/guides/landing-zones.md)"
     ]

@@ -13,6 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from aws.clients import IN_PASSING, ONE_ATTEMPT, PATIENT, client
 from aws.facts import Instance, InstanceType
+from aws.state_reasons import word_reason
 from aws.types import instance_type
 from contract import tags
 from contract.aws_errors import code_of
@@ -213,7 +214,7 @@ class Ec2:
             zone=raw.get("Placement", {}).get("AvailabilityZone", ""),
             job=marks.get(tags.JOB, ""),
             attempt=int(attempt) if attempt.isdecimal() else 0,
-            why=raw.get("StateReason", {}).get("Message", ""),
+            why=word_reason(raw.get("StateReason", {})),
             taken_back=raw.get("StateReason", {}).get("Code", "").startswith(SPOT_ENDED),
             protected=tags.PROTECTED in marks,
             placement_group=raw.get("Placement", {}).get("GroupName", ""),

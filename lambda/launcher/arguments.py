@@ -45,6 +45,8 @@ def build_arguments(
     any other. The launch itself sets the tags: a later CreateTags could fail, and an untagged instance belongs to no job.
     """
     place = job.places[rung.region]
+    key = {"KmsKeyId": place.volume_key} if place.volume_key else {}
+    encrypted = {"Encrypted": True, "DeleteOnTermination": True, **key}
     tagged = {**marks.tags, **_tags(job, attempt)}
     return {
         "MinCount": job.nodes,
@@ -68,15 +70,10 @@ def build_arguments(
                     "VolumeSize": job.volume_gb,
                     "VolumeType": VOLUME_TYPE,
                     **_performance(job),
-                    "Encrypted": True,
-                    "DeleteOnTermination": True,
-                    **({"KmsKeyId": place.volume_key} if place.volume_key else {}),
+                    **encrypted,
                 },
             },
-            *(
-                {"DeviceName": device, "Ebs": {"Encrypted": True, "DeleteOnTermination": True}}
-                for device in rung.image.further_devices
-            ),
+            *({"DeviceName": device, "Ebs": encrypted} for device in rung.image.further_devices),
         ],
         "TagSpecifications": [
             {"ResourceType": kind, "Tags": [{"Key": key, "Value": value} for key, value in tagged.items()]}

@@ -14,10 +14,24 @@ from constructs import Construct
 from contract import names
 from stacks.parts import interfaces
 from stacks.parts.access_logs import AccessLogs
+from stacks.parts.acknowledged import acknowledge
+from stacks.parts.ec2_rights import SPOT_ROLE
 from stacks.parts.rights import arn_of
 
 WAIT_BEFORE_DELETION = cdk.Duration.days(30)
 """KMS's maximum: until then a person who needs what the key encrypted can cancel the deletion."""
+
+
+SPOT_USES = (
+    "kms:Decrypt",
+    "kms:DescribeKey",
+    "kms:Encrypt",
+    "kms:GenerateDataKey",
+    "kms:GenerateDataKeyWithoutPlaintext",
+    "kms:ReEncryptFrom",
+    "kms:ReEncryptTo",
+)
+"""What AWS's pages grant to its role for spot."""
 
 
 class CustomerKey(kms.Key):
@@ -53,6 +67,36 @@ class CustomerKey(kms.Key):
         """
         ours: dict[str, object] = {"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}}
         self._let("RulesEncrypt", "events.amazonaws.com", ["kms:Decrypt", "kms:GenerateDataKey"], ours)
+
+    def let_spot_launch(self) -> None:
+        """Lets AWS's role for spot put disks under the key: it launches spot nodes itself, and has no policy for keys of its own.
+
+        Named by a condition and not as the principal, because KMS refuses a policy that names a role which does not exist yet; an
+        account's first spot launch makes it (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/service-linked-roles-spot-instance-requests.html).
+        """
+        role = f"arn:{cdk.Aws.PARTITION}:iam::{cdk.Aws.ACCOUNT_ID}:role/{SPOT_ROLE}"
+        alone = {
+            "StringEquals": {"kms:CallerAccount": cdk.Aws.ACCOUNT_ID},
+            "ArnEquals": {"aws:PrincipalArn": role},
+        }
+        for sid, actions, further in (
+            ("SpotEncrypts", SPOT_USES, {}),
+            ("SpotAttaches", ("kms:CreateGrant",), {"Bool": {"kms:GrantIsForAWSResource": "true"}}),
+        ):
+            self.add_to_resource_policy(
+                iam.PolicyStatement(
+                    sid=sid,
+                    principals=[interfaces.principal(iam.AnyPrincipal())],
+                    actions=list(actions),
+                    resources=["*"],
+                    conditions={**alone, **further},
+                )
+            )
+        acknowledge(
+            self,
+            "Two conditions keep the statements to one role of the account, that of AWS's spot service.",
+            "CKV_AWS_33",
+        )
 
     def _let(self, sid: str, service: str, actions: list[str], conditions: dict[str, object] | None) -> None:
         self.add_to_resource_policy(

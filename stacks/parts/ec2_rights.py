@@ -27,8 +27,8 @@ def launch(
     with IMDSv2, on encrypted volumes, without a public address, and never protected.
 
     A launch may leave out whether an interface has a public address, because EC2 rejects the parameter for several interfaces. Then the
-    subnet decides: launches get into our subnets alone, and none of these gives public addresses. `subnets` are those of the account's own
-    networks that the settings name: they have no tag of ours, so they are named by their ids, and the region check wants them private.
+    subnet decides: launches get into our subnets alone, and none of these gives public addresses. `subnets` are ARNs of those of the
+    account's own networks that the settings name: they have no tag of ours, and the region check wants them private.
 
     RunInstances is authorised for every resource of the request: if one type is missing here, all launches fail. So our regions are
     named for the instance alone: with forty of them in every statement, the role had more policy than IAM takes.
@@ -92,13 +92,9 @@ def launch(
 
 
 def _into(subnets: Sequence[str]) -> Right:
-    """Allows launches into subnets by their ids. The account is open: the ARN of a shared subnet has the account that shares it."""
-    arns = [arn_of("ec2", "*", "*", f"subnet/{one}") for one in subnets]
+    """Allows launches into subnets by their ARNs, which leave the account open: a shared subnet belongs to the account that shares it."""
     return Right(
-        "LaunchIntoSubnetsOfTheSettings",
-        ["ec2:RunInstances"],
-        arns,
-        "Each is named by its id, in whatever region it lies.",
+        "LaunchIntoSubnetsOfTheSettings", ["ec2:RunInstances"], subnets, "Each is named by its id, of whatever account."
     )
 
 

@@ -6,7 +6,7 @@ person cannot use a key directly, nor a role for anything else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 import aws_cdk as cdk
@@ -42,6 +42,20 @@ def let_use_keys(app: IConstruct, rights: Rights, home_key: str) -> None:
                 f"{one.node.path} reads or writes something, and is not its role's own policy"
             )
             grant_apart(role, "Keys" if one.node.id == "DefaultPolicy" else f"{one.node.id}Keys", *needed)
+
+
+def encrypt_volumes(keys: Sequence[str]) -> list[Right]:
+    """Allows launches with disks under these keys (ARNs), of this account or another, and nothing else with them. Of a volume that is made
+    of an encrypted snapshot EC2 also asks for ReEncrypt."""
+    if not keys:
+        return []
+    through = {"StringLike": {VIA: "ec2.*.amazonaws.com"}}
+    granting = through | {"Bool": {"kms:GrantIsForAWSResource": "true"}}
+    actions = (*VOLUMES, "kms:ReEncryptFrom", "kms:ReEncryptTo")
+    return [
+        Right("EncryptVolumesUnderTheSettingsKeys", actions, keys, conditions=through),
+        Right("LetEc2AttachTheseVolumes", ["kms:CreateGrant"], keys, conditions=granting),
+    ]
 
 
 def key_rights(rights: Rights, allowed: Iterable[tuple[str, str]], home_key: str) -> Iterator[Right]:

@@ -10,9 +10,9 @@ import pytest
 from contract import names
 from contract.codec import decode
 from contract.networks import NamedNetwork
-from stacks.network_settings import MOST_SUBNETS
+from stacks.network_settings import KEY_CHARACTERS, LEAST_CHARACTERS, MOST_REGIONS, REGION_CHARACTERS, SUBNET_CHARACTERS
 from stacks.settings import BLOCK, BadSettings, Settings
-from tests.stacks.synth import ROLE_CHARACTERS, only, place_of, resources, rights, size
+from tests.stacks.synth import ROLE_CHARACTERS, Right, only, place_of, resources, rights, size
 from tests.stacks.variations import AWAY, EXISTING, HOME, SUBNETS, VPC
 from tools.file_systems import CORPUS
 from tools.synthesis import CONTEXT, Synthesised, synthesise_once
@@ -126,38 +126,67 @@ def test_a_region_with_a_vpc_trains_and_may_be_home() -> None:
     assert parsed(GOOD).training == (HOME,)
 
 
+REGIONS = [
+    HOME,
+    AWAY,
+    "us-west-2",
+    "eu-west-1",
+    "ap-south-1",
+    "us-east-2",
+    "eu-west-2",
+    "eu-west-3",
+    "eu-north-1",
+    "sa-east-1",
+]
+
+
+NUMBER = 4
+"""As many regions with six subnets and a key have room."""
+EACH = 6 * SUBNET_CHARACTERS + KEY_CHARACTERS
+
+
 def large(count: int) -> list[dict[str, Any]]:
-    """Regions with so many subnets in all, at most six each."""
-    names = [HOME, AWAY, "us-west-2", "eu-west-1", "ap-south-1"]
+    """So many regions, each with a key and six subnets."""
     return [
         {
             "region": region,
             "vpc": f"vpc-{number:017x}",
-            "subnets": {
-                f"{region}{'abcdef'[zone]}": f"subnet-{number * 6 + zone:017x}"
-                for zone in range(min(6, count - number * 6))
-            },
+            "subnets": {f"{region}{zone}": f"subnet-{number * 6 + place:017x}" for place, zone in enumerate("abcdef")},
+            "volume_key": f"arn:aws:kms:{region}:111122223333:key/{number:08}-1234-1234-1234-123456789012",
         }
-        for number, region in enumerate(names)
-        if count > number * 6
+        for number, region in enumerate(REGIONS[:count])
     ]
 
 
-def test_as_many_subnets_are_taken_as_the_launchers_role_holds_and_no_more() -> None:
-    assert f"subnets are {MOST_SUBNETS + 1} in all; allowed: {MOST_SUBNETS}" in refusal(*large(MOST_SUBNETS + 1))
-    most = synthesise_once(regions=large(MOST_SUBNETS))
-    (further,) = [
-        one for one in rights(most.template("workflow"), "Launcher") if one.name == "LaunchIntoSubnetsOfTheSettings"
-    ]
-    assert len(further.resources) == MOST_SUBNETS
-    document = {
-        "Sid": further.name,
+def test_as_many_subnets_and_keys_are_taken_as_the_launchers_role_holds_and_no_more() -> None:
+    room = LEAST_CHARACTERS + REGION_CHARACTERS * (MOST_REGIONS - NUMBER - 1)
+    said = refusal(*large(NUMBER + 1), placement_groups_per_zone=1)
+    assert (
+        f"{6 * NUMBER + 6} subnets and {NUMBER + 1} keys take {(NUMBER + 1) * EACH} characters of the launcher's role"
+        in said
+    )
+    assert f"allowed: {room} with {NUMBER + 1} regions that train" in said
+    template = synthesise_once(regions=large(NUMBER), placement_groups_per_zone=1, compliance=True).template("workflow")
+    further = [one for one in rights(template, "Launcher") if one.name in FURTHER]
+    assert {one.name for one in further} == FURTHER, "the CDK makes another policy of what does not fit"
+    assert {len(one.resources) for one in further} == {NUMBER, 6 * NUMBER}
+    assert resources(template, "AWS::IAM::ManagedPolicy") == {}
+    taken = sum(size(statement(one)) for one in further)
+    assert taken - 200 * len(FURTHER) < NUMBER * EACH
+    assert sum(size(statement(one)) for one in rights(template, "Launcher")) < ROLE_CHARACTERS
+
+
+FURTHER = {"LaunchIntoSubnetsOfTheSettings", "EncryptVolumesUnderTheSettingsKeys", "LetEc2AttachTheseVolumes"}
+
+
+def statement(one: Right) -> dict[str, Any]:
+    return {
+        "Sid": one.name,
         "Effect": "Allow",
-        "Action": "ec2:RunInstances",
-        "Resource": list(further.resources),
+        "Action": list(one.actions),
+        "Resource": list(one.resources),
+        "Condition": one.conditions,
     }
-    # 8,858 characters are the launcher's rights with the most regions (test_regions.py).
-    assert size(document) < ROLE_CHARACTERS - 8_900
 
 
 # The region
@@ -272,7 +301,7 @@ def test_only_the_launcher_gets_a_right_on_the_subnets_and_on_no_other(existing:
     (into,) = found
     assert into.role.startswith("Launcher")
     assert into.actions == ("ec2:RunInstances",)
-    assert set(into.resources) == {f"arn:aws:ec2:*:*:subnet/{one}" for one in SUBNETS.values()}
+    assert set(into.resources) == {f"arn:aws:ec2:{HOME}:*:subnet/{one}" for one in SUBNETS.values()}
 
 
 def test_without_a_vpc_in_the_settings_nothing_of_this_is_there(deployment: Synthesised) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from contract import names
 from stacks import forms
-from stacks.settings import MOST_REGIONS
+from stacks.network_settings import MOST_REGIONS
 from tests.stacks.synth import (
     ROLE_CHARACTERS,
     artifacts,

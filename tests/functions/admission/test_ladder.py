@@ -161,14 +161,19 @@ def test_a_region_that_cannot_train_is_refused_by_name_and_auto_leaves_it_out(
     assert {one.region for one in tried(facts, regions="auto")} == {HOME}
 
 
-@pytest.mark.parametrize("market", ["spot", "spot-then-on-demand"])
-def test_spot_is_refused_where_disks_are_under_the_deployments_own_key(market: str) -> None:
-    """EC2 would take the launch, and end the nodes as they start."""
+@pytest.mark.parametrize(
+    ("market", "markets"),
+    [
+        ("spot", {Market.SPOT}),
+        ("spot-then-on-demand", {Market.SPOT, Market.ON_DEMAND}),
+        ("on-demand", {Market.ON_DEMAND}),
+    ],
+)
+def test_spot_is_tried_where_disks_are_under_a_key_of_the_region(market: str, markets: set[Market]) -> None:
+    """The key's policy, or a grant, lets AWS's role for spot use it."""
     facts = {HOME: replace(region(), place=replace(PLACE, volume_key="arn:aws:kms:eu-central-1:123456789012:key/own"))}
-    (line,) = problems(facts, market=market)
-    assert line.startswith("market: in eu-central-1 disks are encrypted under the deployment's own key")
-    assert line.endswith("allowed: on-demand")
-    assert {one.market for one in tried(facts)} == {Market.ON_DEMAND}
+    assert problems(facts, market=market) == ()
+    assert {one.market for one in tried(facts, market=market)} == markets
 
 
 def test_auto_is_refused_with_every_reason_where_no_region_can_train() -> None:

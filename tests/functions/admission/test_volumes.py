@@ -22,7 +22,7 @@ def test_a_key_of_the_accounts_own_is_refused_with_the_way_out(there: Account) -
         start(LEAST)
     (line,) = str(problem.value).splitlines()[1:]
     assert line.startswith(f"- region: in eu-central-1 the account encrypts volumes under a key of its own ({OWN})")
-    assert line.endswith("(aws ec2 reset-ebs-default-kms-key-id --region eu-central-1)")
+    assert line.endswith("or that names the key as volume_key in cdk.json (docs/guides/landing-zones.md)")
     assert there.changes == []
 
 

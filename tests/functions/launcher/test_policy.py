@@ -347,6 +347,21 @@ def test_disks_are_encrypted_with_the_key_of_their_region_and_else_with_the_acco
     assert plain_disk["Ebs"]["Encrypted"] is True
 
 
+def test_disks_of_the_images_further_devices_have_the_same_key_as_the_root() -> None:
+    """With the account's default, which may be another key, EC2 would end the nodes as they start."""
+    place = replace(JOB.places[rung().region], volume_key="arn:aws:kms:eu-central-1:123456789012:key/1")
+    image = replace(rung().image, further_devices=("/dev/sdb", "/dev/sdc"))
+    sent = build_arguments(
+        replace(JOB, places={place.region: place}),
+        1,
+        replace(rung(), image=image),
+        group="",
+        security_group="sg-1",
+        marks=LaunchMarks(profile="arn:p"),
+    )
+    assert [one["Ebs"]["KmsKeyId"] for one in sent["BlockDeviceMappings"]] == [place.volume_key] * 3
+
+
 def test_a_disk_is_asked_to_be_faster_only_where_it_is_to_be() -> None:
     def build_disk(job: Job) -> dict[str, int]:
         sent = build_arguments(job, 1, rung(), group="", security_group="sg-1", marks=LaunchMarks(profile="arn:p"))
