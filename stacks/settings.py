@@ -259,6 +259,12 @@ class Settings(Block):
         return self
 
     def _contradictions(self) -> Iterator[str]:
+        if self.deployment.endswith(f"-{PLATFORM}"):
+            before = self.deployment.removesuffix(f"-{PLATFORM}")
+            yield (
+                f"deployment is {self.deployment}, and a deployment {before} would give its build machine the same name; allowed: a name "
+                f"that does not end in -{PLATFORM}"
+            )
         names = [one.region for one in self.regions]
         yield from list_twice("regions", names)
         if self.home_region not in names:

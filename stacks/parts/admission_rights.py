@@ -27,11 +27,11 @@ def admit(
     """Returns the rights of the admission. `session_function` tries the sessions of a job; `images` are names of the parameters that hold
     image ids."""
     return [
-        rights.home("WriteJobDescriptions", ["s3:GetObject", "s3:PutObject"], keys.ANY_DESCRIPTION),
+        # One statement: IAM takes 10,240 characters of a role's policies.
+        rights.home("WriteJobsAndAgents", ["s3:GetObject", "s3:PutObject"], keys.ANY_DESCRIPTION, keys.ANY_AGENT),
         rights.home("CopyCode", ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"], keys.ANY_CODE),
         rights.home("ReadUploads", READ, f"{keys.UPLOADS}*"),
         *item_rights.admit(rights),
-        rights.home("StoreAgents", ["s3:GetObject", "s3:PutObject"], keys.ANY_AGENT),
         Right("ReadTheAgentAsset", ["s3:GetObject"], [agent.arn]),
         rights.bytes("ReadClosedSets", ["s3:GetObject"], keys.ANY_CLOSED),
         rights.list_bytes(),

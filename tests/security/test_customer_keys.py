@@ -266,8 +266,14 @@ def test_cloudwatch_logs_encrypts_nothing_else(keys: dict[str, dict[str, Any]], 
 
 
 def test_rules_encrypt_messages_for_queues_at_home_and_nothing_in_regions(keys: dict[str, dict[str, Any]]) -> None:
-    assert all(may(keys[HOME_KEY], EVENTS, action, {}) for action in (DECRYPT, ENCRYPT))
-    assert not any(may(keys[REGION_KEY], EVENTS, action, {}) for action in (DECRYPT, ENCRYPT))
+    ours = {"aws:SourceAccount": ACCOUNT}
+    assert all(may(keys[HOME_KEY], EVENTS, action, ours) for action in (DECRYPT, ENCRYPT))
+    assert not any(may(keys[REGION_KEY], EVENTS, action, ours) for action in (DECRYPT, ENCRYPT))
+
+
+@pytest.mark.parametrize("given", [{}, {"aws:SourceAccount": "999999999999"}])
+def test_rules_of_other_accounts_use_no_key_of_ours(keys: dict[str, dict[str, Any]], given: dict[str, str]) -> None:
+    assert not any(may(keys[HOME_KEY], EVENTS, action, given) for action in (DECRYPT, ENCRYPT))
 
 
 @pytest.mark.parametrize(
