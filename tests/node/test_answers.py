@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from agent.layouts import Shards
+from agent.layouts import Recognised, Shards
+from agent.position import Position
 from agent.progress import Named
-from agent.sets.answering import LAG_S, Answer, Now, answer, answer_place
+from agent.sets.answering import LAG_S, Answer, AnsweringRank, answer
 from agent.sets.outcomes import FEW, LEAST_S, is_hopeless
+from agent.sets.recognising import Saved
+from agent.snapshot import FileState
 from contract.commits import Part, SetPlan
-from contract.jobs import Scope
-from tests.node.folders import BEGAN, EVERY_S
+from tests.node.folders import BEGAN, job
 
 BOTH, MISSED = {0: Part.FILES, 1: Part.FILES}, {0: Part.FILES, 1: Part.MISSED}
 
@@ -36,56 +40,58 @@ def test_bad_luck_is_told_from_a_trainer_whose_ranks_never_save_the_same(
     assert not is_hopeless(answered, any_closed=True, since_s=since_s)
 
 
-def answered(plan: SetPlan, named: Named | None, *changed_s: float, waited_s: float, scope: Scope = Scope.AUTO) -> Now:
+def offered(plan: SetPlan, changes: Mapping[str, float], **facts: Any) -> AnsweringRank:
+    """Of rank 1, with files that changed then."""
+    own = [FileState(path, 1, 0, 0, inode, 0o644) for inode, path in enumerate(changes)]
+    saved = Saved(own, changes, BEGAN, facts.pop("word", None), Recognised(), None)
+    every: dict[str, Any] = {"shards": None, "waited_s": 0.0, **facts}
+    return AnsweringRank(plan=plan, place=Position(job(2), 1, 1), saved=saved, **every)
+
+
+def answered(plan: SetPlan, named: Named | None, *changed_s: float, waited_s: float) -> Part | None:
     own = {f"file-{number}": at for number, at in enumerate(changed_s)}
-    return answer(
-        plan, named, own, empty=not own, doubt="", scope=scope, waited_s=waited_s, every_s=EVERY_S, patience_s=EVERY_S,
-        clock_is_right=True,
-    ).now  # fmt: skip
+    return answer(offered(plan, own, word=named, waited_s=waited_s)).part
 
 
 PLAN = SetPlan(number=1, step=10, names=1, named_at=BEGAN, opened_at=BEGAN, rank=0)
 
 
 @pytest.mark.parametrize(
-    ("names", "waited_s", "now"),
-    [(1, 0.0, Now.WAIT), (1, LAG_S, Now.WAIT), (1, LAG_S + 1, Now.NOTHING), (2, 0.0, Now.NOTHING)],
+    ("names", "waited_s", "part"),
+    [(1, 0.0, None), (1, LAG_S, None), (1, LAG_S + 1, Part.NOTHING), (2, 0.0, Part.NOTHING)],
 )
 def test_an_empty_folder_is_an_answer_only_once_the_first_files_would_be_there(
-    names: int, waited_s: float, now: Now
+    names: int, waited_s: float, part: Part | None
 ) -> None:
-    assert answered(replace(PLAN, names=names), None, waited_s=waited_s) is now
+    assert answered(replace(PLAN, names=names), None, waited_s=waited_s) is part
 
 
-@pytest.mark.parametrize(("later_s", "now"), [(-1.0, Now.COMMIT), (0.0, Now.COMMIT), (1.0, Now.MISS)])
+@pytest.mark.parametrize(("later_s", "part"), [(-1.0, Part.FILES), (0.0, Part.FILES), (1.0, Part.MISSED)])
 def test_a_file_that_is_newer_than_the_word_of_its_checkpoint_is_not_committed_with_it(
-    later_s: float, now: Now
+    later_s: float, part: Part | None
 ) -> None:
     file = BEGAN + later_s
-    assert answered(PLAN, Named(10, BEGAN, 3), file, waited_s=0.0) is now
-    assert answered(replace(PLAN, names=2), None, file, waited_s=0.0) is now
+    assert answered(PLAN, Named(10, BEGAN, 3), file, waited_s=0.0) is part
+    assert answered(replace(PLAN, names=2), None, file, waited_s=0.0) is part
 
 
 def answered_in_place(name: str, changed_s: float, *, clock_is_right: bool) -> Answer:
-    plan = replace(PLAN, layout="dcp", name=name)
-    return answer_place(
-        plan, Shards(frozenset({f"{name}/shard"})), {f"{name}/shard": changed_s}, beside=False, opened=False, stale="", scope=Scope.AUTO,
-        waited_s=0.0, every_s=EVERY_S, patience_s=EVERY_S, clock_is_right=clock_is_right,
-    )  # fmt: skip
+    plan, shard = replace(PLAN, layout="dcp", name=name), f"{name}/shard"
+    return answer(offered(plan, {shard: changed_s}, shards=Shards(frozenset({shard})), clock_is_right=clock_is_right))
 
 
 def test_with_a_wrong_clock_shards_in_a_folder_that_is_used_again_are_missed_with_what_to_do() -> None:
     found = answered_in_place("state", BEGAN, clock_is_right=False)
-    assert found.now is Now.MISS
+    assert found.part is Part.MISSED
     assert "a folder with the step at the end of its name needs no clock" in found.reason
 
 
 def test_a_folder_with_the_step_in_its_name_needs_no_clock() -> None:
-    assert answered_in_place("step-10", BEGAN + 300.0, clock_is_right=False).now is Now.COMMIT
+    assert answered_in_place("step-10", BEGAN + 300.0, clock_is_right=False).part is Part.FILES
 
 
-@pytest.mark.parametrize(("later_s", "now"), [(0.0, Now.COMMIT), (1.0, Now.MISS)])
+@pytest.mark.parametrize(("later_s", "part"), [(0.0, Part.FILES), (1.0, Part.MISSED)])
 def test_a_shard_that_is_newer_than_the_marker_is_of_the_next_save_where_a_folder_is_used_again(
-    later_s: float, now: Now
+    later_s: float, part: Part | None
 ) -> None:
-    assert answered_in_place("state", BEGAN + later_s, clock_is_right=True).now is now
+    assert answered_in_place("state", BEGAN + later_s, clock_is_right=True).part is part

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ from agent.layouts import Shards
 from agent.position import Position
 from agent.sets.answering import ROUNDED_S, newer_than
 from agent.sets.recognising import Recogniser, Saved
+from agent.sets.state import SetState
 from agent.snapshot import FileState
 from agent.store import Store
 from agent.thinning import Thinning
@@ -36,32 +38,29 @@ class Committer:
     """Of one rank in one attempt. Not for use by two threads at once."""
 
     def __init__(
-        self, place: Position, store: Store, folder: Folder, recogniser: Recogniser, thinning: Thinning, *,
+        self, place: Position, store: Store, folder: Folder, recogniser: Recogniser, thinning: Thinning, state: SetState, *,
         note: Callable[[str], None], now: Callable[[], float], clock: Callable[[], float], sleep: Callable[[float], None],
     ) -> None:  # fmt: skip
         """`now` is AWS's time, `clock` this machine's."""
-        self._place, self._store, self._folder, self._recogniser = place, store, folder, recogniser
+        self._place, self._store, self._folder, self._recogniser, self._state = place, store, folder, recogniser, state
         self._thinning, self._note, self._now, self._clock, self._sleep = thinning, note, now, clock, sleep
         self._keys = BytesPrefix(place.job.id)
-        self.newest: Commit | None = None
-        self.newest_key = ""
 
-    def commit(
-        self, plan: SetPlan, saved: Saved, replan: Callable[[], SetPlan], *, ended_well: bool
-    ) -> tuple[SetPlan, Saved]:
+    def commit(self, plan: SetPlan, saved: Saved, replan: Callable[[], SetPlan]) -> tuple[SetPlan, Saved]:
         """Sends the files and writes the part; the plan that it fits, and what was seen of the folder. A rank that has opened the set
         itself commits what its trainer has finished by now, `replan` then says with which plan. Raises what a send raises."""
         moves = plan.rank == self._place.rank and plan.number != LAST_SET
-        for attempt in range(1, TRIES + 1):
-            try:
-                return plan, self._commit(plan, saved, moves=moves, ended_well=ended_well)
-            except Late as problem:
-                if attempt == TRIES or not moves:
-                    self.miss(plan, str(problem))
-                    return plan, saved
+        problem = ""
+        for attempt in range(TRIES if moves else 1):
+            if attempt:
                 self._sleep(PAUSE_S)
                 plan = replan()
-        raise AssertionError("unreachable")
+            try:
+                return plan, self._commit(plan, saved, moves=moves)
+            except Late as late:
+                problem = str(late)
+        self.miss(plan, problem)
+        return plan, saved
 
     def say(self, plan: SetPlan, part: Part, document: bytes) -> str:
         """Writes this rank's part of the set; its key."""
@@ -74,37 +73,39 @@ class Committer:
         self._note(f"checkpoints: set {plan.number} is missed: {reason}")
         self.say(plan, Part.MISSED, encode(Missed(rank=self._place.rank, reason=reason)))
 
-    def _commit(self, plan: SetPlan, first: Saved, *, moves: bool, ended_well: bool) -> Saved:
+    def take_back(self, plan: SetPlan, reason: str) -> None:
+        """Takes an answer back: what it was about turned out to be incomplete. The set may be closed already."""
+        self.miss(plan, reason)
+        self._store.delete([self._keys.closed(self._place.attempt, plan.number)])
+
+    def _commit(self, plan: SetPlan, first: Saved, *, moves: bool) -> Saved:
         """`moves`: whether what the trainer has named since `first` was seen may take the place of that."""
-        seen = [first]
-        before = found.files if (found := self._recogniser.find_shards(first, plan)) else frozenset[str]()
-        bound = not plan.layout and (plan.names > 0 or first.word is not None) and not ended_well
+        seen, before = [first], self._recogniser.find_shards(first, plan)
 
         def select(own: Sequence[FileState]) -> Sequence[FileState]:
-            latest = self._recogniser.judge(own)
-            latest = latest if moves else replace(latest, word=first.word)
-            limit = latest.word.at if latest.word else plan.named_at
-            shards = self._recogniser.find_shards(latest, plan)
-            if not ended_well and shards is not None:
-                self._check_place(plan, latest, shards, known=before)
-            if bound and (newer := newer_than(latest.changes, limit)):
-                raise Late(f"{newer} changed while the commit of checkpoint {plan.step} began")
-            seen.append(latest)
-            return latest.own if ended_well else latest.choose(plan, shards)
+            latest = self._recogniser.judge(own, first.at if first.ended_well else None)
+            seen.append(latest if moves else replace(latest, word=first.word))
+            shards = self._recogniser.find_shards(seen[-1], plan)
+            if not first.ended_well and (problem := self._find_change(plan, seen[-1], shards, before)):
+                raise Late(f"{problem} the commit of checkpoint {plan.step} began")
+            return seen[-1].choose(plan, shards)
 
-        self._write_part(plan, self._send(plan, select), seen[-1], ended_well=ended_well)
+        self._write_part(plan, self._send(plan, select), seen[-1])
         return seen[-1]
 
-    def _check_place(self, plan: SetPlan, latest: Saved, shards: Shards, known: frozenset[str]) -> None:
-        """Raises Late where the checkpoint of the plan is not in its place any more, or not all that was `known` of it."""
+    def _find_change(self, plan: SetPlan, latest: Saved, shards: Shards | None, before: Shards | None) -> str:
+        """Why what lies here is not the checkpoint of the plan any more, or not all that was there `before`; empty where it is."""
+        if shards is None or before is None:
+            limit = latest.word.at if latest.word else plan.named_at if plan.names else math.inf
+            newer = newer_than(latest.changes, limit)
+            return f"{newer} changed while" if newer else ""
         if latest.has_left(plan):
-            raise Late(f"the trainer went on from {plan.name} while its commit began")
-        if gone := sorted(known - shards.files) or (
-            [plan.name] if plan.rank == self._place.rank and not shards.files else []
-        ):
-            raise Late(f"{gone[0]} was removed while the commit of checkpoint {plan.step} began")
-        if shards.reason:
-            raise Late(f"{shards.reason}, as the commit of checkpoint {plan.step} began")
+            return f"the trainer went on from {plan.name} while"
+        if gone := sorted(before.files - shards.files):
+            return f"{gone[0]} was removed while"
+        if plan.rank == self._place.rank and not shards.files:
+            return f"{plan.place} was removed while"
+        return f"{shards.reason}, as" if shards.reason else ""
 
     def _send(self, plan: SetPlan, select: Callable[[Sequence[FileState]], Sequence[FileState]]) -> Contents:
         """Sends the folder, and takes note of the objects that this made, also where it fails: no document may ever list them."""
@@ -114,7 +115,7 @@ class Committer:
         finally:
             self._thinning.sent(self._folder.keys - before)
 
-    def _write_part(self, plan: SetPlan, contents: Contents, saved: Saved, *, ended_well: bool) -> None:
+    def _write_part(self, plan: SetPlan, contents: Contents, saved: Saved) -> None:
         word, newest = saved.word, max((saved.changes.get(one.path, 0.0) for one in contents.files), default=0.0)
         known = self._recogniser.step if plan.names == 0 else -1
         commit = Commit(
@@ -130,10 +131,10 @@ class Committer:
             number=plan.number,
             named=word is not None,
             moment=(word.at if word else newest) if is_right(self._clock(), self._now()) else 0.0,
-            ended_well=ended_well,
+            ended_well=saved.ended_well,
             goes_beyond=word is not None and newest > word.at + ROUNDED_S,
             place=plan.place,
         )
-        self.newest_key, self.newest = self.say(plan, Part.FILES, compact(commit)), commit
+        self._state.newest_key, self._state.newest = self.say(plan, Part.FILES, compact(commit)), commit
         self._recogniser.resting.take(saved.own)
-        self._thinning.add(self.newest_key, commit)
+        self._thinning.add(self._state.newest_key, commit)

@@ -1,10 +1,8 @@
-"""Decides whether the parts of a set are a checkpoint: facts in, verdict with a reason out."""
+"""Decides whether the parts of a set are a checkpoint: facts in, and out the reason why they are none."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from enum import Enum
 
 from contract.commits import Commit, Part, SetPlan
 from contract.jobs import Scope
@@ -15,44 +13,6 @@ FEW, LEAST_S = 3, 600.0
 that a rank missed, over so many seconds."""
 SHOWN = 3
 """The most shards that a sentence names."""
-
-
-class Result(Enum):
-    """What a set has come to."""
-
-    OPEN = "open"
-    CLOSED = "closed"
-    EMPTY = "empty"
-    """No rank has any file."""
-    MISSED = "missed"
-    REFUSED = "refused"
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a set has come to, and why where it is refused."""
-
-    state: Result
-    reason: str = ""
-
-
-def judge_parts(parts: Mapping[int, Part], *, ranks: int, named: bool, scope: Scope) -> Outcome:
-    """What the parts of a set make of it, before one is read. `ranks` answer in it; `named` is whether its plan names a checkpoint."""
-    if len(parts) < ranks:
-        return Outcome(Result.OPEN)
-    if Part.MISSED in parts.values():
-        return Outcome(Result.MISSED)
-    writers = sorted(rank for rank, part in parts.items() if part is Part.FILES)
-    if not writers:
-        return Outcome(Result.EMPTY)
-    if scope is Scope.SHARDS and len(writers) < ranks:
-        without = ", ".join(str(rank) for rank in sorted(parts) if rank not in writers)
-        return Outcome(
-            Result.REFUSED, f"checkpoint_scope is shards, and these ranks have nothing in CHECKPOINT_DIR: {without}"
-        )
-    if not named and len(writers) > 1:
-        return Outcome(Result.REFUSED, explain_unnamed(writers, scope))
-    return Outcome(Result.CLOSED)
 
 
 def explain_unnamed(writers: Sequence[int], scope: Scope) -> str:
@@ -80,20 +40,29 @@ def is_hopeless(answered: Mapping[int, Mapping[int, Part]], *, any_closed: bool,
     return not any_closed and (unfit >= FEW or (missed >= 2 * FEW and since_s >= LEAST_S))
 
 
-def judge_commits(plan: SetPlan, parts: Sequence[Commit], scope: Scope, ranks: int) -> Outcome:
-    """Whether the commits of the ranks that have files are of one checkpoint, and all of it. `ranks` have answered."""
+def judge_parts(plan: SetPlan, parts: Sequence[Commit], scope: Scope, ranks: int) -> str:
+    """Why the parts of the ranks that have files, in the order of rank, are no checkpoint, or not all of it; empty where they are. All
+    `ranks` have answered, and none missed the set."""
+    writers = [one.rank for one in parts]
+    if not parts:
+        return "no rank has any file"
+    if scope is Scope.SHARDS and len(parts) < ranks:
+        without = ", ".join(str(rank) for rank in range(ranks) if rank not in writers)
+        return f"checkpoint_scope is shards, and these ranks have nothing in CHECKPOINT_DIR: {without}"
+    if plan.names == 0 and plan.number != LAST_SET and len(parts) > 1:
+        return explain_unnamed(writers, scope)
     names = {one.step: one.rank for one in reversed(parts) if one.named}
     if len(names) > 1:
         shown = ", ".join(f"rank {rank} {step}" for step, rank in sorted(names.items(), key=lambda each: each[1])[:8])
-        return Outcome(Result.MISSED, f"the newest checkpoints differ: {shown}")
-    places = {one.place: one.rank for one in reversed(parts) if one.place}
+        return f"the newest checkpoints differ: {shown}"
+    places = sorted({one.place for one in parts if one.place})
     if len(places) > 1:
-        return Outcome(Result.MISSED, f"the newest checkpoints differ: {', '.join(sorted(places)[:8])}")
+        return f"the newest checkpoints differ: {', '.join(places[:8])}"
     if plan.layout and plan.name and (without := _find_rank_without(plan, parts, ranks)):
-        return Outcome(Result.MISSED, without)
+        return without
     if lacking := sorted(set(plan.needs) - {file.path for one in parts for file in one.files}):
-        return Outcome(Result.REFUSED, explain_lacking(plan, lacking, scope))
-    return _judge_last(parts, scope) if plan.number == LAST_SET else Outcome(Result.CLOSED)
+        return explain_lacking(plan, lacking, scope)
+    return _judge_last(parts, scope) if plan.number == LAST_SET and not places else ""
 
 
 def _find_rank_without(plan: SetPlan, parts: Sequence[Commit], ranks: int) -> str:
@@ -121,24 +90,16 @@ def explain_lacking(plan: SetPlan, lacking: Collection[str], scope: Scope) -> st
     return f"checkpoint {plan.name or plan.step} ({plan.layout}) lists files that no rank has: {first}; {advice}"
 
 
-def _judge_last(parts: Sequence[Commit], scope: Scope) -> Outcome:
-    """Whether the last commits of the ranks, each made after its training process had ended, are of one checkpoint. Where every command
-    ended well, files that came after its name are of it as well."""
-    namers, others = [one for one in parts if one.named], [one for one in parts if not one.named]
-    if all(one.ended_well for one in parts) and (namers or any(one.place for one in parts)):
-        return Outcome(Result.CLOSED)
-    if any(one.place for one in parts):
-        return Outcome(Result.CLOSED)
+def _judge_last(parts: Sequence[Commit], scope: Scope) -> str:
+    """Why the last commits of the ranks are not of one checkpoint: each was made after its training process had ended, and before there was
+    a plan. Where every command ended well, files that came after its name are of it as well."""
+    namers = [one for one in parts if one.named]
     if not namers:
-        if len(others) == 1:
-            return Outcome(Result.CLOSED)
-        return Outcome(Result.REFUSED, explain_unnamed([one.rank for one in others], scope))
+        return explain_unnamed([one.rank for one in parts], scope) if len(parts) > 1 else ""
+    if all(one.ended_well for one in parts):
+        return ""
     if beyond := [one.rank for one in parts if one.goes_beyond]:
-        return Outcome(
-            Result.MISSED, f"rank {beyond[0]} ended with files after checkpoint {namers[0].step}, others did not"
-        )
+        return f"rank {beyond[0]} ended with files after checkpoint {namers[0].step}, others did not"
     named_at = min(one.moment for one in namers)
-    late = [one.rank for one in others if not named_at or not one.moment or one.moment > named_at]
-    if late:
-        return Outcome(Result.MISSED, f"rank {late[0]} has files that are newer than checkpoint {namers[0].step}")
-    return Outcome(Result.CLOSED)
+    late = [one.rank for one in parts if not one.named and not 0.0 < one.moment <= named_at]
+    return f"rank {late[0]} has files that are newer than checkpoint {namers[0].step}" if late else ""

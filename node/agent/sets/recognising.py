@@ -33,7 +33,7 @@ class Saved:
     changes: Mapping[str, float]
     """When each changed, without those that grow: UTC epoch seconds by the machine's clock."""
     at: float
-    """When this was seen, by the machine's clock."""
+    """When this was seen, by the machine's clock; infinite where the command had ended well."""
     word: Named | None
     """The checkpoint that the trainer named in PROGRESS_FILE."""
     recognised: Recognised
@@ -41,6 +41,12 @@ class Saved:
     """The checkpoint that the layout shows."""
     torn: frozenset[str] = frozenset()
     """Files beside the checkpoints of a layout that are cut off by their format."""
+
+    @property
+    def ended_well(self) -> bool:
+        """Whether the command had ended by then, by itself and with 0: it has written what it wanted, and all that is there belongs in the
+        last set."""
+        return math.isinf(self.at)
 
     @property
     def named(self) -> Named | None:
@@ -70,7 +76,7 @@ class Saved:
     def choose(self, plan: SetPlan, shards: Shards | None) -> list[FileState]:
         """The files that belong in a set with this plan: those of its checkpoint, and what rests beside it. Half a checkpoint never."""
         whole, unfinished = self.whole, self.recognised.unfinished
-        if not plan.layout and self.word is not None:
+        if self.ended_well or (not plan.layout and self.word is not None):
             return list(self.own)
         if not plan.layout and self.recognised.layout and whole is None:
             return []  # a framework writes here, and its first checkpoint is not whole
@@ -105,9 +111,9 @@ def _unit(path: str) -> str:
     return posixpath.dirname(path) or path
 
 
-def identify(word: Named) -> str:
+def identify(word: Named | None) -> str:
     """Tells the checkpoints that a trainer names from each other."""
-    return f"step {word.step}"
+    return f"step {word.step}" if word else ""
 
 
 class Recogniser:

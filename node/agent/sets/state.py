@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from contract.commits import SetPlan
+from contract.commits import Commit, SetPlan
 
 
 @dataclass
@@ -19,41 +19,40 @@ class SetState:
     """Of the set that waits for this rank's answer."""
     seen_at: float = 0.0
     """When the plan was first seen."""
-    answered: str = ""
-    """Which checkpoint the last answer was about (`Saved.identity`)."""
-    passed: str = ""
-    """The checkpoint that this rank wanted to open a set with, and that was no longer whole."""
-    heard: str = ""
-    """The checkpoint that the trainer had named at the last look."""
-    restored: int = -1
-    """The step with which the attempt began; -1 where that is unknown."""
-    has_older: bool = False
-    """Whether there is a closed set to fall back to."""
+    done: str = ""
+    """The checkpoint (`Saved.identity`) that this rank opens no set with: it has answered with it, or found it not whole any more."""
+    restored: int | None = None
+    """The step with which the attempt began, -1 where that is unknown; None where it restored nothing."""
     closed_step: int = -1
-    closed_number: int = 0
     """Of the newest set that is known to be closed."""
+    newest: Commit | None = None
+    newest_key: str = ""
+    """This rank's newest part of a set."""
     plans: dict[int, SetPlan] = field(default_factory=dict)
     """Of the sets that this rank has answered, by number."""
     unsettled: bool = False
-    """Whether an answered set waits to be closed."""
+    """Whether this rank has answered a set and not yet looked who else has."""
+    settled: int = 0
+    """The newest set that all ranks have answered: it is closed, or it never will be."""
     silent: SetPlan | None = None
     """A set that this rank answered without a checkpoint of its own, although another rank had named one."""
-    next_poll: float = 0.0
-    next_walk: float = 0.0
-    next_settle: float = 0.0
-    next_answer: float = 0.0
-    next_observe: float = 0.0
     why: str = ""
     """Why there is no answer yet."""
+    looks: dict[str, tuple[str, float]] = field(default_factory=dict)
+    """By what was looked at: about which checkpoint, and until when that is enough."""
 
-    @property
-    def opened_at(self) -> float | None:
-        """When the first set of this attempt that this rank answered was opened."""
-        return min((plan.opened_at for plan in self.plans.values()), default=None)
+    def is_time(self, what: str, now: float, pause_s: float, about: str = "") -> bool:
+        """Whether to look again: not within the pause after the look before, unless that was about another checkpoint. Takes note of
+        this look."""
+        before, until = self.looks.get(what, ("", 0.0))
+        if now < until and about == before:
+            return False
+        self.looks[what] = about, now + pause_s
+        return True
 
     def take_answer(self, plan: SetPlan, identity: str, *, due: float) -> None:
         """Goes on to the next set."""
-        self.plans[self.number], self.answered, self.why = plan, identity, ""
+        self.plans[self.number], self.done, self.why = plan, identity, ""
         self.number, self.plan, self.due = self.number + 1, None, due
         self.unsettled = True
 
