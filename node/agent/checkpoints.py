@@ -13,10 +13,9 @@ from agent.commits import Folder
 from agent.layouts import Shards
 from agent.position import Position
 from agent.progress import ProgressFile
-from agent.sets.answering import Answer, AnsweringRank, answer
+from agent.sets.answering import OTHERS_FIRST, Answer, AnsweringRank, answer, poll_s, waits_for_next
 from agent.sets.closing import Closer, NeverWhole
 from agent.sets.committing import Committer, is_right
-from agent.sets.opening import OTHERS_FIRST, poll_s, waits_for_next
 from agent.sets.recognising import Recogniser, Saved, identify
 from agent.sets.state import SetState
 from agent.snapshot import Changed, FileState
@@ -91,7 +90,10 @@ class Checkpoints:
             return False
         if state.plan is None:
             state.plan, state.seen_at = self._find(now) or self._open(now), now
-        return state.plan is not None and self._answer(state.plan, now)
+        plan, waited_s, word = state.plan, now - state.seen_at, identify(self._recogniser.word)
+        if plan is None or not state.is_time("folder", now, poll_s(waited_s, self._place.every_s), word):
+            return False
+        return self._answer(plan, waited_s)
 
     def finish(self, *, ended_well: bool = False, ended_at: float | None = None) -> bool:
         """Answers the last set, after the training process has ended; whether it did. Raises what a commit raises. A command that has
@@ -105,12 +107,8 @@ class Checkpoints:
         if self._place.ranks == 1 and not saved.own:
             return False
         self.state.number = LAST_SET
-        plan = self._plan_last(saved)
-        saved = self._read_for(plan, at)
-        self.state.plans[LAST_SET] = plan
-        self._say_answer(plan, saved, self._judge(plan, saved, math.inf))
         with suppress(NeverWhole):
-            self._settle()
+            self._answer(self._plan_last(saved), math.inf, at)
         return True
 
     # Opening
@@ -136,7 +134,7 @@ class Checkpoints:
                 return None
             if self._place.ranks > 1 and waits_for_next(word, clock, clock - late_s, every_s, scope):
                 return None
-        elif not state.is_time("folder", now, poll_s(late_s, every_s)):
+        elif not state.is_time("folder before a plan", now, poll_s(late_s, every_s)):
             return None
         saved = self._recogniser.read()
         if self._is_open(now) or saved.identity == state.done:
@@ -216,12 +214,10 @@ class Checkpoints:
 
     # Answering
 
-    def _answer(self, plan: SetPlan, now: float) -> bool:
-        state, waited_s = self.state, now - self.state.seen_at
-        about = f"{plan.number} {identify(self._recogniser.word)}"
-        if not state.is_time("folder of the plan", now, poll_s(waited_s, self._place.every_s), about):
-            return False
-        saved = self._read_for(plan)
+    def _answer(self, plan: SetPlan, waited_s: float, at: float | None = None) -> bool:
+        """Answers a set, `waited_s` after this rank saw its plan, infinite once its trainer has ended; whether it did. `at` as in
+        Recogniser.read."""
+        state, saved = self.state, self._read_for(plan, at)
         verdict = self._judge(plan, saved, waited_s)
         if verdict.part is None:
             state.why = verdict.reason
@@ -234,8 +230,8 @@ class Checkpoints:
         self._settle()
         return True
 
-    def _read_for(self, plan: SetPlan, at: float | None = None) -> Saved:
-        """Looks at the folder for what belongs to the plan; `at` as in Recogniser.read. What another rank's trainer names counts more than
+    def _read_for(self, plan: SetPlan, at: float | None) -> Saved:
+        """Looks at the folder for what belongs to the plan. What another rank's trainer names counts more than
         a layout here, and a layout there more than what was named in an attempt before."""
         if plan.names and not plan.layout and plan.rank != self._place.rank:
             self._recogniser.give_way()
@@ -243,7 +239,6 @@ class Checkpoints:
         return replace(saved, word=None) if plan.layout and saved.word is not None and not saved.word.count else saved
 
     def _judge(self, plan: SetPlan, saved: Saved, waited_s: float) -> Answer:
-        """What to answer, `waited_s` after this rank saw the plan; infinite once its trainer has ended."""
         if saved.word is not None and plan.rank == self._place.rank:  # it went on while the plan was written
             plan = replace(plan, step=max(plan.step, saved.word.step))
         shards = self._recogniser.find_shards(saved, plan)
@@ -301,9 +296,9 @@ class Checkpoints:
         was about came after this rank had answered without any: its trainer's word, or shards."""
         state, word, plan = self.state, self._recogniser.word, self.state.silent
         if plan is not None and word is not None:
-            state.silent = None
             if word.step <= plan.step:
                 self._committer.take_back(plan, f"it named checkpoint {word.step} only after it had answered")
+            state.silent = None
         if not state.is_time("folder between sets", now, min(OBSERVE_S, self._place.every_s / 4)):
             return
         with suppress(Changed):
@@ -312,5 +307,5 @@ class Checkpoints:
             if plan and shards and shards.files:
                 came_at = min(saved.changes.get(path, 0.0) for path in shards.files)
                 if came_at - plan.opened_at < LATE_S:
-                    state.silent = None
                     self._committer.take_back(plan, f"files of {plan.name or 'its checkpoint'} came later")
+                    state.silent = None

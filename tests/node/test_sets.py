@@ -9,8 +9,9 @@ import pytest
 
 from agent.sets.answering import LAG_S
 from agent.sets.closing import NeverWhole
+from agent.sets.outcomes import FEW
 from contract.codec import decode
-from contract.commits import CheckpointSet
+from contract.commits import CheckpointSet, SetPlan
 from contract.jobs import Scope
 from tests.node.fakes import FakeS3, refusal
 from tests.node.folders import BEGAN, BUCKET, EVERY_S, Rank, before_sets, closed, pass_time, ranks
@@ -89,6 +90,21 @@ def test_a_set_without_a_rank_that_names_its_checkpoint_later_is_taken_back(tmp_
     assert len(closed(s3)) == 1
     every[1].save(10, b="1")
     pass_time(every, 1)
+    assert closed(s3) == []
+
+
+def test_an_answer_is_taken_back_although_s3_refused_it_at_first(tmp_path: Path, s3: FakeS3) -> None:
+    every = ranks(tmp_path, s3, 2)
+    to_boundary(every, [])
+    every[0].save(10, a="0")
+    pass_time(every, EVERY_S / 2 + 2 * LAG_S)
+    every[1].save(10, b="1")
+    s3.fault = lambda call, key: refusal("SlowDown") if call == "put" and key.endswith(".missed") else None
+    with pytest.raises(Exception, match="SlowDown"):
+        every[1].checkpoints.tick()
+    assert len(closed(s3)) == 1
+    s3.fault = lambda _call, _key: None
+    every[1].checkpoints.tick()
     assert closed(s3) == []
 
 
@@ -222,6 +238,19 @@ def test_checkpoints_that_are_never_the_same_are_refused_after_some_sets(tmp_pat
             every[0].save(step, a=str(step))
             every[1].save(step + 5, b=str(step))
             pass_time(every, 10)
+
+
+def test_sets_that_every_rank_missed_are_refused_with_what_one_of_them_said(tmp_path: Path, s3: FakeS3) -> None:
+    every = ranks(tmp_path, s3, 2)
+    opened_at = every[0].clock.now
+    with pytest.raises(NeverWhole, match="Rank 0 said: its clock is wrong"):  # noqa: PT012
+        for number in range(1, 2 * FEW + 1):
+            plan = SetPlan(number=number, step=number, names=1, named_at=0.0, opened_at=opened_at, rank=0)
+            for one in every:
+                one.clock.now += EVERY_S
+                one.checkpoints._committer.miss(plan, "its clock is wrong")
+                one.checkpoints.state.take_answer(plan, "", due=plan.opened_at)
+            every[1].checkpoints._settle()
 
 
 def test_a_set_whose_last_rank_died_before_it_closed_it_is_closed_by_the_next_look(tmp_path: Path, s3: FakeS3) -> None:

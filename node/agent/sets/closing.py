@@ -55,7 +55,7 @@ class Closer:
         if at not in known.closed:
             if not (problem := self._close(plan, parts)):
                 known = known.with_closed(*at, self._keys.closed(*at))
-            elif Part.FILES in parts.values():
+            elif set(parts.values()) != {Part.NOTHING}:
                 self._problem = problem
                 self._note(f"checkpoints: set {number} is not complete: {problem}")
         if at in known.closed:

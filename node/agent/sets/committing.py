@@ -87,7 +87,7 @@ class Committer:
             seen.append(latest if moves else replace(latest, word=first.word))
             shards = self._recogniser.find_shards(seen[-1], plan)
             if not first.ended_well and (problem := self._find_change(plan, seen[-1], shards, before)):
-                raise Late(f"{problem} the commit of checkpoint {plan.step} began")
+                raise Late(problem)
             return seen[-1].choose(plan, shards)
 
         self._write_part(plan, self._send(plan, select), seen[-1])
@@ -95,17 +95,18 @@ class Committer:
 
     def _find_change(self, plan: SetPlan, latest: Saved, shards: Shards | None, before: Shards | None) -> str:
         """Why what lies here is not the checkpoint of the plan any more, or not all that was there `before`; empty where it is."""
+        began = f"the commit of checkpoint {plan.step} began"
         if shards is None or before is None:
             limit = latest.word.at if latest.word else plan.named_at if plan.names else math.inf
             newer = newer_than(latest.changes, limit)
-            return f"{newer} changed while" if newer else ""
+            return f"{newer} changed while {began}" if newer else ""
         if latest.has_left(plan):
-            return f"the trainer went on from {plan.name} while"
+            return f"the trainer went on from {plan.name} while {began}"
         if gone := sorted(before.files - shards.files):
-            return f"{gone[0]} was removed while"
+            return f"{gone[0]} was removed while {began}"
         if plan.rank == self._place.rank and not shards.files:
-            return f"{plan.place} was removed while"
-        return f"{shards.reason}, as" if shards.reason else ""
+            return f"{plan.place} was removed while {began}"
+        return f"{shards.reason}, as {began}" if shards.reason else ""
 
     def _send(self, plan: SetPlan, select: Callable[[Sequence[FileState]], Sequence[FileState]]) -> Contents:
         """Sends the folder, and takes note of the objects that this made, also where it fails: no document may ever list them."""
