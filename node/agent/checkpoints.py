@@ -285,8 +285,9 @@ class Checkpoints:
         return plan, saved
 
     def _replan(self, plan: SetPlan) -> SetPlan:
-        """The plan with what lies here now; a plan that other ranks have read stays."""
-        return self._plan(plan.number, self._recogniser.read()) if self._place.ranks == 1 else plan
+        """The plan with what lies here now. One that other ranks have read stays, and so does one in whose place nothing is whole."""
+        saved = self._recogniser.read()
+        return self._plan(plan.number, saved) if self._place.ranks == 1 and saved.named is not None else plan
 
     def _settle(self) -> None:
         self._thinning.thin(self._closer.settle(), self.state.newest)

@@ -12,10 +12,11 @@ from agent.layouts import Recognised, Shards
 from agent.position import Position
 from agent.progress import Named
 from agent.sets.answering import LAG_S, Answer, AnsweringRank, answer
-from agent.sets.outcomes import FEW, LEAST_S, is_hopeless
+from agent.sets.outcomes import FEW, LEAST_S, is_hopeless, judge_parts
 from agent.sets.recognising import Saved
 from agent.snapshot import FileState
-from contract.commits import Part, SetPlan
+from contract.commits import Commit, Part, SetPlan
+from contract.jobs import Scope
 from tests.node.folders import BEGAN, job
 
 BOTH, MISSED = {0: Part.FILES, 1: Part.FILES}, {0: Part.FILES, 1: Part.MISSED}
@@ -95,3 +96,8 @@ def test_a_shard_that_is_newer_than_the_marker_is_of_the_next_save_where_a_folde
     later_s: float, part: Part | None
 ) -> None:
     assert answered_in_place("state", BEGAN + later_s, clock_is_right=True).part is part
+
+
+def test_parts_without_any_file_are_no_checkpoint() -> None:
+    part = Commit(job="job-1", attempt=1, rank=0, step=10, created_at=BEGAN, final=False, files=())
+    assert judge_parts(PLAN, [part], Scope.AUTO, 2) == "no rank has any file"

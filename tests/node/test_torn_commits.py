@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,7 +24,8 @@ from agent.store import Store
 from agent.symlinks import Links
 from contract.keys import CommitKind
 from tests.node.fakes import FakeS3
-from tests.node.folders import BUCKET, EVERY_S, Rank, bytes_of, closed, job
+from tests.node.folders import BUCKET, EVERY_S, Rank, bytes_of, closed, job, ranks
+from tests.node.layout_worlds import as_torch, put, save
 
 Fill = Callable[[int, memoryview, int], None]
 
@@ -80,20 +82,29 @@ def test_a_look_that_meets_files_of_two_checkpoints_is_no_commit(
     assert any("a changed during the commit" in note for note in folder.notes)
 
 
-def finish_another_before(
-    look: int, folder: Rank, monkeypatch: pytest.MonkeyPatch, then: Callable[[], object] = lambda: None
-) -> None:
-    """Before that look of the commit the trainer replaces its file."""
+def act_before(look: int, monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """The trainer does something before that look of the commit at the folder."""
     real, looks = snapshot.observe, iter(range(1000))
 
     def observe(root: Path, note: object, links: Links) -> snapshot.Observed:
         if next(looks) == look:
-            folder.clock.now += 1.0
-            folder.write("a", "of 60")
-            then()
+            act()
         return real(root, note, links)  # type: ignore[arg-type]
 
     monkeypatch.setattr(snapshot, "observe", observe)
+
+
+def finish_another_before(
+    look: int, folder: Rank, monkeypatch: pytest.MonkeyPatch, then: Callable[[], object] = lambda: None
+) -> None:
+    """Before that look of the commit the trainer replaces its file."""
+
+    def finish() -> None:
+        folder.clock.now += 1.0
+        folder.write("a", "of 60")
+        then()
+
+    act_before(look, monkeypatch, finish)
 
 
 @pytest.mark.parametrize("look", [3, 4], ids=["before the files are opened", "once they are open"])
@@ -120,6 +131,86 @@ def test_a_checkpoint_that_is_finished_and_named_while_the_commit_of_the_one_bef
     assert folder.checkpoints.closed_step == 60
     later = Rank(folder.path.parents[2], s3, attempt=2)
     assert (later.restore(), later.content) == (60, {"a": "of 60"})
+
+
+@pytest.mark.parametrize("look", [3, 4], ids=["before the files are opened", "once they are open"])
+@pytest.mark.parametrize("gone", ["", "checkpoint-20", "checkpoint-20/optimizer.pt"])
+def test_a_checkpoint_that_its_trainer_removes_while_its_commit_begins_is_in_no_set(
+    folder: Rank, s3: FakeS3, monkeypatch: pytest.MonkeyPatch, look: int, gone: str
+) -> None:
+    """Also where nothing else lies there then, or the first files of the next one do."""
+    save("transformers", [folder], 20)
+    folder.clock.now += EVERY_S
+
+    def remove() -> None:
+        path = folder.path / (gone or "checkpoint-20")
+        path.unlink() if path.is_file() else shutil.rmtree(path)
+        if not gone:
+            save("transformers", [folder], 40, upto=2)
+
+    act_before(look, monkeypatch, remove)
+    folder.checkpoints.tick()
+    assert closed(s3) == []
+    assert any("was removed while the commit of checkpoint 20 began" in note for note in folder.notes)
+
+
+def test_a_rank_alone_commits_the_checkpoint_that_a_pointer_names_by_now(
+    folder: Rank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save("deepspeed", [folder], 20)
+    folder.clock.now += EVERY_S
+    act_before(3, monkeypatch, lambda: save("deepspeed", [folder], 40))
+    folder.checkpoints.tick()
+    assert folder.checkpoints.closed_step == 40
+
+
+def test_files_that_are_all_removed_while_their_commit_begins_are_no_set(
+    folder: Rank, s3: FakeS3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = folder.write("model", "rests")
+    folder.clock.now += EVERY_S
+    act_before(3, monkeypatch, file.unlink)
+    folder.checkpoints.tick()
+    assert closed(s3) == []
+    assert any("all files were removed while the commit" in note for note in folder.notes)
+
+
+STATES = "global_step20/zero_pp_rank_1_mp_rank_00_optim_states.pt"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda rank: (rank.path / STATES).unlink(), "was removed while"),
+        (lambda rank: put(rank, STATES, as_torch("of the next save")[:-30]), ", as"),
+    ],
+    ids=["removed", "written again"],
+)
+def test_shards_that_change_while_their_commit_begins_are_in_no_set(
+    tmp_path: Path, s3: FakeS3, monkeypatch: pytest.MonkeyPatch, change: Callable[[Rank], object], reason: str
+) -> None:
+    every = ranks(tmp_path, s3, 2)
+    save("deepspeed", every, 20)
+    every[0].clock.now += EVERY_S
+    every[0].checkpoints.tick()
+    act_before(2, monkeypatch, lambda: change(every[1]))
+    every[1].checkpoints.tick()
+    assert closed(s3) == []
+    assert any(f"{reason} the commit of checkpoint 20 began" in note for note in every[1].notes)
+
+
+def test_a_rank_that_goes_on_while_it_commits_what_another_opened_misses_the_set(
+    tmp_path: Path, s3: FakeS3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it has is of another checkpoint now, and three sets of parts that do not fit would end the job."""
+    every = ranks(tmp_path, s3, 2)
+    for rank in every:
+        rank.save(10, **{f"shard-{rank.rank}": "of 10"})
+    every[0].clock.now += 2 * EVERY_S
+    every[0].checkpoints.tick()
+    act_before(2, monkeypatch, lambda: every[1].save(20, **{"shard-1": "of 20"}))
+    every[1].checkpoints.tick()
+    assert any(key.endswith("r0001.missed") for _, key in s3.objects)
 
 
 class Trainer:

@@ -86,9 +86,12 @@ class Committer:
             latest = self._recogniser.judge(own, first.at if first.ended_well else None)
             seen.append(latest if moves else replace(latest, word=first.word))
             shards = self._recogniser.find_shards(seen[-1], plan)
+            chosen = seen[-1].choose(plan, shards)
             if not first.ended_well and (problem := self._find_change(plan, seen[-1], shards, before)):
                 raise Late(problem)
-            return seen[-1].choose(plan, shards)
+            if not chosen:
+                raise Late(f"all files were removed while the commit of checkpoint {plan.step} began")
+            return chosen
 
         self._write_part(plan, self._send(plan, select), seen[-1])
         return seen[-1]
@@ -100,12 +103,8 @@ class Committer:
             limit = latest.word.at if latest.word else plan.named_at if plan.names else math.inf
             newer = newer_than(latest.changes, limit)
             return f"{newer} changed while {began}" if newer else ""
-        if latest.has_left(plan):
-            return f"the trainer went on from {plan.name} while {began}"
         if gone := sorted(before.files - shards.files):
             return f"{gone[0]} was removed while {began}"
-        if plan.rank == self._place.rank and not shards.files:
-            return f"{plan.place} was removed while {began}"
         return f"{shards.reason}, as {began}" if shards.reason else ""
 
     def _send(self, plan: SetPlan, select: Callable[[Sequence[FileState]], Sequence[FileState]]) -> Contents:

@@ -44,7 +44,7 @@ def judge_parts(plan: SetPlan, parts: Sequence[Commit], scope: Scope, ranks: int
     """Why the parts of the ranks that have files, in the order of rank, are no checkpoint, or not all of it; empty where they are. All
     `ranks` have answered, and none missed the set."""
     writers = [one.rank for one in parts]
-    if not parts:
+    if not any(one.files or one.links for one in parts):
         return "no rank has any file"
     if scope is Scope.SHARDS and len(parts) < ranks:
         without = ", ".join(str(rank) for rank in range(ranks) if rank not in writers)
