@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from agent.layouts import Recognised, Shards
+from agent.layouts import Recognised, Shards, Whole
 from agent.position import Position
 from agent.progress import Named
 from agent.sets.answering import LAG_S, Answer, AnsweringRank, answer
@@ -42,11 +43,13 @@ def test_bad_luck_is_told_from_a_trainer_whose_ranks_never_save_the_same(
 
 
 def offered(plan: SetPlan, changes: Mapping[str, float], **facts: Any) -> AnsweringRank:
-    """Of rank 1, with files that changed then."""
+    """Rank 1, with files that changed then."""
     own = [FileState(path, 1, 0, 0, inode, 0o644) for inode, path in enumerate(changes)]
-    saved = Saved(own, changes, BEGAN, facts.pop("word", None), Recognised(), None)
+    recognised = facts.pop("recognised", Recognised())
+    saved = Saved(own, changes, BEGAN + 60.0, facts.pop("word", None), recognised, None)
+    place = Position(job(2, facts.pop("scope", Scope.AUTO)), 1, 1)
     every: dict[str, Any] = {"shards": None, "waited_s": 0.0, **facts}
-    return AnsweringRank(plan=plan, place=Position(job(2), 1, 1), saved=saved, **every)
+    return AnsweringRank(plan=plan, place=place, saved=saved, **every)
 
 
 def answered(plan: SetPlan, named: Named | None, *changed_s: float, waited_s: float) -> Part | None:
@@ -101,3 +104,51 @@ def test_a_shard_that_is_newer_than_the_marker_is_of_the_next_save_where_a_folde
 def test_parts_without_any_file_are_no_checkpoint() -> None:
     part = Commit(job="job-1", attempt=1, rank=0, step=10, created_at=BEGAN, final=False, files=())
     assert judge_parts(PLAN, [part], Scope.AUTO, 2) == "no rank has any file"
+
+
+IN_PLACE, NO_SHARDS = replace(PLAN, layout="deepspeed", name="global_step10"), Shards(frozenset())
+
+
+@pytest.mark.parametrize(
+    ("scope", "waited_s", "part"),
+    [
+        (Scope.AUTO, LAG_S, None),
+        (Scope.AUTO, LAG_S + 1, Part.NOTHING),
+        (Scope.SHARDS, LAG_S + 1, None),
+        (Scope.SHARDS, 1e6, Part.MISSED),
+    ],
+)
+def test_a_rank_without_shards_is_waited_for_as_long_as_it_may_have_some(
+    scope: Scope, waited_s: float, part: Part | None
+) -> None:
+    assert answer(offered(IN_PLACE, {}, shards=NO_SHARDS, scope=scope, waited_s=waited_s)).part is part
+
+
+def test_the_rank_that_opened_a_set_misses_it_where_its_checkpoint_is_gone() -> None:
+    found = answer(offered(replace(IN_PLACE, rank=1), {"beside": BEGAN}, shards=NO_SHARDS))
+    assert (found.part, "has removed it" in found.reason) == (Part.MISSED, True)
+
+
+@pytest.mark.parametrize(("marker", "part"), [("latest", Part.MISSED), ("global_step20/done", Part.FILES)])
+def test_a_rank_whose_pointer_names_another_checkpoint_by_now_misses_the_set(marker: str, part: Part) -> None:
+    shard, newest = "global_step10/shard", Whole("deepspeed", 20, "global_step20", BEGAN, frozenset({marker}))
+    rank = offered(
+        IN_PLACE, {shard: BEGAN}, shards=Shards(frozenset({shard})), recognised=Recognised("deepspeed", newest)
+    )
+    assert answer(rank).part is part
+
+
+def test_a_trainer_that_names_its_checkpoints_adds_its_files_to_a_set_that_nothing_names() -> None:
+    for step in (9, 10, 11):
+        plan = replace(PLAN, step=10, names=0, named_at=0.0)
+        assert answer(offered(plan, {"a": BEGAN}, word=Named(step, BEGAN, 2))).part is Part.FILES
+        assert answer(offered(plan, {"a": BEGAN + 1.0}, word=Named(step, BEGAN, 2))).part is Part.MISSED
+
+
+@pytest.mark.parametrize(("opener", "part"), [(1, Part.FILES), (0, Part.MISSED)])
+def test_once_its_trainer_has_ended_a_rank_needs_no_clock_for_the_checkpoint_that_it_found_itself(
+    opener: int, part: Part
+) -> None:
+    plan, shards = replace(IN_PLACE, name="last.ckpt", rank=opener, named_at=0.0), Shards(frozenset({"last.ckpt"}))
+    rank = offered(plan, {"last.ckpt": BEGAN}, shards=shards, waited_s=math.inf, clock_is_right=False)
+    assert answer(rank).part is part
