@@ -12,11 +12,11 @@ import pytest
 from agent.layouts import Recognised, Shards, Whole
 from agent.position import Position
 from agent.progress import Named
-from agent.sets.answering import LAG_S, Answer, AnsweringRank, answer
+from agent.sets.answering import CLOCKS_S, LAG_S, Answer, AnsweringRank, answer
 from agent.sets.outcomes import FEW, LEAST_S, is_hopeless, judge_parts
 from agent.sets.recognising import Saved
 from agent.snapshot import FileState
-from contract.commits import Commit, Part, SetPlan
+from contract.commits import Commit, CommittedFile, Part, SetPlan
 from contract.jobs import Scope
 from tests.node.folders import BEGAN, job
 
@@ -94,6 +94,11 @@ def test_a_folder_with_the_step_in_its_name_needs_no_clock() -> None:
     assert answered_in_place("step-10", BEGAN + 300.0, clock_is_right=False).part is Part.FILES
 
 
+@pytest.mark.parametrize(("later_s", "part"), [(CLOCKS_S - 1.0, Part.FILES), (CLOCKS_S + 1.0, Part.MISSED)])
+def test_a_shard_with_the_step_in_its_folder_may_be_newer_by_what_clocks_differ(later_s: float, part: Part) -> None:
+    assert answered_in_place("step-10", BEGAN + later_s, clock_is_right=True).part is part
+
+
 @pytest.mark.parametrize(("later_s", "part"), [(0.0, Part.FILES), (1.0, Part.MISSED)])
 def test_a_shard_that_is_newer_than_the_marker_is_of_the_next_save_where_a_folder_is_used_again(
     later_s: float, part: Part | None
@@ -101,9 +106,23 @@ def test_a_shard_that_is_newer_than_the_marker_is_of_the_next_save_where_a_folde
     assert answered_in_place("state", BEGAN + later_s, clock_is_right=True).part is part
 
 
+def part_of(rank: int, *paths: str, place: str = "") -> Commit:
+    files = tuple(CommittedFile(path=path, size=1, key=path) for path in paths)
+    return Commit(job="job-1", attempt=1, rank=rank, step=10, created_at=BEGAN, final=False, files=files, place=place)
+
+
 def test_parts_without_any_file_are_no_checkpoint() -> None:
-    part = Commit(job="job-1", attempt=1, rank=0, step=10, created_at=BEGAN, final=False, files=())
-    assert judge_parts(PLAN, [part], Scope.AUTO, 2) == "no rank has any file"
+    assert judge_parts(PLAN, [part_of(0)], Scope.AUTO, 2) == "no rank has any file"
+
+
+def test_parts_of_different_places_are_no_checkpoint() -> None:
+    parts = [part_of(0, "step-10/a", place="dcp step-10"), part_of(1, "step-20/b", place="dcp step-20")]
+    assert "the newest checkpoints differ: dcp step-10, dcp step-20" in judge_parts(PLAN, parts, Scope.AUTO, 2)
+
+
+def test_parts_without_the_files_of_the_rank_that_has_the_marker_are_no_checkpoint() -> None:
+    parts = [part_of(0, "beside"), part_of(1, "global_step10/shard")]
+    assert "rank 0 has nothing of global_step10 any more" in judge_parts(IN_PLACE, parts, Scope.AUTO, 2)
 
 
 IN_PLACE, NO_SHARDS = replace(PLAN, layout="deepspeed", name="global_step10"), Shards(frozenset())

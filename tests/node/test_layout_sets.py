@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.checkpoints import LATE_S
 from agent.sets.closing import NeverWhole
 from contract.jobs import Scope
 from tests.node.fakes import FakeS3
@@ -123,6 +124,40 @@ def test_a_part_that_comes_after_its_rank_had_said_that_it_has_none_opens_the_se
     pass_time(every, EVERY_S + 60)
     assert len(closed(s3)) == 1
     assert "checkpoint-20/rng_state_1.pth" in read_bytes(restored(tmp_path, every)[0])
+
+
+def test_a_part_that_comes_minutes_later_is_something_else(tmp_path: Path, s3: FakeS3) -> None:
+    every = ranks(tmp_path, s3, 2)
+    save("transformers", every, 20, upto=5)
+    pass_time(every, EVERY_S + 2 * LATE_S)
+    put(every[1], "checkpoint-20/rng_state_1.pth", as_torch("chance of 20"))
+    pass_time(every, 30)
+    assert len(closed(s3)) == 1
+
+
+def test_a_rank_with_the_shard_of_the_save_before_is_waited_for_where_a_folder_is_used_again(
+    tmp_path: Path, s3: FakeS3
+) -> None:
+    every, names = ranks(tmp_path, s3, 2), ("__0_0.distcp", "__1_0.distcp")
+    for rank in (1, 0):
+        put(every[rank], f"state/{names[rank]}", f"shard {rank} of 20")
+    put(every[0], "state/.metadata", metadata(*names))
+    pass_time(every, EVERY_S + 120)
+    assert len(closed(s3)) == 1
+    put(every[0], f"state/{names[0]}", "shard 0 of 40")
+    put(every[0], "state/.metadata", metadata(*names))
+    pass_time(every, 2 * EVERY_S)
+    assert len(closed(s3)) == 1
+
+
+def test_shards_of_which_no_rank_has_the_marker_are_in_no_last_set(tmp_path: Path, s3: FakeS3) -> None:
+    every = ranks(tmp_path, s3, 2)
+    save("dcp", every, 20, upto=2)
+    every[0].clock.now += 60.0
+    for rank in every:
+        rank.checkpoints.finish()
+    assert closed(s3) == []
+    assert any("no rank says which checkpoint is whole" in note for note in every[1].notes)
 
 
 def test_a_marker_that_lists_a_shard_which_no_rank_has_closes_nothing_and_says_which(

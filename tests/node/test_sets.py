@@ -11,7 +11,7 @@ from agent.sets.answering import LAG_S
 from agent.sets.closing import NeverWhole
 from agent.sets.outcomes import FEW
 from contract.codec import decode
-from contract.commits import CheckpointSet, SetPlan
+from contract.commits import CheckpointSet, Part, SetPlan
 from contract.jobs import Scope
 from tests.node.fakes import FakeS3, refusal
 from tests.node.folders import BEGAN, BUCKET, EVERY_S, Rank, before_sets, closed, pass_time, ranks
@@ -91,6 +91,26 @@ def test_a_set_without_a_rank_that_names_its_checkpoint_later_is_taken_back(tmp_
     every[1].save(10, b="1")
     pass_time(every, 1)
     assert closed(s3) == []
+
+
+def test_a_rank_that_names_a_later_checkpoint_for_its_first_takes_no_answer_back(tmp_path: Path, s3: FakeS3) -> None:
+    every = ranks(tmp_path, s3, 2)
+    to_boundary(every, [])
+    every[0].save(10, a="0")
+    pass_time(every, EVERY_S / 2 + 2 * LAG_S)
+    every[1].save(20, b="1")
+    pass_time(every, 1)
+    assert len(closed(s3)) == 1
+
+
+def test_a_rank_that_is_lost_keeps_the_others_from_opening_sets_for_no_longer_than_their_patience(
+    tmp_path: Path, s3: FakeS3
+) -> None:
+    first = ranks(tmp_path, s3, 2)[0]
+    for step in (10, 20, 30):
+        first.save(step, model=f"of {step}")
+        pass_time([first], 2 * EVERY_S)
+    assert {key.rsplit("/", 2)[1] for _, key in s3.objects if "/r0000." in key} >= {"n000001", "n000002"}
 
 
 def test_an_answer_is_taken_back_although_s3_refused_it_at_first(tmp_path: Path, s3: FakeS3) -> None:
@@ -251,6 +271,22 @@ def test_sets_that_every_rank_missed_are_refused_with_what_one_of_them_said(tmp_
                 one.checkpoints._committer.miss(plan, "its clock is wrong")
                 one.checkpoints.state.take_answer(plan, "", due=plan.opened_at)
             every[1].checkpoints._settle()
+
+
+def test_sets_that_only_their_opener_missed_say_nothing_against_the_job(tmp_path: Path, s3: FakeS3) -> None:
+    """Its trainer had gone on, as one does that saves every few seconds."""
+    every = ranks(tmp_path, s3, 2)
+    opened_at = every[0].clock.now
+    for number in range(1, 3 * FEW):
+        plan = SetPlan(
+            number=number, step=number, names=1, named_at=0.0, opened_at=opened_at, rank=0, layout="transformers"
+        )
+        every[0].clock.now += EVERY_S
+        every[0].checkpoints._committer.miss(plan, "its trainer had gone on")
+        every[1].checkpoints._committer.say(plan, Part.NOTHING, b"{}")
+        every[1].checkpoints.state.take_answer(plan, "", due=plan.opened_at)
+        every[1].checkpoints._settle()
+    assert every[1].checkpoints.state.settled == 3 * FEW - 1
 
 
 def test_a_set_whose_last_rank_died_before_it_closed_it_is_closed_by_the_next_look(tmp_path: Path, s3: FakeS3) -> None:
