@@ -95,11 +95,6 @@ class Folder:
         return self._seen_folders
 
     @property
-    def is_empty(self) -> bool:
-        """Whether nothing at all lies in the folder but what was restored of other ranks: not even a file that is still written."""
-        return all(path in self._foreign for path, _ in snapshot.list_below(self._folder))
-
-    @property
     def is_saving(self) -> bool:
         """Whether an unfinished file lies in the folder, or in the one beside it in which the module for trainers writes."""
         beside = self._folder.with_name(f"{self._folder.name}{UNFINISHED}")

@@ -285,7 +285,7 @@ def test_a_rank_that_only_read_the_checkpoint_has_no_files_of_its_own(tmp_path: 
     Rank(tmp_path, s3, rank=0).commit(5, model="M")
     reader = Rank(tmp_path, s3, rank=1, attempt=2)
     assert reader.restore() == 5
-    assert (reader.folder.list_own(), reader.folder.is_empty) == ([], True)
+    assert (reader.folder.list_own(), reader.folder.is_saving) == ([], False)
 
 
 def test_where_every_set_is_damaged_training_does_not_start_from_the_beginning(tmp_path: Path, s3: FakeS3) -> None:

@@ -13,6 +13,7 @@ from agent.sets.outcomes import FEW
 from contract.codec import decode
 from contract.commits import CheckpointSet, Part, SetPlan
 from contract.jobs import Scope
+from contract.keys import BytesPrefix
 from tests.node.fakes import FakeS3, refusal
 from tests.node.folders import BEGAN, BUCKET, EVERY_S, Rank, before_sets, closed, pass_time, ranks
 
@@ -271,6 +272,23 @@ def test_sets_that_every_rank_missed_are_refused_with_what_one_of_them_said(tmp_
                 one.checkpoints._committer.miss(plan, "its clock is wrong")
                 one.checkpoints.state.take_answer(plan, "", due=plan.opened_at)
             every[1].checkpoints._settle()
+
+
+def test_a_miss_that_nobody_can_read_is_a_miss_and_the_next_set_is_closed(tmp_path: Path, s3: FakeS3) -> None:
+    """Code of the job can write any document."""
+    every = ranks(tmp_path, s3, 2)
+    to_boundary(every)
+    for one in every:
+        one.save(10, **{f"s{one.rank}": "of 10"})
+    every[0].checkpoints.tick()
+    s3.objects[BUCKET, BytesPrefix("job-1").part(1, 1, 1, Part.MISSED.value)] = b"garbled"
+    pass_time(every, 5)
+    assert closed(s3) == []
+    pass_time(every, EVERY_S)
+    for one in every:
+        one.save(20, **{f"s{one.rank}": "of 20"})
+    pass_time(every, 30)
+    assert [decode(CheckpointSet, s3.objects[BUCKET, key]).step for key in closed(s3)] == [20]
 
 
 def test_sets_that_only_their_opener_missed_say_nothing_against_the_job(tmp_path: Path, s3: FakeS3) -> None:

@@ -124,13 +124,6 @@ def test_a_link_through_one_that_is_left_out_is_left_out(tmp_path: Path, s3: Fak
     assert any("'all' is left out" in note for note in first.notes)
 
 
-def test_a_folder_with_only_a_link_to_a_folder_is_not_empty(folder: Rank) -> None:
-    assert folder.folder.is_empty
-    (folder.path / "latest").symlink_to("step-5")
-    (folder.path / "all").symlink_to(".", target_is_directory=True)
-    assert not folder.folder.is_empty
-
-
 def test_a_link_that_moved_on_after_the_name_belongs_to_the_next_checkpoint(tmp_path: Path, s3: FakeS3) -> None:
     """Its file is there, and the link to it; the name of their checkpoint is not."""
     first = Rank(tmp_path, s3)
@@ -153,7 +146,7 @@ def test_a_link_of_another_rank_is_not_committed_again(tmp_path: Path, s3: FakeS
     reader = Rank(tmp_path, s3, rank=1, attempt=2, nodes=2)
     assert reader.restore() == 5
     assert links_of(reader) == {"last": "step-5"}
-    assert (reader.folder.list_own(), reader.folder.is_empty) == ([], True)
+    assert (reader.folder.list_own(), reader.folder.is_saving) == ([], False)
 
 
 # Content of links

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 
 from agent.position import Position
 from agent.retention import History, history
 from agent.sets.outcomes import is_hopeless, judge_parts
 from agent.sets.state import SetState
-from agent.store import Store
-from contract.codec import decode, encode
+from agent.store import Missing, Store
+from contract.codec import Garbled, decode, encode
 from contract.commits import CheckpointSet, Commit, Missed, Part, SetPlan
 from contract.keys import BytesPrefix, CommitKind
 
@@ -68,8 +69,11 @@ class Closer:
         """Closes a set; the reason where a rank missed it, or its parts are no checkpoint."""
         place, number = self._place, plan.number
         if missed := sorted(rank for rank, part in parts.items() if part is Part.MISSED):
-            document = self._store.get(self._keys.part(place.attempt, number, missed[0], Part.MISSED.value))
-            return f"Rank {missed[0]} said: {decode(Missed, document).reason}."
+            problem = f"rank {missed[0]} missed it"
+            with suppress(Garbled, Missing):  # whatever it says, the set is missed
+                document = self._store.get(self._keys.part(place.attempt, number, missed[0], Part.MISSED.value))
+                problem = f"Rank {missed[0]} said: {decode(Missed, document).reason}."
+            return problem
         writers = [rank for rank, part in sorted(parts.items()) if part is Part.FILES]
         with ThreadPoolExecutor(AT_A_TIME) as pool:
             read = list(pool.map(lambda rank: self._read_part(rank, number), writers))
