@@ -25,6 +25,7 @@ KEPT = frozenset({"Retain", "RetainExceptOnCreate"})
 """Deletion policies that keep a resource when its stack is deleted ..."""
 KEPT_OF_A_FAILED_CREATE = frozenset({"Retain"})
 """... and those that keep it when the stack's creation is rolled back."""
+BEING_CREATED = frozenset({"CREATE_PENDING", "CREATE_IN_PROGRESS"})
 AT_ONCE_S = 60.0
 """An operation that ends sooner than this spares a caller its polls every five seconds. CDK's command line waits 300 s
 for an answer."""
@@ -33,11 +34,21 @@ Template = Mapping[str, Any]
 
 def install(aws: LocalAws) -> None:
     aws.patch(Stack, "create_resources", _create_resources)
+    aws.patch(Stack, "outputs", _hide_while_created(Stack.outputs, None))
+    aws.patch(Stack, "stack_resources", _hide_while_created(Stack.stack_resources, ()))
     aws.wrap(Stack, "update", _update_stack)
     aws.wrap(CloudFormationBackend, "_resolve_update_parameters", _resolve_update_parameters)
     aws.wrap(ChangeSet, "apply", _apply)
     aws.patch(CloudFormationBackend, "delete_stack", _delete_stack)
     aws.patch(ResourceMap, "delete", _delete_resources)
+
+
+def _hide_while_created(shown: property, nothing: Any) -> property:
+    """Shows nothing of a stack that is being created: moto makes a resource as soon as anybody reads it or an output of it, so a look would
+    make it a second time beside the thread that creates the stack."""
+    assert shown.fget is not None
+    read = shown.fget
+    return property(lambda stack: nothing if stack.status in BEING_CREATED else read(stack))
 
 
 def _create_resources(stack: Any) -> None:

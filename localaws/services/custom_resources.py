@@ -6,6 +6,7 @@ moto only tells a function about a creation, and never waits for it.
 from __future__ import annotations
 
 import json
+import threading
 import time
 import uuid
 from collections.abc import Mapping
@@ -31,6 +32,7 @@ LOOK_S = 0.05
 SIGNED = USUAL.merge(Config(signature_version="s3v4"))
 """For addresses: botocore presigns with version 2 by default in old regions, which new buckets of AWS do not take."""
 _aws: list[LocalAws] = []
+_making = threading.Lock()
 
 
 class Failed(Exception):
@@ -143,9 +145,10 @@ class CustomResource(CloudFormationModel):  # type: ignore[misc]
 
 def _address(aws: LocalAws, region: str, bucket: str, key: str) -> str:
     s3 = aws.client("s3", region, config=SIGNED)
-    if bucket not in s3_backends[aws.account]["aws"].buckets:
-        elsewhere = {"CreateBucketConfiguration": {"LocationConstraint": region}} if region != "us-east-1" else {}
-        s3.create_bucket(Bucket=bucket, **elsewhere)
+    with _making:  # stacks are created side by side, and all custom resources of a region answer to one bucket
+        if bucket not in s3_backends[aws.account]["aws"].buckets:
+            elsewhere = {"CreateBucketConfiguration": {"LocationConstraint": region}} if region != "us-east-1" else {}
+            s3.create_bucket(Bucket=bucket, **elsewhere)
     return str(s3.generate_presigned_url("put_object", Params={"Bucket": bucket, "Key": key}, ExpiresIn=7200))
 
 
