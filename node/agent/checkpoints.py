@@ -137,6 +137,8 @@ class Checkpoints:
         elif not state.is_time("folder before a plan", now, poll_s(late_s, every_s)):
             return None
         saved = self._recogniser.read()
+        if state.unfit and state.unfit == state.number - 1:
+            self._settle()
         if self._is_open(now) or saved.identity == state.done:
             return None
         plan = self._plan(state.number, saved)

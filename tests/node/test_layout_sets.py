@@ -15,6 +15,7 @@ from tests.node.layout_worlds import (
     FOLDERS,
     LAYOUTS,
     as_torch,
+    list_deepspeed,
     metadata,
     newest_closed,
     put,
@@ -124,6 +125,28 @@ def test_a_part_that_comes_after_its_rank_had_said_that_it_has_none_opens_the_se
     pass_time(every, EVERY_S + 60)
     assert len(closed(s3)) == 1
     assert "checkpoint-20/rng_state_1.pth" in read_bytes(restored(tmp_path, every)[0])
+
+
+def test_a_part_that_comes_after_its_set_was_found_unfit_is_in_the_next_set(tmp_path: Path, s3: FakeS3) -> None:
+    """Rank 0 sends for a while, and is the last one that answers."""
+    every, states = ranks(tmp_path, s3, 2), list_deepspeed(2, 20)
+    for one in (one for one in states if one.rank == 0):
+        put(every[0], one.path, one.content)
+    sending = iter(range(40))
+
+    def wait(call: str, key: str) -> None:
+        if call in ("put", "upload") and "/rank-0000/" in key:
+            for _ in sending:
+                pass_time(every[1:], 1)
+
+    s3.fault = wait
+    while every[0].checkpoints.state.settled < 1:
+        pass_time(every, 1)
+    assert any("rank 1 has no states" in note for note in every[0].notes)
+    for one in (one for one in states if one.rank == 1):
+        put(every[1], one.path, one.content)
+    pass_time(every, EVERY_S + 60)
+    assert newest_closed(every) == 20
 
 
 def test_a_part_that_comes_minutes_later_is_something_else(tmp_path: Path, s3: FakeS3) -> None:

@@ -40,9 +40,9 @@ class Closer:
         known = history(self._store.keys(self._keys.commits(CommitKind.CHECKPOINTS)))
         answered = known.answered(attempt, self._place.ranks)
         for number in sorted(state.plans.keys() & answered.keys()):
-            if number > state.settled:
+            if number > state.settled or (number == state.unfit and Part.MISSED in answered[number].values()):
                 known = self._settle_set(known, number, answered[number])
-                state.settled = number
+                state.settled = max(state.settled, number)
         state.unsettled = False
         blamed = {number: parts for number, parts in answered.items() if not self._is_openers_own(number, parts)}
         since_s = self._now() - min((plan.opened_at for plan in state.plans.values()), default=self._now())
@@ -61,8 +61,10 @@ class Closer:
                 self._note(f"checkpoints: set {number} is not complete: {problem}")
         if at in known.closed:
             state.closed_step = max(state.closed_step, state.plans[number].step, 0)
-        elif plan.layout and Part.MISSED in parts.values() and number == state.number - 1:
-            state.done = ""  # what a layout keeps in its place can be in the next set
+        elif plan.layout and Part.MISSED not in parts.values():
+            state.unfit = number
+        elif plan.layout and number == state.number - 1:
+            state.done, state.unfit = "", 0  # what a layout keeps in its place can be in the next set
         return known
 
     def _close(self, plan: SetPlan, parts: Mapping[int, Part]) -> str:

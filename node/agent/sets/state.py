@@ -34,6 +34,8 @@ class SetState:
     """Whether this rank has answered a set and not yet looked who else has."""
     settled: int = 0
     """The newest set that all ranks have answered: it is closed, or it never will be."""
+    unfit: int = 0
+    """The newest set of a layout whose parts are no checkpoint, although none missed it: a rank may still take its answer back."""
     silent: SetPlan | None = None
     """A set that this rank answered without a checkpoint of its own, although another rank had named one."""
     why: str = ""
