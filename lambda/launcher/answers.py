@@ -48,6 +48,7 @@ UNKNOWN = frozenset(
         "ServiceUnavailable",
         "InternalError",
         "InternalFailure",
+        "ServerInternal",
         "RequestTimeout",
         "500",
         "502",
@@ -57,16 +58,17 @@ UNKNOWN = frozenset(
 )
 
 
-def meaning(code: str) -> LaunchOutcome:
-    """Returns the outcome for an error code. An unknown code counts as a mistake."""
+def meaning(code: str, status: int = 0) -> LaunchOutcome:
+    """Returns the outcome for an error code. An unknown one counts as a mistake, unless EC2 says by the HTTP status that the fault is its
+    own: it may have launched all the same."""
     if code in CAPACITY:
         return LaunchOutcome.NO_CAPACITY
     if code in QUOTA:
         return LaunchOutcome.QUOTA
     if code in CLOSED:
         return LaunchOutcome.CLOSED
-    if code in UNKNOWN:
-        return LaunchOutcome.UNKNOWN
     if code == "IdempotentInstanceTerminated":
         return LaunchOutcome.RENEW
+    if code in UNKNOWN or (status >= 500 and code not in ENDS_WALK):
+        return LaunchOutcome.UNKNOWN
     return LaunchOutcome.MISTAKE

@@ -340,8 +340,9 @@ class Walker:
             instances = self.ec2(step.rung.region).run(step.request, user_data=intent.user_data, token=mark)
         except ClientError as problem:
             error = problem.response["Error"]
+            status = problem.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
             return LaunchAnswer(
-                outcome=meaning(error["Code"]),
+                outcome=meaning(error["Code"], status),
                 at=self.now(),
                 code=error["Code"],
                 message=error.get("Message", "")[:MOST_MESSAGE],

@@ -133,6 +133,18 @@ def test_an_answer_that_nobody_has_seen_closes_its_type_and_the_next_one_launche
     assert len(ec2.calls) == 2
 
 
+@pytest.mark.parametrize("answer", ["ServerInternal", "ServerInternal 500", "SomethingNew 500", "SomethingNew 503"])
+def test_an_error_of_ec2_itself_closes_no_type_because_it_may_have_launched(answer: str) -> None:
+    ec2 = FakeEc2(["lost", answer, "ok"])
+    walker(Store(), ec2, Clock()).launch(JOB, 1)
+    assert len(set(ec2.calls)) == len(ec2.launches) == 1
+
+
+def test_a_lack_of_capacity_is_one_although_ec2_calls_it_a_fault_of_its_own() -> None:
+    _, step = walker(Store(), FakeEc2(["InsufficientInstanceCapacity 500"]), Clock()).launch(JOB, 1)
+    assert step.rung.zone == "eu-central-1b"
+
+
 def test_a_token_that_was_used_for_something_else_ends_the_walk_at_once() -> None:
     """What was launched with it may run: a launch of another type beside it would be a second cluster."""
     store, ec2, clock = Store(), FakeEc2(["IdempotentParameterMismatch"]), Clock()

@@ -97,7 +97,9 @@ class FakeEc2:
             if answer == "lost":
                 raise ReadTimeoutError(endpoint_url="ec2")
             return made
-        raise ClientError({"Error": {"Code": answer, "Message": "said EC2"}}, "RunInstances")
+        code, _, status = answer.partition(" ")
+        said: Any = {"Error": {"Code": code, "Message": "said EC2"}}
+        raise ClientError(said | {"ResponseMetadata": {"HTTPStatusCode": int(status or 400)}}, "RunInstances")
 
     def _instance(self, rank: int) -> Instance:
         id_ = f"i-{len(self.launches)}{rank}"
