@@ -34,13 +34,15 @@ def read_user(connection: socket.socket) -> int | None:
 
 
 def find_user(near: Any, far: Any, lists: list[str]) -> int | None:
-    """Returns the user of the socket from the address `near` to `far` in the kernel's lists."""
+    """Returns the user of the socket from the address `near` to `far` in the kernel's lists. One that its process has closed already, and
+    that still has to be read, belongs to nobody: it has no inode, and the kernel lists root for its user."""
     for listed, family in zip(lists, (socket.AF_INET, socket.AF_INET6), strict=False):
         wanted = f" {_spell(near, family)} {_spell(far, family)} "
         place = listed.find(wanted)
         if place >= 0:
             # State, queues, timer and retries come between the addresses and the user.
-            return int(listed[place + len(wanted) :].split(maxsplit=5)[4])
+            user, _, inode = listed[place + len(wanted) :].split(maxsplit=7)[4:7]
+            return int(user) if int(inode) else None
     return None
 
 

@@ -104,6 +104,17 @@ def test_the_other_end_of_a_strangers_connection_is_not(over: str, listener: soc
         caller.join()
 
 
+@stranger
+def test_a_stranger_that_has_sent_and_closed_is_nobody(listener: socket.socket) -> None:
+    """The kernel lists root for a socket that its process has closed, and what was sent before can be read."""
+    code = f"import socket; one = socket.socket(); one.connect({listener.getsockname()!r}); one.sendall(b'POST'); one.close()"
+    as_stranger(code)
+    accepted, _ = listener.accept()
+    with accepted:
+        assert accepted.recv(4) == b"POST"
+        assert (read_user(accepted), is_own(accepted)) == (None, False)
+
+
 def test_the_kernels_list_names_the_user_of_the_clients_end() -> None:
     assert find_user(CLIENT, SERVER, [LISTED]) == 1000
     assert find_user(SERVER, CLIENT, [LISTED]) == 0
