@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from contract.reports import NodeReport
+from contract.text import one_line
 from localaws.machines.separation import can_separate
 from rehearsal.parts import Part, Parts
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from rehearsal.yard import StartedJob
 
 STATES = ("Admit", "Launch", "Train", "Sync", "Terminate", "Decide", "Done", "Failed")
+MOST_SAID = 500
+"""Characters that are shown of what a node says."""
 REPLACED = (
     "What this rehearsal replaces: EC2, its capacity and placement groups (interfaces are checked as EC2 checks them, and no node "
     "has EFA; nodes are processes on loopback, in one network: each rehearsal has a `master_port` of its own, and security "
@@ -109,11 +112,11 @@ class Screen:
             progress = report.progress
             table.add_row(
                 str(rank),
-                report.instance,
+                _plain(report.instance),
                 report.phase.value,
                 str(progress.step) if progress else "",
                 f"{progress.metric:.4f}" if progress and progress.metric is not None else "",
-                report.note,
+                _plain(report.note),
             )
         return table
 
@@ -187,6 +190,11 @@ def _conditions(conditions: dict[str, Any]) -> str:
         f"{conditions['stream_doubled']:.0%} twice; functions timed out at the processor share of their memory; "
         f"faults: {', '.join(conditions['faults']) or 'none'}."
     )
+
+
+def _plain(said: str) -> Text:
+    """Returns what a node says of itself: code of a job may write it, and steer a terminal."""
+    return Text(one_line(said, MOST_SAID))
 
 
 def _words(report: NodeReport) -> str:
