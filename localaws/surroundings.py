@@ -17,6 +17,9 @@ WAYS = ("PIP_", "SSL_CERT_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "REQUESTS_
 """How the names of variables begin that lead to a package index."""
 IN_ADDRESS, BEFORE_HOST = re.compile(r"(?<=://)[^/\s]*@"), re.compile(r"(?:(?<=\s)|^)[^/\s:@]+:[^/\s]*@")
 """A user, with a password or without, in an address; and with a password in one that does not say its scheme."""
+PASSWORD = re.compile(r"(?<=://)[^/\s:@]*:[^/\s]*@|(?<=http://)[^/\s]*@|(?<=https://)[^/\s]*@")
+"""A user with a password, in an address with its scheme, or whatever stands before the host of a web address, which may be a token. A user
+alone may be needed elsewhere, as in ssh://me@host."""
 UNSET = (None, None, None, None)
 
 
@@ -31,13 +34,13 @@ def read_ways(variables: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 
 def name_passwords(variables: Mapping[str, str] = os.environ) -> list[str]:
-    """Returns the names of the variables whose passwords `read_ways` leaves out."""
-    return sorted(name for name, value in read_ways(variables).items() if value != variables[name])
+    """Returns the names of the variables whose passwords `without_credentials` leaves out."""
+    return sorted(name for name, value in without_credentials(variables).items() if value != variables[name])
 
 
 def without_credentials(variables: Mapping[str, str]) -> dict[str, str]:
-    """Returns the variables that a process may have beside code that it does not trust."""
-    left = {name: value for name, value in variables.items() if not OF_A_PERSON.fullmatch(name)}
+    """Returns the variables that a process may have beside code that it does not trust: no address in them has a password."""
+    left = {name: PASSWORD.sub("", value) for name, value in variables.items() if not OF_A_PERSON.fullmatch(name)}
     return {**left, **read_ways(left)}
 
 

@@ -86,6 +86,18 @@ def test_the_person_hears_whose_password_is_left_out() -> None:
     assert name_passwords() == ["PIP_INDEX_URL", "https_proxy"]
 
 
+@pytest.mark.parametrize("name", ["ALL_PROXY", "UV_INDEX_URL", "npm_config_registry", "PIP_INDEX_URL", "ANY"])
+def test_no_variable_keeps_the_password_of_an_address(name: str) -> None:
+    for scheme, user in (("https", "me:hush"), ("http", "hush"), ("socks5h", "me:hush")):
+        given = {name: f"{scheme}://{user}@host.example/x"}
+        assert without_credentials(given) == {name: f"{scheme}://host.example/x"}
+        assert name_passwords(given) == [name]
+
+
+def test_a_user_without_a_password_stays_in_an_address() -> None:
+    assert without_credentials({"DOCKER_HOST": "ssh://me@host"}) == {"DOCKER_HOST": "ssh://me@host"}
+
+
 @pytest.mark.parametrize(
     "name",
     [
