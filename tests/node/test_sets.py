@@ -10,8 +10,8 @@ import pytest
 from agent.sets.answering import LAG_S
 from agent.sets.closing import NeverWhole
 from agent.sets.outcomes import FEW
-from contract.codec import decode
-from contract.commits import CheckpointSet, Part, SetPlan
+from contract.codec import decode, encode
+from contract.commits import CheckpointSet, Commit, CommittedFile, Part, SetPlan
 from contract.jobs import Scope
 from contract.keys import BytesPrefix
 from tests.node.fakes import FakeS3, refusal
@@ -272,6 +272,25 @@ def test_sets_that_every_rank_missed_are_refused_with_what_one_of_them_said(tmp_
                 one.checkpoints._committer.miss(plan, "its clock is wrong")
                 one.checkpoints.state.take_answer(plan, "", due=plan.opened_at)
             every[1].checkpoints._settle()
+
+
+def test_sets_that_were_all_taken_back_once_they_were_closed_are_refused_with_what_their_rank_said(
+    tmp_path: Path, s3: FakeS3
+) -> None:
+    every, made = ranks(tmp_path, s3, 2), CommittedFile(path="a", size=1, sha256="0", key="a")
+    opened_at = every[0].clock.now
+    for number in range(1, 2 * FEW + 1):
+        plan = SetPlan(number=number, step=number, names=1, named_at=0.0, opened_at=opened_at, rank=0)
+        mine = Commit(job="job-1", attempt=1, rank=0, step=number, created_at=0.0, final=False, files=(made,))
+        for one, part, document in ((every[0], Part.FILES, encode(mine)), (every[1], Part.NOTHING, b"{}")):
+            one.clock.now += EVERY_S
+            one.checkpoints._committer.say(plan, part, document)
+            one.checkpoints.state.take_answer(plan, "", due=opened_at)
+        every[0].checkpoints._settle()
+        assert len(closed(s3)) == 1
+        every[1].checkpoints._committer.take_back(plan, "its files came later")
+    with pytest.raises(NeverWhole, match="Rank 1 said: its files came later"):
+        every[0].checkpoints._settle()
 
 
 def test_a_miss_that_nobody_can_read_is_a_miss_and_the_next_set_is_closed(tmp_path: Path, s3: FakeS3) -> None:

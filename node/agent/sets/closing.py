@@ -47,7 +47,9 @@ class Closer:
         blamed = {number: parts for number, parts in answered.items() if not self._is_openers_own(number, parts)}
         since_s = self._now() - min((plan.opened_at for plan in state.plans.values()), default=self._now())
         if is_hopeless(blamed, any_closed=bool(known.closed), since_s=since_s):
-            raise NeverWhole(f"none of {len(answered)} checkpoints was whole: {self._problem}")
+            said = (self._explain_miss(number, answered[number]) for number in sorted(answered, reverse=True))
+            why = self._problem or next(filter(None, said), "")  # an answer may be taken back once its set was closed
+            raise NeverWhole(f"none of {len(answered)} checkpoints was whole: {why}")
         return known
 
     def _settle_set(self, known: History, number: int, parts: Mapping[int, Part]) -> History:
@@ -70,11 +72,7 @@ class Closer:
     def _close(self, plan: SetPlan, parts: Mapping[int, Part]) -> str:
         """Closes a set; the reason where a rank missed it, or its parts are no checkpoint."""
         place, number = self._place, plan.number
-        if missed := sorted(rank for rank, part in parts.items() if part is Part.MISSED):
-            problem = f"rank {missed[0]} missed it"
-            with suppress(Garbled, Missing):  # whatever it says, the set is missed
-                document = self._store.get(self._keys.part(place.attempt, number, missed[0], Part.MISSED.value))
-                problem = f"Rank {missed[0]} said: {decode(Missed, document).reason}."
+        if problem := self._explain_miss(number, parts):
             return problem
         writers = [rank for rank, part in sorted(parts.items()) if part is Part.FILES]
         with ThreadPoolExecutor(AT_A_TIME) as pool:
@@ -92,6 +90,16 @@ class Closer:
         self._state.plans[number] = replace(plan, step=step)
         self._note(f"checkpoint {step} is closed: {len(writers)} of {place.ranks} ranks have files")
         return ""
+
+    def _explain_miss(self, number: int, parts: Mapping[int, Part]) -> str:
+        """Words what the first rank said that missed a set; empty where none did."""
+        first = min((rank for rank, part in parts.items() if part is Part.MISSED), default=None)
+        if first is None:
+            return ""
+        with suppress(Garbled, Missing):  # whatever it says, the set is missed
+            document = self._store.get(self._keys.part(self._place.attempt, number, first, Part.MISSED.value))
+            return f"Rank {first} said: {decode(Missed, document).reason}."
+        return f"rank {first} missed it"
 
     def _read_part(self, rank: int, number: int) -> Commit:
         own = self._state.newest
