@@ -114,7 +114,7 @@ def _no_base(text: str) -> str:
 def _no_tag_key(text: str) -> str:
     if text.lower().startswith(("aws:", tags.RESERVED)):
         return "it begins with a reserved prefix"
-    return "it is Trainyard's own" if text == tags.NAME else ""
+    return "it is Trainyard's own" if text.lower() == tags.NAME.lower() else ""
 
 
 def _no_tag_value(text: str) -> str:

@@ -209,7 +209,8 @@ def avoid_unhealthy(job: Job, attempt: int, known: Iterable[UnhealthyNode]) -> J
 
 def keep_doubts(intent: Intent, before: Intent | None) -> Intent:
     """Returns the intent with the tokens of the walk before it where that never learned whether a rung launched: the same bytes again then
-    find what is there, and launch nothing beside it."""
+    find what is there, and launch nothing beside it. A job that waits for capacity has later deadlines in its requests, and so other
+    tokens: what it launches may run beside what is in doubt, until the attempt ends."""
     doubted = {step.rung: step for step in (before.steps if before else ()) if step.is_in_doubt}
     steps = (
         replace(step, walk=old.walk, generation=old.generation) if (old := doubted.get(step.rung)) else step

@@ -66,6 +66,8 @@ def test_a_key_that_every_service_takes_is_taken(key: str) -> None:
         (tags.OWNER, "it begins with a reserved prefix"),
         (tags.DEPLOYMENT.title(), "it begins with a reserved prefix"),
         (tags.NAME, "it is Trainyard's own"),
+        (tags.NAME.lower(), "it is Trainyard's own"),
+        (tags.NAME.upper(), "it is Trainyard's own"),
     ],
 )
 def test_a_key_that_some_service_does_not_take_is_refused(key: str, why: str) -> None:
