@@ -210,13 +210,18 @@ def avoid_unhealthy(job: Job, attempt: int, known: Iterable[UnhealthyNode]) -> J
 def keep_doubts(intent: Intent, before: Intent | None) -> Intent:
     """Returns the intent with the tokens of the walk before it where that never learned whether a rung launched: the same bytes again then
     find what is there, and launch nothing beside it. A job that waits for capacity has later deadlines in its requests, and so other
-    tokens: what it launches may run beside what is in doubt, until the attempt ends."""
+    tokens: its first walk asks EC2 what runs of the attempt, before it launches anything."""
     doubted = {step.rung: step for step in (before.steps if before else ()) if step.is_in_doubt}
     steps = (
         replace(step, walk=old.walk, generation=old.generation) if (old := doubted.get(step.rung)) else step
         for step in intent.steps
     )
     return replace(intent, steps=tuple(steps))
+
+
+def list_doubted(intent: Intent) -> list[str]:
+    """Returns the regions in which the walk went on although it never learned whether a rung launched."""
+    return sorted({step.rung.region for step in intent.steps if step.answer is not None and step.answer.doubted})
 
 
 def carry_answers(intent: Intent, before: Intent) -> Intent:

@@ -34,7 +34,6 @@ RESERVE_S = 20.0
 """Time that is kept to write the last answer down before the function's time-out."""
 A_WALK_S = RESERVE_S + LONGEST_S
 """Time that is kept for a launch call of a job that waits."""
-
 SETTLING = 6
 """Times the usual time may EC2 and IAM take to know a new instance."""
 NOT_YET = frozenset({"InvalidInstanceID.NotFound", "UnauthorizedOperation"})
@@ -102,6 +101,8 @@ class Walker:
         if last is not None and last.intent.waiting and not last.intent.launched and self.waiter is None:
             raise CapacityUnavailable("the attempt already waits for capacity, and takes its turn with other jobs")
         if last is None or (last.intent.next_place is None and not last.intent.launched):
+            for region in policy.list_doubted(walks[-1].intent) if walks and self.waiter is not None else ():
+                self._check_all_gone(job, walks[-1], region, "EC2 never answered their launch")
             return self._write_plan(job, attempt, walks)
         if last.intent.held_by != self.holder and last.intent.held_until > self.now():
             raise CapacityPending(
@@ -151,8 +152,7 @@ class Walker:
 
     def _is_abandoned(self, job: Job, intent: Intent) -> bool:
         """Whether an unfinished walk is old, and EC2 shows nothing that it launched. What it would launch now had a deadline of then."""
-        place = intent.next_place
-        if place is None:
+        if (place := intent.next_place) is None:
             return False
         step, timing = intent.steps[place], job.timing
         region, silent = step.rung.region, self.waiter.silent if self.waiter else set[str]()
@@ -289,7 +289,9 @@ class Walker:
                 raise CapacityPending(f"EC2 of {region} does not answer")
             answer = self._run(held.intent, held.intent.steps[place])
             if answer.outcome is LaunchOutcome.RENEW:
-                self._check_all_gone(job, held, place)
+                self.sleep(job.timing.visibility_s)
+                asked = held.intent.steps[place].rung.region
+                self._check_all_gone(job, held, asked, "nodes ended before EC2 answered their launch")
             intent = held.intent
             young = self.now() < intent.started_at + job.timing.quota_patience_s
             recovering = intent.attempt > 1 and young and not intent.waiting
@@ -322,15 +324,13 @@ class Walker:
         self._release(job, held)
         return CapacityPending("the function's time is nearly over; the next invocation goes on where this one stops")
 
-    def _check_all_gone(self, job: Job, held: Held, place: int) -> None:
-        """Raises NodeLost where an instance of the token still runs: launching anew beside it would make a second cluster."""
-        self.sleep(job.timing.visibility_s)
-        intent, region = held.intent, held.intent.steps[place].rung.region
-        every = self.ec2(region).of_job(job.deployment, job.id)
-        left = [one.id for one in every if one.attempt == intent.attempt and one.state not in ENDING]
+    def _check_all_gone(self, job: Job, held: Held, region: str, what: str) -> None:
+        """Raises NodeLost where an instance of the attempt still runs there: launching anew beside it would make a second cluster."""
+        every = self._read_ec2(region, lambda ec2: ec2.of_job(job.deployment, job.id))
+        left = [one.id for one in every if one.attempt == held.intent.attempt and one.state not in ENDING]
         if left:
             self._release(job, held)
-            raise NodeLost(f"nodes ended before EC2 answered their launch, and {', '.join(left)} run without them")
+            raise NodeLost(f"{what}, and {', '.join(left)} run without them")
 
     def _run(self, intent: Intent, step: Step) -> LaunchAnswer:
         mark = token(step, intent.user_data)
