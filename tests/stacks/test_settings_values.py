@@ -131,7 +131,7 @@ def refused(one: dict[str, Any]) -> Iterator[tuple[object, str]]:
         yield from (([value], may_be) for value, may_be in refused(one["items"]) if "$ref" not in one["items"])
     elif patterns := one.get("patternProperties"):
         ((pattern, of_name),) = patterns.items()
-        name = next(one for one in ("name", "git.example.org", "eu-central-1a") if re.match(pattern, one))
+        name = next(one for one in ("entry", "git.example.org", "eu-central-1a") if re.match(pattern, one))
         yield from (({name: value}, may_be) for value, may_be in refused(of_name))
         examples = (of_name["patternErrorMessage"].rpartition(" ")[2], "ami-12345678")
         example = next(one for one in examples if re.match(of_name["pattern"], one))
