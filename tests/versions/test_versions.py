@@ -15,7 +15,7 @@ from rehearsal.versions import Versions, check_out
 from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import AGAIN, ENDLESS, HAPPY, TWO, instances, path, succeeded, train
 
-pytestmark = pytest.mark.upgrade
+pytestmark = [pytest.mark.rehearsal, pytest.mark.upgrade, pytest.mark.timeout(1200)]
 BEFORE = os.environ.get("BEFORE") or "HEAD~20"
 """The other version: a commit."""
 SPEED = 10
