@@ -34,9 +34,9 @@ def is_due(until: float, now: float) -> bool:
 def renew_sessions(state: State, env: AttendantEnvironment, facts: AttemptFacts, *, now: float) -> bool:
     """Gives every node new credentials if it is time; returns whether it was. May run twice at once: nodes then have those of either.
 
-    Both kinds are begun together, because a node has them in one item. Where STS refuses one, that is noted for the verdict. The nodes
-    get the job's all the same where it refuses the training's. Raises SessionRefused where it refuses the job's: that is a fault of the
-    deployment or of the account, of which the attendant's alarm has to tell as well.
+    Both kinds are begun together, because a node has them in one item. A refusal of STS is noted for the verdict. Where STS
+    refuses the training's session, the nodes still get the job's. Where it refuses the job's, this raises SessionRefused: the deployment
+    or the account is at fault, and an error of the function rings the attendant's alarm.
     """
     job, attempt, known = facts.job, facts.attempt, facts.sessions
     is_job_due = is_due(known.until, now)

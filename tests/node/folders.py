@@ -200,3 +200,18 @@ def bytes_of(s3: FakeS3, there: Commit | Contents) -> dict[str, str]:
     return {
         file.path: s3.objects[BUCKET, file.key][file.offset : file.offset + file.size].decode() for file in there.files
     }
+
+
+def to_boundary(every: Sequence[Rank], namers: Sequence[int] | None = None) -> None:
+    """To the next boundary; before it the trainers of these ranks, or of all, have named a checkpoint, as they do all the time."""
+    for rank in every:
+        if rank.rank in (range(len(every)) if namers is None else namers):
+            rank.at(1, checkpoint=1)
+    pass_time(every, BEGAN + EVERY_S * ((every[0].clock.now - BEGAN) // EVERY_S + 1) - every[0].clock.now)
+
+
+def restored(root: Path, s3: FakeS3, nodes: int, attempt: int = 2, scope: Scope = Scope.AUTO) -> list[Rank]:
+    every = ranks(root, s3, nodes, attempt, scope)
+    for rank in every:
+        rank.restore()
+    return every
