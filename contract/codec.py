@@ -19,6 +19,10 @@ MOST = 10**18
 """The largest whole number: one that no float can hold fails where it meets one."""
 
 
+UNWRITTEN = {"unwritten": True}
+"""Metadata of a field that no document has while it has its default: documents without it stay as they were before there was one."""
+
+
 class Garbled(ValueError):
     """A document does not have the contract's shape; the message names the field."""
 
@@ -30,12 +34,22 @@ def encode(value: Any) -> bytes:
 
 def _as_dict(value: Any) -> dict[str, Any]:
     """Returns the fields of a dataclass, as they are: `asdict` copies all that is in them, which takes longer than to write it."""
-    return {name: getattr(value, name) for name in _names(type(value))}
+    found = {name: getattr(value, name) for name in _names(type(value))}
+    for name, default in _unwritten(type(value)):
+        if found[name] == default:
+            del found[name]
+    return found
 
 
 @cache
 def _names(kind: Any) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind))
+
+
+@cache
+def _unwritten(kind: Any) -> tuple[tuple[str, Any], ...]:
+    """Lists the fields that are not written with their default, and that default."""
+    return tuple((field.name, default_of(field)) for field in dataclasses.fields(kind) if "unwritten" in field.metadata)
 
 
 def compact(value: Any) -> bytes:

@@ -56,6 +56,8 @@ class LaunchAnswer:
     instances: tuple[str, ...] = ()
     """Instance ids in the order of launch index, which is the order of ranks."""
     master_address: str = ""
+    addresses: tuple[str, ...] = ()
+    """Private addresses in the same order; empty in an intent of a version that kept rank 0's alone."""
     doubted: bool = False
     """Whether it stayed unknown if it launched: the walk went on when the launch patience was over."""
     refused: bool = False

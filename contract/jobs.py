@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from contract.codec import UNWRITTEN
 from contract.containers import Container
 from contract.errors import BudgetExceeded, DeadlineReached
 from contract.events import Event
@@ -89,6 +90,21 @@ class Selection(str, Enum):
     def of_later_version(cls) -> Selection:
         """A node gets too much rather than too little."""
         return cls.ALL
+
+
+class Launcher(str, Enum):
+    """What starts the processes of the training."""
+
+    NONE = "none"
+    """The node: the command itself, once on each."""
+    TORCHRUN = "torchrun"
+    MPI = "mpi"
+    """mpirun on rank 0, for all nodes."""
+
+    @classmethod
+    def of_later_version(cls) -> Launcher:
+        """Nodes run the agent that knows the word; to all others it makes no difference."""
+        return cls.NONE
 
 
 class Reaction(str, Enum):
@@ -279,6 +295,9 @@ class Job:
     """None where the training runs on the machine's own image."""
     mounted: tuple[JobMount, ...] = ()
     """File systems that every node has."""
+    launcher: Launcher = field(default=Launcher.NONE, metadata=UNWRITTEN)
+    processes_per_node: int = field(default=0, metadata=UNWRITTEN)
+    """Processes that the launcher starts on each node; 0 for one for each accelerator of its type, or one where that has none."""
     left_out: tuple[str, ...] = ()
     """What the ladder lacks although the request allows it: regions with the reason, and how many dearer places."""
 
@@ -289,6 +308,10 @@ class Job:
     def efas_of(self, instance_type: str) -> int:
         """Returns how many EFA devices a node of this type is launched with."""
         return sum(one.type is not InterfaceType.PLAIN for one in self.interfaces_of(instance_type))
+
+    def processes_of(self, instance_type: str) -> int:
+        """Returns how many processes the launcher starts on a node of this type."""
+        return self.processes_per_node or self.gpus.get(instance_type) or self.neurons.get(instance_type) or 1
 
     def belongs_to(self, execution: str, started_at: float | None) -> bool:
         """Whether the job belongs to the execution with that ARN and start. 90 days after an execution's end, another one may have its

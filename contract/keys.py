@@ -149,6 +149,19 @@ class BytesPrefix:
         """Prefix of every checkpoint file that a rank ever committed."""
         return f"{self.root}checkpoints/rank-{rank:04d}/"
 
+    def remote(self, attempt: int) -> str:
+        """Prefix of the commands that rank 0's mpirun starts on other nodes, and of their ends. It lies beside the commits, where the nodes
+        of the job alone may read and write."""
+        return f"{self.root}commits/remote/a{attempt:04d}/"
+
+    def remote_command(self, attempt: int, rank: int) -> str:
+        """Key of the command for a rank: `{"command": ...}`."""
+        return f"{self.remote(attempt)}r{rank:04d}.json"
+
+    def remote_end(self, attempt: int, rank: int) -> str:
+        """Key of the exit code of that command: `{"code": ...}`."""
+        return f"{self.remote(attempt)}r{rank:04d}.end.json"
+
     @property
     def environments(self) -> str:
         """Prefix of what the job's requirements installed; it lies apart because it is forgotten after some days."""

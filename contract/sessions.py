@@ -45,6 +45,8 @@ class SessionCredentials(Credentials):
     """Why there are no new credentials for the training, in words for a person."""
     ran_in: tuple[str, ...] = ()
     """Regions in which earlier attempts ran, and may have left checkpoints. Empty where that is not known."""
+    addresses: tuple[str, ...] = ()
+    """Private addresses of the attempt's nodes by rank; empty where their launch does not tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,9 @@ ARTIFACTS_DIR = "ARTIFACTS_DIR"
 PROGRESS_FILE = "PROGRESS_FILE"
 """Rank 0 (and each rank that writes checkpoints) replaces it atomically: JSON with `step`, `world_size`, `metric`."""
 
+TF_CONFIG, CLUSTER_SPEC = "TF_CONFIG", "CLUSTER_SPEC"
+"""The cluster in TensorFlow's words (contract.cluster), unless the request sets them. Only where there are several nodes."""
+
 REQUIREMENTS = "requirements.txt"
 """The file of the code, at its root, that a node installs with pip before a training without an image."""
 

@@ -31,6 +31,8 @@ class AttemptFacts:
     """Instance ids by rank, from the intent."""
     instances: Mapping[str, Instance] | None
     """By id; None where EC2 did not answer, which proves nothing."""
+    addresses: tuple[str, ...] = ()
+    """Private addresses by rank, from the intent; empty where it tells none."""
     nodes: Mapping[int, Heard]
     """By rank; a node that never reported is not in it."""
     rung: Rung | None = None

@@ -65,6 +65,7 @@ def read_facts(invocation: Invocation, looks: LookRound, token: Token, *, now: f
         attempt=token.attempt,
         launched_at=step.answer.at,
         ids=ids,
+        addresses=step.answer.addresses,
         instances=seen.instances,
         nodes=seen.reports,
         rung=rung,

@@ -60,6 +60,7 @@ def renew_sessions(state: State, env: AttendantEnvironment, facts: AttemptFacts,
         training=training,
         refusal=seen.refusal,
         ran_in=list_regions(state, job, attempt) if attempt > 1 else (),
+        addresses=facts.addresses,
     )
     state.give_credentials(env.node_role, facts.ids, credentials)
     # Last: whoever finds it finds every copy there.

@@ -333,11 +333,12 @@ class Walker:
             raise NodeLost(f"{what}, and {', '.join(left)} run without them")
 
     def _run(self, intent: Intent, step: Step) -> LaunchAnswer:
-        mark = token(step, intent.user_data)
         if self.waiter is not None:
             self.waiter.before_call(step.rung.region, step.request["MinCount"])
         try:
-            instances = self.ec2(step.rung.region).run(step.request, user_data=intent.user_data, token=mark)
+            instances = self.ec2(step.rung.region).run(
+                step.request, user_data=intent.user_data, token=token(step, intent.user_data)
+            )
         except ClientError as problem:
             error = problem.response["Error"]
             status = problem.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
@@ -361,6 +362,7 @@ class Walker:
             at=self.now(),
             instances=tuple(one.id for one in instances),
             master_address=instances[0].address,
+            addresses=tuple(one.address for one in instances),
         )
 
     def _name_master(self, job: Job, step: Step) -> None:
@@ -369,11 +371,8 @@ class Walker:
         For some seconds a new instance may be unknown to CreateTags, and IAM may not see the tags by which it is ours.
         """
         assert step.answer is not None
-        ec2, pause, until = (
-            self.ec2(step.rung.region),
-            job.timing.visibility_s / 2,
-            self.now() + SETTLING * job.timing.visibility_s,
-        )
+        ec2, pause = self.ec2(step.rung.region), job.timing.visibility_s / 2
+        until = self.now() + SETTLING * job.timing.visibility_s
         while True:
             try:
                 return ec2.tag(step.answer.instances, tags.MASTER_ADDRESS, step.answer.master_address)
