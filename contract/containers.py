@@ -16,6 +16,8 @@ DATA = f"{FOLDERS}/input/data"
 PROGRESS = f"{FOLDERS}/output/progress"
 ROLE = f"{FOLDERS}/role"
 """The config file and the keys of the request's `job_role`, read only."""
+LAUNCHER = f"{FOLDERS}/launcher"
+"""The scripts of the request's `launcher`, and what they write."""
 ARCHITECTURES = {"amd64": "x86_64", "arm64": "arm64"}
 """What registries call a processor, and what EC2 calls it."""
 UNPACKED = 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +24,7 @@ from agent.failures import Ordered, classify_problem
 from agent.health.check import HealthWatch
 from agent.identity import NodeIdentity
 from agent.kernel import KernelLog
+from agent.launching.start import Launch, format_command
 from agent.links import check as links
 from agent.logs import OWN_LINE, LogShipper
 from agent.master import wait_for_master
@@ -112,6 +112,10 @@ class Attempt:
         self._checkpoints = Checkpoints(
             Position(job, node.attempt, node.rank), bucket, self._files[CommitKind.CHECKPOINTS], self._progress,
             now=aws_now, note=self._note,
+        )  # fmt: skip
+        self._launch = Launch(
+            job, node, self._workspace, bucket, self._work, note=self._note, pause=self._pause,
+            tell=lambda text: self._reporter.enter(Phase.CHECKING, text),
         )  # fmt: skip
         artifacts = Artifacts(
             bucket, self._files[CommitKind.ARTIFACTS],
@@ -249,9 +253,10 @@ class Attempt:
     def _train(self, environment: Mapping[str, str]) -> Exit:
         if self._watch.came.is_set():
             raise Ordered
-        child = self._workspace.start(self._job.command, environment, self._logs.line)
+        known = self._aws.job_credentials.current()
+        child = self._launch.start(known.addresses, environment, self._metadata, self._logs.line)
         self._reporter.moment("started")
-        self._note(f"started: {shlex.join(self._job.command) or 'the entry point of the image'}")
+        self._note(f"started: {format_command(self._job)}")
         self._reporter.enter(Phase.TRAINING)
         self._saver.start()
         self._activity.begin(lambda: child.heard_at)
@@ -360,13 +365,9 @@ class Attempt:
         child = ChildProcess(
             words, folder=folder, environment=environment, on_line=lambda line: self._logs.line(OWN_LINE + line)
         )
-        while (status := child.wait(LOOK_S)) is None:
-            if self._watch.came.is_set():
-                child.end(0.0)
-                raise Ordered
-        child.end(LINGER_S)
+        status = child.wait_unless(self._watch.came, LOOK_S)
         self._tail = tuple(child.tail)
-        return status, tuple(child.tail)
+        return status, self._tail
 
     def _on_credentials(self, trouble: str) -> None:
         """Says that the job's credentials have expired, or that there are new ones."""

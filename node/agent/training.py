@@ -13,8 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-from agent import starting
-from agent.failures import CannotStart
+from agent import dumps, starting
+from agent.failures import CannotStart, Ordered
 from agent.lines import Lines
 
 TAIL_LINES, TAIL_WIDTH = 50, 1000
@@ -88,6 +88,15 @@ class ChildProcess:
             return None
         return code if code >= 0 else 128 - code
 
+    def wait_unless(self, came: threading.Event, look_s: float) -> int:
+        """The exit code, once all of its processes have ended. Raises Ordered where the event comes first, and ends them."""
+        while (code := self.wait(look_s)) is None:
+            if came.is_set():
+                self.end(0.0)
+                raise Ordered
+        self.end()
+        return code
+
     def stop(self, first: signal.Signals, grace_s: float) -> int:
         """Sends `first` to every process of the group, and SIGKILL to those that are left after `grace_s` seconds.
 
@@ -101,9 +110,9 @@ class ChildProcess:
         return self.end(0.0)
 
     def end(self, linger_s: float = LINGER_S) -> int:
-        """Kills what is left of the command's process group, and reads its last lines. Returns the exit code."""
+        """Kills what is left of the command's processes, and reads its last lines. Returns the exit code."""
         self._reader.join(linger_s)
-        self._signal(signal.SIGKILL)
+        self._kill()
         code = None
         while code is None:
             code = self.wait(1.0)
@@ -119,6 +128,15 @@ class ChildProcess:
             os.killpg(self._process.pid, number)
         except ProcessLookupError:
             return
+
+    def _kill(self) -> None:
+        """Kills its group, and what descends from it or is in its session: torchrun and mpirun give their processes groups of their own."""
+        with suppress(OSError):  # not every system has /proc
+            for one in dumps.processes(self._process.pid):
+                if one != self._process.pid:
+                    with suppress(ProcessLookupError, PermissionError):
+                        os.kill(one, signal.SIGKILL)
+        self._signal(signal.SIGKILL)
 
     def _read(self) -> None:
         lines, pipe = Lines(), self._process.stdout

@@ -6,6 +6,7 @@ from agent.aws import Aws
 from agent.credentials import CredentialsExpired
 from agent.failures import CannotStart
 from agent.identity import NodeIdentity
+from agent.launching.start import describe_cluster
 from agent.workspace import Folders
 from contract import training
 from contract.jobs import Job
@@ -17,6 +18,7 @@ def for_training(job: Job, node: NodeIdentity, folders: Folders, aws: Aws) -> di
         # Output arrives line by line, and a fatal signal (of CUDA, of a library) writes every thread's stack.
         "PYTHONUNBUFFERED": "1",
         "PYTHONFAULTHANDLER": "1",
+        **describe_cluster(job, node.rank, aws.job_credentials.current().addresses),
         **job.environment,
         **{name: _secret(job, aws, name, arn) for name, arn in job.secrets.items()},
         training.JOB_ID: job.id,

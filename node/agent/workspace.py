@@ -25,6 +25,8 @@ class Folders:
     progress_file: str
     role: str
     """Folder of the credentials of its `job_role`."""
+    launcher: str
+    """Folder of the scripts of its `launcher`."""
 
     def shown(self, work: Path) -> dict[str, str]:
         """Returns the folders of the job's own files, below `work`, by every path under which the training may know them."""
@@ -89,6 +91,7 @@ class MachineWorkspace:
             artifacts=str(work / "artifacts"),
             progress_file=str(self.progress_file),
             role=str(work / "role"),
+            launcher=str(work / "launcher"),
         )
         self._python: Python | None = None
 

@@ -141,12 +141,13 @@ def test_the_reaper_alone_while_every_cleanup_fails(lone: Yard, mailbox: Mailbox
 
 def test_the_reaper_alone_after_the_deadline_of_a_job_that_still_runs(lone: Yard) -> None:
     """Nobody looks at the node, and its execution waits in Train: I1 allows ten minutes beyond the deadline."""
-    own = [f"{MUTE},job=overdue-alone", "timer-off:job=overdue-alone"]
-    with lone.faults(parse_faults([*own, NO_TERMINATE, NO_CLEANUP, "attendant-dead:seconds=1000000"])):
+    own = [f"{MUTE},job=overdue-alone", "timer-off:job=overdue-alone", NO_TERMINATE, NO_CLEANUP]
+    with lone.faults(parse_faults(own)):
         job = start(lone, "overdue-alone", max_hours=0.02)
-        until(lambda: instances(job))
+        until(lambda: instances(job))  # Admit asks the attendant whether STS begins its session
         deadline = float(next(one["Value"] for one in only(job)["Tags"] if one["Key"] == tags.DEADLINE))
-        until(lambda: not left(job), deadline + 600 / SPEED + LATE_S - time.time())
+        with lone.faults(parse_faults(["attendant-dead:seconds=1000000"])):
+            until(lambda: not left(job), deadline + 600 / SPEED + LATE_S - time.time())
         ended = only(job)
         assert enders(lone, ended["InstanceId"]) == {"Reaper"}
         assert deadline < ended_at(ended) <= deadline + 600 / SPEED

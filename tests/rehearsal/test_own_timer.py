@@ -16,7 +16,7 @@ from localaws.testing.waiting import until
 from rehearsal.faults import Fault, parse_faults
 from rehearsal.node_faults import NodeFaults
 from rehearsal.yard import Yard
-from tests.rehearsal.jobs import ARMED, ONE, SCRIPT, failed, left, shutdowns, train
+from tests.rehearsal.jobs import ARMED, ONE, SCRIPT, failed, instances, left, shutdowns, train
 
 pytestmark = [pytest.mark.rehearsal]
 TIMER_S = 6
@@ -61,11 +61,13 @@ def test_whatever_fails_in_user_data_the_node_is_off_by_its_timer(tmp_path: Path
 def test_a_node_that_nobody_looks_at_ends_itself_and_the_job_is_told_later(tmp_path: Path) -> None:
     timing = asdict(Timing().divided(10.0)) | {"boot_allowance_s": 20.0, "power_off_unknown_s": 20.0}
     own = {"cut": FAULTS["no-network"], "mute": FAULTS["killed"]}
-    faults = (*parse_faults(["attendant-dead:seconds=900"]), *for_each(own))
     settings = {"limits": {"recoveries": 0}, "timing": timing}
-    with Yard(tmp_path / "work", Conditions(speed=10.0), settings=settings) as made, made.faults(faults):
+    with Yard(tmp_path / "work", Conditions(speed=10.0), settings=settings) as made, made.faults(for_each(own)):
         code = made.upload(Path(__file__).with_name("trainer"), "trainer")
         jobs = [made.start({**ONE, "code": code, "command": train(20, 0.2)}, name) for name in own]
+        until(lambda: all(instances(job) for job in jobs))  # Admit asks the attendant whether STS begins their sessions
+        with made.faults(parse_faults(["attendant-dead:seconds=600"])):
+            until(lambda: not any(left(job) for job in jobs))
         for job in jobs:
             assert "is terminated before its work was done" in failed(job, "NodeLost")
             assert (shutdowns(job), left(job)) == ({"Client.InstanceInitiatedShutdown"}, [])

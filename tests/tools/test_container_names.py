@@ -60,7 +60,7 @@ def test_every_variable_that_the_agent_sets_is_there() -> None:
     node = NodeIdentity(
         deployment="yard", job=JOB.id, attempt=1, rank=0, instance="i-0", region=JOB.home_region, deadline=0
     )
-    folders = Folders(checkpoints="/c", artifacts="/a", progress_file="/p", role="/r")
+    folders = Folders(checkpoints="/c", artifacts="/a", progress_file="/p", role="/r", launcher="/l")
     alone = replace(JOB, environment={}, secrets={})
     names = variables.for_training(alone, node, folders, cast(Aws, None)).keys()
     assert names - HERE == set()

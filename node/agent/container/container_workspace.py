@@ -22,7 +22,7 @@ from agent.requirements import REQUIREMENTS
 from agent.workspace import Folders
 from contract import containers, training
 from contract.containers import Container
-from contract.jobs import Job
+from contract.jobs import Job, Launcher
 from contract.mounts import JobMount
 
 LOOK_S = 0.2
@@ -70,6 +70,7 @@ class ContainerWorkspace:
             artifacts=containers.ARTIFACTS,
             progress_file=f"{containers.PROGRESS}/{self.progress_file.name}",
             role=containers.ROLE,
+            launcher=containers.LAUNCHER,
         )
         for folder in (self.progress_file.parent, work / "data"):
             folder.mkdir(parents=True, exist_ok=True)
@@ -108,7 +109,8 @@ class ContainerWorkspace:
         self._settings.mkdir(mode=0o700, parents=True, exist_ok=True)
         file.touch(mode=0o600)
         file.write_text("".join(f"{line}\n" for line in said.lines), "utf-8")
-        for name in ("checkpoints", "artifacts", "data", "progress", *(["code"] if self._job.code else [])):
+        further = [*(["code"] if self._job.code else []), *(["launcher"] if self._has_scripts else [])]
+        for name in ("checkpoints", "artifacts", "data", "progress", *further):
             open_to_all(self._work / name)
         self._docker.remove()  # one that another run of the agent left
         words = run(
@@ -134,10 +136,16 @@ class ContainerWorkspace:
                 self._note(f"the container may still be there: {trouble}")
             self._docker.forget()
 
+    @property
+    def _has_scripts(self) -> bool:
+        return self._job.launcher is Launcher.MPI
+
     def _mounts(self) -> list[Mount]:
         shown = {"checkpoints": containers.CHECKPOINTS, "artifacts": containers.ARTIFACTS, "data": containers.DATA}
         shown["progress"] = containers.PROGRESS
         mounts = [Mount(source=self._work / name, target=target) for name, target in shown.items()]
+        if self._has_scripts:
+            mounts.append(Mount(source=self._work / "launcher", target=containers.LAUNCHER))
         if self._job.code:
             mounts.append(Mount(source=self._work / "code", target=containers.CODE))
         if self._job.job_role:

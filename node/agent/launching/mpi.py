@@ -1,0 +1,146 @@
+"""A node's share of an MPI training: mpirun on rank 0, a daemon of it on every other node; no sshd, no key and no listener between them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from agent import dumps
+from agent.failures import CannotStart
+from agent.launching.relay import COMMANDS, ENDS
+from agent.launching.variables import ADDRESSES, HYDRA_HOSTS, OPEN_MPI_HOSTS, PROCESS, REMOTE, SHARE
+from agent.training import LINGER_S, RunningTraining
+from contract.cluster import Cluster
+
+CODES = "codes"
+"""A file for each process of the node that has ended by itself, with its exit code."""
+EFFECT_S = 5.0
+"""How long an end waits that no process of this node explains: the node that has the cause reports it at once, and of ends that are closer
+than two seconds the attendant does not know which came first."""
+KILLED = frozenset({128 + signal.SIGTERM, 128 + signal.SIGKILL})
+"""Exit codes of a process that mpirun ended because of another."""
+LOOK_S = 0.2
+ABSENT = 127
+"""Exit code of share.sh where there is no such program."""
+MPIRUN, DAEMON = "mpirun", "the daemon of rank 0's mpirun"
+"""What runs on rank 0, and on other nodes."""
+
+
+def lay_out(folder: Path, cluster: Cluster) -> None:
+    """Makes the folder of the scripts, of the lists of hosts, and of what the scripts write. It may be there from another run."""
+    for name in (COMMANDS, ENDS, CODES):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        for old in (folder / name).iterdir():
+            old.unlink()
+    here = Path(__file__)
+    for name, script in ((REMOTE, "remote.sh"), (SHARE, "share.sh"), (PROCESS, "process.sh")):
+        (folder / name).write_bytes(here.with_name(script).read_bytes())
+        (folder / name).chmod(0o755)
+    (folder / ADDRESSES).write_text("".join(f"{one}\n" for one in cluster.addresses), "ascii")
+    (folder / OPEN_MPI_HOSTS).write_text(cluster.format_open_mpi_hosts(), "ascii")
+    (folder / HYDRA_HOSTS).write_text(cluster.format_hydra_hosts(), "ascii")
+
+
+class MpiShare:
+    """What runs on this node, mpirun or its daemon, as a RunningTraining: orders reach the processes of the training themselves, and the
+    end is that of the processes."""
+
+    def __init__(
+        self,
+        inner: RunningTraining,
+        folder: Path,
+        processes: int,
+        *,
+        what: str,
+        on_end: Callable[[int], None],
+        close: Callable[[], None],
+        monotonic: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """`what` runs in `inner`. `on_end` gets its exit code, once; `close` is called when nothing of the share runs any more."""
+        self._inner, self._folder, self._processes, self._what = inner, folder, processes, what
+        self._on_end, self._close, self._monotonic, self._sleep = on_end, close, monotonic, sleep
+        self._ended_at: float | None = None
+        self.why = ""
+
+    @property
+    def pid(self) -> int:
+        return self._inner.pid
+
+    @property
+    def heard_at(self) -> float:
+        return self._inner.heard_at
+
+    @property
+    def tail(self) -> deque[str]:
+        return self._inner.tail
+
+    def wait(self, timeout_s: float) -> int | None:
+        """The exit code of the first process of the node that failed; else 0 if all of them ended well; else that of mpirun or its daemon,
+        or 1, after EFFECT_S. None while it runs. Raises CannotStart where there is no mpirun."""
+        code = self._inner.wait(timeout_s)
+        if code is None:
+            return None
+        if self._ended_at is None:
+            self._ended_at = self._monotonic()
+            self._on_end(code)
+        codes = self._read_codes()
+        if failed := [(rank, one) for rank, one in codes if one and one not in KILLED]:
+            self.why = f"{self._inner.why}; it was process {failed[0][0]} of the training"
+            return failed[0][1]
+        if code == ABSENT and not codes and self._what == MPIRUN:
+            raise CannotStart("launcher mpi needs mpirun, which neither the job's image nor its requirements bring")
+        well = sum(one == 0 for _, one in codes)
+        if code == 0 and well == self._processes:
+            return 0
+        if self._monotonic() - self._ended_at < EFFECT_S:
+            self._sleep(timeout_s)
+            return None
+        left = f"; {well} of the {self._processes} processes of this node had ended well" if code == 0 else ""
+        self.why = f"{self._inner.why}; that is {self._what}{left}, which another node's log may explain"
+        return code or 1
+
+    def stop(self, first: signal.Signals, grace_s: float) -> int:
+        """Sends `first` to the processes of the training and all that they started, and not to mpirun, which would kill them a second
+        later. Ends everything that is left after `grace_s`."""
+        until = self._monotonic() + grace_s
+        if not self._send(first):
+            return self._closed(self._inner.stop(first, grace_s))
+        while self._monotonic() < until:
+            if self._inner.wait(LOOK_S) is not None:
+                break
+        return self.end(0.0)
+
+    def end(self, linger_s: float = LINGER_S) -> int:
+        return self._closed(self._inner.end(linger_s))
+
+    def _closed(self, code: int) -> int:
+        self._close()
+        return code
+
+    def _send(self, number: signal.Signals) -> int:
+        """Returns to how many processes of the training it was sent."""
+        found = [one for one in dumps.processes(self._inner.pid) if _is_process(one)]
+        for one in dict.fromkeys(each for shell in found for each in dumps.processes(shell)):
+            with suppress(OSError):
+                os.kill(one, number)
+        return len(found)
+
+    def _read_codes(self) -> list[tuple[int, int]]:
+        """Returns rank and exit code of the node's processes that have ended by themselves, in the order in which they did."""
+        found = list[tuple[float, int, int]]()
+        for file in (self._folder / CODES).glob("[0-9]*"):
+            with suppress(OSError, ValueError):  # code of the job may write there
+                found.append((file.stat().st_mtime, int(file.name), int(file.read_bytes()[:8])))
+        return [(rank, code) for _, rank, code in sorted(found)]
+
+
+def _is_process(pid: int) -> bool:
+    """Whether it is the shell around a process of the training."""
+    found = dumps.standing(pid)
+    return found is not None and found.name == PROCESS

@@ -1,0 +1,195 @@
+"""A real mpirun over the nodes of an attempt, each of which has an agent of its own: no sshd is there, and nothing listens for commands."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pytest
+
+from agent.launching import mpi, relay
+from contract.errors import NodeLost, TrainingFailed
+from contract.jobs import Launcher
+from contract.orders import Order, OrderKind
+from localaws.testing.waiting import until
+from tests.node.clusters import Cluster
+
+SUM = """
+import os
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+assert os.environ["RANK"] == str(world.rank) and os.environ["WORLD_SIZE"] == str(world.size)
+print("process", world.rank, "of", world.size, "on node", os.environ["NODE_RANK"], "sums to", world.allreduce(world.rank + 1))
+"""
+TRAINS = """
+import os, pathlib, signal, sys, time
+from mpi4py import MPI
+world, asked = MPI.COMM_WORLD, []
+signal.signal(signal.SIGTERM, lambda *_: asked.append(1))
+pathlib.Path(os.environ["ARTIFACTS_DIR"], f"pid-{world.rank}").write_text(f"{os.getpid()} {os.getppid()}")
+print("trains", flush=True)
+while not world.allreduce(len(asked), MPI.MAX):
+    time.sleep(0.02)
+pathlib.Path(os.environ["CHECKPOINT_DIR"], f"saved-{world.rank}").write_text("whole")
+"""
+DIES = """
+import os, sys
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+world.Barrier()
+if world.rank == 2:
+    print("the data of process 2 are broken", flush=True)
+    os._exit(3)
+while True:
+    world.Barrier()
+"""
+pytestmark = pytest.mark.timeout(200)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    monkeypatch.setattr(relay, "ASK_S", 0.1)
+    monkeypatch.setattr(relay, "LOOK_S", 0.05)
+    with ExitStack() as stack:
+        yield Cluster.of(stack, tmp_path, 3)
+
+
+def offer(cluster: Cluster, script: str, **changes: object) -> None:
+    cluster.offer(script, **{"launcher": Launcher.MPI, **changes})
+
+
+def once_all_train(cluster: Cluster) -> dict[int, tuple[int, int]]:
+    """Waits until every process trains. Returns the process id of each, and that of the shell around it."""
+    until(lambda: all("trains" in cluster.lines(rank) for rank in range(3)))
+    found = {}
+    for rank, site in enumerate(cluster.sites):
+        pid, parent = (site.root / f"var/lib/trainyard/artifacts/pid-{rank}").read_text().split()
+        found[rank] = int(pid), int(parent)
+    return found
+
+
+def runs(pid: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def test_three_nodes_compute_together_and_each_logs_its_own_processes(cluster: Cluster) -> None:
+    offer(cluster, SUM)
+    ends = cluster.run()
+    assert [(one.code, one.error, one.reason) for one in ends] == [(0, "", "")] * 3
+    for rank in range(3):
+        said = [line for line in cluster.lines(rank) if line.startswith("process")]
+        assert said == [f"process {rank} of 3 on node {rank} sums to 6"]
+
+
+def test_a_node_has_as_many_processes_as_the_job_asks_for(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Nodes of one computer would share Open MPI's memory segments; a machine of the rehearsal has its own folder for them.
+    monkeypatch.setenv("OMPI_MCA_btl", "tcp,self")
+    offer(cluster, SUM, processes_per_node=2)
+    assert [one.code for one in cluster.run()] == [0, 0, 0]
+    for rank in range(3):
+        wanted = {f"process {one} of 6 on node {rank} sums to 21" for one in (2 * rank, 2 * rank + 1)}
+        assert {line for line in cluster.lines(rank) if line.startswith("process")} == wanted
+
+
+def test_a_process_that_dies_ends_all_nodes_and_its_own_has_the_cause(cluster: Cluster) -> None:
+    offer(cluster, DIES)
+    ends = cluster.run()
+    assert [one.error for one in ends] == [TrainingFailed.__name__] * 3
+    assert ends[2].code == 3
+    assert ends[2].reason == "rank 2: the command exited with code 3; it was process 2 of the training"
+    assert "the data of process 2 are broken" in ends[2].tail
+    failed = [site.report().timeline["failed"] for site in cluster.sites]
+    assert min(failed[0], failed[1]) > failed[2] + 2, "the attendant takes the first error for the cause"
+    assert "another node's log may explain" in ends[0].reason
+
+
+def test_an_order_reaches_every_process_and_lets_it_save(cluster: Cluster) -> None:
+    offer(cluster, TRAINS)
+    threads = cluster.start()
+    shown = once_all_train(cluster)
+    order = Order(
+        kind=OrderKind.CHECKPOINT_AND_STOP, error=NodeLost.__name__, reason="it is time", by=2**31, author="attendant"
+    )
+    for site in cluster.sites:
+        site.order(order)
+    for thread in threads:
+        thread.join(60)
+    assert [(one.ordered, one.reason) for _, one in sorted(cluster.ends.items())] == [(True, "it is time")] * 3
+    for rank, site in enumerate(cluster.sites):
+        assert (site.root / f"var/lib/trainyard/checkpoints/saved-{rank}").read_text() == "whole"
+    assert not [pid for pids in shown.values() for pid in pids if runs(pid)]
+
+
+def test_an_order_before_rank_0s_mpirun_asks_ends_a_node_that_waits_for_it(cluster: Cluster) -> None:
+    offer(cluster, SUM)
+    waits = cluster.sites[1]
+    threads = cluster.start(ranks=(1,))
+    until(lambda: any("waits for rank 0's mpirun" in one.note for one in waits.sent()))
+    waits.order(
+        Order(kind=OrderKind.STOP, error=NodeLost.__name__, reason="rank 0 is lost", by=2**31, author="attendant")
+    )
+    threads[0].join(60)
+    assert (cluster.ends[1].ordered, cluster.ends[1].reason) == (True, "rank 0 is lost")
+
+
+def test_a_node_whose_daemon_is_killed_says_so_and_no_node_ends_well(cluster: Cluster) -> None:
+    """Open MPI 5.0.11 ends with 0 where it loses a daemon."""
+    offer(cluster, TRAINS)
+    threads = cluster.start()
+    shown = once_all_train(cluster)
+    os.kill(parent_of(shown[1][1]), signal.SIGKILL)
+    for thread in threads:
+        thread.join(60)
+    ends = [one for _, one in sorted(cluster.ends.items())]
+    assert [one.error for one in ends] == [TrainingFailed.__name__] * 3
+    assert "SIGKILL" in ends[1].reason
+    assert "that is mpirun" in ends[0].reason
+    assert not [pid for pids in shown.values() for pid in pids if runs(pid)]
+
+
+def test_nothing_runs_on_when_mpirun_is_killed(cluster: Cluster) -> None:
+    offer(cluster, TRAINS)
+    threads = cluster.start()
+    shown = once_all_train(cluster)
+    shell = int((cluster.sites[0].root / "var/lib/trainyard/launcher/shell").read_text())
+    (mpirun,) = [
+        pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if runs(pid) and parent_of(pid) == shell
+    ]
+    os.kill(mpirun, signal.SIGKILL)
+    for thread in threads:
+        thread.join(60)
+    assert [one.error for one in cluster.ends.values()] == [TrainingFailed.__name__] * 3
+    assert not [pid for pids in shown.values() for pid in pids if runs(pid)]
+
+
+def test_a_job_without_mpirun_ends_with_what_it_lacks(cluster: Cluster, tmp_path: Path) -> None:
+    for name in ("sh", "python"):
+        (tmp_path / name).symlink_to(f"/bin/{name}")
+    offer(cluster, SUM, environment={"PATH": str(tmp_path)})
+    cluster.start(ranks=(0,))[0].join(60)
+    end = cluster.ends[0]
+    assert (end.error, end.reason) == (
+        TrainingFailed.__name__,
+        "rank 0: launcher mpi needs mpirun, which neither the job's image nor its requirements bring",
+    )
+
+
+def test_a_launch_without_addresses_starts_no_launcher(cluster: Cluster) -> None:
+    offer(cluster, SUM)
+    cluster.sites[0].give_credentials()
+    cluster.start(ranks=(0,))[0].join(60)
+    assert "needs the addresses of all 3 nodes, and the launch named 0" in cluster.ends[0].reason
+
+
+def test_the_end_of_a_node_waits_for_the_cause_no_longer_than_the_attendant_needs() -> None:
+    assert mpi.EFFECT_S > 2 * 2.0
