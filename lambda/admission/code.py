@@ -42,7 +42,7 @@ def resolve_code(request: JobRequest, job: str, facts: RequestFacts, env: Admiss
         problems = _list_object_problems(source, facts, env) if source else []
     problems = [
         *problems,
-        *archive_problems(text, request.program_words, facts.archive),
+        *archive_problems(text, request.launched_words, facts.archive),
         *(requirements_problems(text, facts.archive) if request.image is None else []),
     ]
     return ResolvedCode(record=_describe_code(source, job, facts.code), problems=problems)

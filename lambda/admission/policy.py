@@ -49,6 +49,7 @@ def _list_problems(priced: PricedRequest, reading: Iterable[str]) -> list[str]:
         *_rename_field(priced.ladder.problems, "accelerators" if resolved.request.accelerators else "instance_types"),
         *priced.money_problems,
         *resolved.network.problems,
+        *resolved.process_problems,
         *priced.disk_problems,
         *resolved.code.problems,
         *resolved.image.problems,

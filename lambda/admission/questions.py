@@ -58,7 +58,7 @@ def list_questions(request: JobRequest, execution: Execution, env: AdmissionEnvi
         accelerators=request.accelerators is not None,
         code=code if code and not is_foreign_code(code, env) else "",
         commit=_choose_commit(request.code, execution.name, env),
-        files=tuple(wanted_files(request.program_words)),
+        files=tuple(wanted_files(request.launched_words)),
         data=tuple(location for location in request.data if not is_foreign_data(location, env)),
         secrets={name: arn for name, arn in request.secrets.items() if not is_foreign_secret(arn, execution, env)},
         source=request.resume_from if request.resume_from and request.resume_from != execution.name else "",

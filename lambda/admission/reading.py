@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pydantic import ValidationError
 
+from admission.launchers import list_launcher_problems
 from admission.request import JobRequest
 from admission.values import MayBe
 from contract.limits import Limits
@@ -50,6 +51,7 @@ def read(raw: object, limits: Limits) -> tuple[JobRequest, list[str]]:
         *_list_missing(given, limits),
         *problems,
         *_list_problems_without_image(given, request),
+        *list_launcher_problems(given, request),
         *_list_type_problems(given, request, limits),
         *_list_limit_problems(request, limits),
     ]

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import BeforeValidator, ConfigDict, Field, field_validator
 
 from admission import values
 from admission.efa import Mode
-from admission.git import GIT_MAY_BE
 from admission.mounts import MOUNT_MAY_BE, MOUNTS_MAY_BE, MountField
+from admission.program import NEEDS_LAUNCHER, ProgramFields
 from admission.values import (
     AUTO,
     LEAST_MINUTES,
-    MOST_BYTES,
     MOST_MINUTES,
     MOST_REGIONS,
+    STRINGS,
     Buying,
     MayBe,
     Passable,
@@ -28,21 +28,18 @@ from contract.events import Event
 from contract.health import HealthCheck
 from contract.jobs import CheckpointLayout, Reaction, Scope, Selection
 from contract.mounts import MOST as MOST_MOUNTS
-from refusals.fields import ARCHIVE_MAY_BE, OWNER_MAY_BE, Owner, read_whole
+from refusals.fields import OWNER_MAY_BE, Owner, read_whole
 
-MOST_ARGUMENTS = 1000
-"""The most arguments of the command."""
 MOST_TYPES = 10
 LEAST_HOURS = 0.01
 DEFAULT_HOURS = 24.0
 MOST_VARIABLES = 200
 MOST_SECRETS = 50
 MOST_DATA = 100
-STRINGS = f"strings of up to {MOST_BYTES:,} bytes"
 EVENTS = ", ".join(Event)
 
 
-class JobRequest(BaseModel):
+class JobRequest(ProgramFields):
     """What to train, on what, and for how long at most."""
 
     model_config = ConfigDict(
@@ -53,58 +50,11 @@ class JobRequest(BaseModel):
         json_schema_extra={
             "oneOf": [{"required": ["instance_types"]}, {"required": ["accelerators"]}],
             "anyOf": [{"required": ["image"]}, {"required": ["code", "command"]}],
-            "dependentRequired": {"arguments": ["image"]},
+            "dependentRequired": {"arguments": ["image"], "processes_per_node": ["launcher"]},
+            **NEEDS_LAUNCHER,
         },
     )
 
-    code: Annotated[values.CodeSource, MayBe(f"{ARCHIVE_MAY_BE}, or a commit: {GIT_MAY_BE}")] = Field(
-        default_factory=str,
-        description=(
-            "S3 address of the archive (.tar, .tar.gz, .tgz or .zip) that is unpacked on each node, or a commit of a git repository (git: "
-            "its https address, ref: the commit's whole hash), which Admit fetches once. With image it may be left out; where it is given, "
-            "the container has it as its working folder."
-        ),
-        examples=[
-            "s3://my-bucket/uploads/ddp_digits.tar.gz",
-            {"git": "https://github.com/owner/repository.git", "ref": "0123456789abcdef0123456789abcdef01234567"},
-        ],
-    )
-    command: Annotated[
-        values.CommandWords,
-        MayBe(f"a list of 1 to {MOST_ARGUMENTS:,} strings, or one string of such words", STRINGS),
-    ] = Field(
-        default_factory=list,
-        min_length=1,
-        max_length=MOST_ARGUMENTS,
-        description=(
-            "Arguments of the command that runs on every node, unchanged; or one string without shell syntax, split as a shell "
-            "splits words. No shell runs either. With image it runs in place of the image's entry point, which runs without it."
-        ),
-        examples=[
-            ["python", "train.py", "--epochs", "20"],
-            "python train.py --epochs 20",
-            ["bash", "-c", "python prepare.py && python train.py"],
-        ],
-    )
-    image: Annotated[
-        values.ContainerName | None,
-        MayBe("repository and tag of an image, as in images:digits-1, or its whole address in a private ECR registry"),
-    ] = Field(
-        default=None,
-        description=(
-            "Container image that the training runs in: repository and tag (or digest) of the deployment, name and tag of an AWS Deep "
-            "Learning Container, or a whole address in a private ECR registry. Its digest at admission is what every node runs. "
-            "Without it the training runs on the machine's own image."
-        ),
-        examples=["images:digits-1", "pytorch-training:2.8.0-gpu-py312-cu129-ubuntu22.04-ec2"],
-    )
-    arguments: Annotated[list[Passable], MayBe(f"a list of 1 to {MOST_ARGUMENTS:,} strings", STRINGS)] = Field(
-        default_factory=list,
-        min_length=1,
-        max_length=MOST_ARGUMENTS,
-        description="Arguments of the image's entry point, or of command, unchanged. Only with image.",
-        examples=[["--epochs", "20"]],
-    )
     instance_types: Annotated[
         list[values.TypeName],
         MayBe(f"a list of 1 to {MOST_TYPES} different EC2 types, as in g5.xlarge", "EC2 types, as in g5.xlarge"),
@@ -361,11 +311,6 @@ class JobRequest(BaseModel):
         """The field that names the region, for refusals."""
         return "region" if self.regions is None else "regions"
 
-    @property
-    def program_words(self) -> list[str]:
-        """The words that run, in a container too; none where the image's entry point does, which only its registry knows."""
-        return [*self.command, *self.arguments] if self.command else []
-
     def list_regions(self, home: str, training: Sequence[str]) -> tuple[str, ...]:
         """Returns the regions in the order of the request; for "auto" all `training` regions, the `home` region first."""
         if self.regions is None:
@@ -373,13 +318,6 @@ class JobRequest(BaseModel):
         if self.anywhere:
             return tuple(sorted(training, key=lambda region: region != home))
         return tuple(self.regions)
-
-    @field_validator("command")
-    @classmethod
-    def _program(cls, value: list[str]) -> list[str]:
-        if value and not value[0].strip():
-            raise ValueError("its first word is blank; allowed: the program to run, then its arguments")
-        return value
 
     @field_validator("instance_types", "regions", "notify")
     @classmethod

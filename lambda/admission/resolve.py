@@ -11,6 +11,7 @@ from admission.containers import ResolvedImage, resolve_image
 from admission.efa import ResolvedNetwork, resolve_network
 from admission.facts import Execution, RequestFacts
 from admission.image_names import read_image
+from admission.launchers import list_process_problems
 from admission.machines import list_forbidden
 from admission.mounts import resolve_mounts
 from admission.regions import ResolvedRegion, resolve_regions
@@ -43,6 +44,7 @@ class ResolvedRequest:
     checkpoint: SourceCheckpoint | None
     """What the job begins with; None for nothing."""
     accelerator_problems: list[str]
+    process_problems: list[str]
     name_problems: list[str]
     """Of other names in the request: data, secrets, the job to resume from, a machine image, a role, mounts."""
 
@@ -76,5 +78,6 @@ def resolve(
         mounted=mounts.mounted,
         checkpoint=source.checkpoint,
         accelerator_problems=accelerator_problems,
+        process_problems=list_process_problems(request, facts.types),
         name_problems=[*data, *secrets, *source.problems, *settings, *mounts.problems],
     )

@@ -27,8 +27,11 @@ from refusals.wording import plain, shown, what
 
 MOST_BYTES = 128_000
 """The most bytes of one argument, or of one variable's value: Linux takes 131,071, including the variable's name."""
+STRINGS = f"strings of up to {MOST_BYTES:,} bytes"
 AUTO = "auto"
-"""In place of a list of regions: all training regions."""
+"""In place of a list of regions: all training regions. In place of a number of processes: as many as the node's type has accelerators."""
+MOST_PROCESSES = 1024
+"""The most processes of one node."""
 MOST_REGIONS = 30
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 SECRET = re.compile(r"arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]{1,512}")
@@ -173,14 +176,31 @@ def read_retries(value: object) -> RetryPlan:
 
 
 def _within(where: str, value: object, most: int) -> int:
-    """The whole number from 1 to `most`."""
+    """The whole number from 1 to `most` that is at `where` in a field."""
+    try:
+        return _read_number(value, most)
+    except ValueError as problem:
+        raise ValueError(f"{where}: {problem}") from None
+
+
+def _read_number(value: object, most: int) -> int:
+    """Reads a whole number from 1 to `most`."""
     value = read_whole(value)
     if not isinstance(value, int) or isinstance(value, bool):
         hint = " (numbers have no quotes)" if isinstance(value, str) else ""
-        raise ValueError(f"{where}: {what(value)} is not a whole number{hint}")
+        raise ValueError(f"{what(value)} is not a whole number{hint}")
     if not 1 <= value <= most:
-        raise ValueError(f"{where}: {shown(value)} is too {'small' if value < 1 else 'large'}")
+        raise ValueError(f"{shown(value)} is too {'small' if value < 1 else 'large'}")
     return value
+
+
+def read_processes(value: object) -> int:
+    """Reads how many processes a node gets; 0 for `auto`, as the job has it."""
+    if value == AUTO:
+        return 0
+    if isinstance(value, str) and not value.isdigit():
+        raise ValueError(f"{what(value)} is neither {AUTO} nor a whole number")
+    return _read_number(value, MOST_PROCESSES)
 
 
 def read_efa(value: object) -> object:
@@ -230,6 +250,11 @@ CommandWords = Annotated[
         }
     ),
     BeforeValidator(read_words),
+]
+Processes = Annotated[
+    int,
+    BeforeValidator(read_processes),
+    WithJsonSchema({"anyOf": [{"const": AUTO}, {"type": "integer", "minimum": 1, "maximum": MOST_PROCESSES}]}),
 ]
 EfaMode = Annotated[Mode, BeforeValidator(read_efa), WithJsonSchema({"enum": ["auto", True, False]})]
 

@@ -17,6 +17,7 @@ def instance_type(entry: InstanceTypeInfoTypeDef) -> InstanceType:
     """Returns the type as policies want it."""
     network = entry.get("NetworkInfo", {})
     cards = _cards(network)
+    devices = entry.get("NeuronInfo", {}).get("NeuronDevices", [])
     return InstanceType(
         name=entry["InstanceType"],
         architectures=tuple(entry["ProcessorInfo"]["SupportedArchitectures"]),
@@ -26,7 +27,8 @@ def instance_type(entry: InstanceTypeInfoTypeDef) -> InstanceType:
         # EC2 names the devices of Trn2 UltraServers nowhere.
         neuron="NeuronInfo" in entry or entry["InstanceType"].startswith(NEURON),
         gpus=_gpus(entry),
-        neurons=sum(one.get("Count", 0) for one in entry.get("NeuronInfo", {}).get("NeuronDevices", [])),
+        neurons=sum(one.get("Count", 0) for one in devices),
+        neuron_cores=sum(one.get("Count", 0) * one.get("CoreInfo", {}).get("Count", 0) for one in devices),
         cards=cards,
         efas=_efas(network, len(cards)),
     )

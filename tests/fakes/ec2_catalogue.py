@@ -25,6 +25,8 @@ class Kind(ec2_catalogue.Kind):
     """Name of its Neuron devices, empty for none."""
     count: int = 0
     """How many accelerators it has."""
+    cores: int = 2
+    """Of each Neuron device."""
 
     def shown(self) -> dict[str, Any]:
         entry: dict[str, Any] = {
@@ -37,7 +39,8 @@ class Kind(ec2_catalogue.Kind):
         if self.gpu:
             entry["GpuInfo"] = {"Gpus": [{"Name": self.gpu, "Count": self.count, "Manufacturer": "NVIDIA"}]}
         if self.neuron:
-            entry["NeuronInfo"] = {"NeuronDevices": [{"Name": self.neuron, "Count": self.count}]}
+            device = {"Name": self.neuron, "Count": self.count, "CoreInfo": {"Count": self.cores}}
+            entry["NeuronInfo"] = {"NeuronDevices": [device]}
         return entry
 
     def _network(self) -> dict[str, Any]:

@@ -14,6 +14,8 @@ from tools.refusals.jobs import LEAST
 
 WITHOUT_TYPES = {name: value for name, value in LEAST.items() if name != "instance_types"}
 
+IN_IMAGE = {"image": "images:v1", "instance_types": ["g5.xlarge"]}
+
 
 def is_valid(request: dict[str, Any]) -> bool:
     # Unchecked: Python does not know the letters of any script (\\p{L}), which the pattern of `owner` has and JSON Schema allows.
@@ -28,6 +30,12 @@ def is_valid(request: dict[str, Any]) -> bool:
         {**LEAST, "efa": False},
         {**LEAST, "efa": "auto"},
         {**WITHOUT_TYPES, "accelerators": "RTX PRO Server 6000:8"},
+        {**LEAST, "launcher": "none"},
+        {**LEAST, "launcher": "torchrun"},
+        {**LEAST, "launcher": "mpi", "processes_per_node": "auto"},
+        {**LEAST, "launcher": "mpi", "processes_per_node": 1024},
+        {**IN_IMAGE, "launcher": "none"},
+        {**IN_IMAGE, "launcher": "mpi", "command": ["python", "train.py"]},
     ],
 )
 def test_a_request_that_admit_reads_fits_the_schema(request_: dict[str, Any]) -> None:
@@ -44,6 +52,18 @@ def test_a_request_that_admit_reads_fits_the_schema(request_: dict[str, Any]) ->
         {**LEAST, "efa": "true"},
         {**LEAST, "efa": 1},
         {**LEAST, "efa": None},
+        {**LEAST, "launcher": "mpirun"},
+        {**LEAST, "launcher": None},
+        {**LEAST, "processes_per_node": 8},
+        {**LEAST, "processes_per_node": "auto"},
+        {**LEAST, "launcher": "none", "processes_per_node": 8},
+        {**LEAST, "launcher": "mpi", "processes_per_node": 0},
+        {**LEAST, "launcher": "mpi", "processes_per_node": 1025},
+        {**LEAST, "launcher": "mpi", "processes_per_node": 1.5},
+        {**LEAST, "launcher": "mpi", "processes_per_node": "8"},
+        {**LEAST, "launcher": "mpi", "processes_per_node": True},
+        {**LEAST, "launcher": "mpi", "processes_per_node": None},
+        {**IN_IMAGE, "launcher": "torchrun"},
     ],
 )
 def test_a_request_that_admit_refuses_does_not_fit_the_schema(request_: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ from admission.request import JobRequest
 from tools.refusals.jobs.command import COMMAND
 from tools.refusals.jobs.health import HEALTH
 from tools.refusals.jobs.image import ARGUMENTS, IMAGE
+from tools.refusals.jobs.launcher import LAUNCHER, PROCESSES
 from tools.refusals.jobs.looked_up import LOOKED_UP
 from tools.refusals.jobs.machine_image import MACHINE_IMAGE
 from tools.refusals.jobs.money import MONEY
@@ -26,9 +27,11 @@ SECTIONS = tuple(
             COMMAND,
             HEALTH,
             IMAGE,
+            LAUNCHER,
             MACHINE_IMAGE,
             MOUNTS,
             NOTIFY,
+            PROCESSES,
             RESERVATION,
             RESUME,
             RETRIES,
