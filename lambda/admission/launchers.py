@@ -14,6 +14,9 @@ from refusals.wording import plain
 
 LAUNCHED = " or ".join(one.value for one in Launcher if one is not Launcher.NONE)
 
+NEXT_PROGRAM = ":"
+"""The word at which every mpirun ends one program and its arguments, and begins the next."""
+
 
 def list_launcher_problems(given: object, request: JobRequest) -> list[str]:
     """Rejects what a launcher cannot start, and what only a launcher reads. `given` is the request as a person wrote it: a field that is
@@ -34,10 +37,26 @@ def list_launcher_problems(given: object, request: JobRequest) -> list[str]:
             f"launcher: {name} starts a command, and the request has none; what the image's entry point starts is not known; "
             f"allowed: {Launcher.NONE.value}, or {name} beside command"
         ]
-    if begins := _find_own_launcher(request.program_words):
+    return _list_word_problems(request)
+
+
+def _list_word_problems(request: JobRequest) -> list[str]:
+    """Rejects words of the command that the launcher would read as its own, and a second launcher."""
+    name, none, words = request.launcher.value, Launcher.NONE.value, request.program_words
+    if begins := _find_own_launcher(words):
         return [
             f"launcher: {name} starts the command on its own, and the command begins with {plain(begins)}, which starts processes too; "
-            f"allowed: {Launcher.NONE.value}, or the command without it"
+            f"allowed: {none}, or the command without it"
+        ]
+    if words and words[0].startswith("-"):
+        return [
+            f"launcher: {name} would read the first word of command, {plain(words[0])}, as an option of its own; allowed: {none}, or a "
+            "command that begins with a program"
+        ]
+    if request.launcher is Launcher.MPI and NEXT_PROGRAM in words:
+        return [
+            f"launcher: {name} would read the word {NEXT_PROGRAM} of command as the begin of another program; allowed: {none}, "
+            f"{Launcher.TORCHRUN.value}, or a command without the word {NEXT_PROGRAM}"
         ]
     return []
 

@@ -206,6 +206,18 @@ def test_arguments_are_words_of_the_command_that_a_launcher_starts() -> None:
     assert "begins with python -m torch.distributed.run" in problem
 
 
+@pytest.mark.parametrize(
+    "command", [["a:b", "::", "--at", "c:"], ["python", "-", ":x"], ["bash", "-c", "true : x"]], ids=" ".join
+)
+def test_a_colon_within_a_word_is_no_word(command: list[str]) -> None:
+    assert problems({**LEAST, "launcher": "mpi", "command": command}) == []
+
+
+def test_a_colon_is_a_word_like_any_other_to_torchrun_and_to_the_node() -> None:
+    for launcher in ("torchrun", "none"):
+        assert problems({**LEAST, "launcher": launcher, "command": ["python", "train.py", ":"]}) == []
+
+
 # What a launcher needs beside it
 
 

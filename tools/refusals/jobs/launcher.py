@@ -46,6 +46,18 @@ LAUNCHER = Section(
         ),
         _begins("torchrun in a shell", "torchrun", ["bash", "-c", "torchrun --nnodes $NUM_NODES train.py"], "torchrun"),
         Row(
+            "an option in the place of a program",
+            {"launcher": "torchrun", "command": ["--help"]},
+            "launcher: torchrun would read the first word of command, --help, as an option of its own; allowed: none, or a command that "
+            "begins with a program",
+        ),
+        Row(
+            "a colon among the words, which begins another program for mpirun",
+            {"launcher": "mpi", "command": ["python", "train.py", ":", "--epochs", "3"]},
+            "launcher: mpi would read the word : of command as the begin of another program; allowed: none, torchrun, or a command "
+            "without the word :",
+        ),
+        Row(
             "an image's entry point",
             {"image": "images:v1", "launcher": "mpi"},
             "launcher: mpi starts a command, and the request has none; what the image's entry point starts is not known; allowed: "
