@@ -36,7 +36,14 @@ ENV_LINE = 64 * 1024
 """The longest line of an environment file that docker reads."""
 KEY, SECRET = 20, 40
 """Characters of an access key and of its secret: the local ECR's password is made of both, and of a session's token."""
-KEPT = ("AWS_ENDPOINT_URL", "AWS_EC2_METADATA_SERVICE_ENDPOINT", "OMP_NUM_THREADS", "PIP_", "SSL_CERT_")
+KEPT = (
+    "AWS_ENDPOINT_URL",
+    "AWS_EC2_METADATA_SERVICE_ENDPOINT",
+    "OMP_NUM_THREADS",
+    "OMPI_MCA_coll",
+    "PIP_",
+    "SSL_CERT_",
+)
 """Beginnings of the names of variables that stand for what a container has by the machine's network."""
 REFUSED = 125
 TIME = "2026-01-01T00:00:00Z"

@@ -196,8 +196,10 @@ def _variables(born: Birth, root: Path, ami: Path, images: Path) -> dict[str, st
         # Nodes share this computer's processors. With one thread per processor in every node, the shipped example took two
         # thirds more processor time, all of it in threads that wait for each other.
         "OMP_NUM_THREADS": "1",
-        # Open MPI names its shared memory by the computer's name, which nodes have in common: processes of two nodes would take one.
+        # To Open MPI, nodes of one name are one node: processes of two would take one file for their shared memory, and its hierarchical
+        # collectives hang.
         "OMPI_MCA_btl_sm_backing_directory": str(root / "tmp"),
+        "OMPI_MCA_coll": "^han",
         **network(ami),
     }
     if born.skew_s:

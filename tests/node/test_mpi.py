@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -54,6 +53,7 @@ pytestmark = pytest.mark.timeout(200)
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     monkeypatch.setattr(relay, "ASK_S", 0.1)
     monkeypatch.setattr(relay, "LOOK_S", 0.05)
+    monkeypatch.setenv("OMPI_MCA_coll", "^han")  # to Open MPI, nodes of one name are one node
     with ExitStack() as stack:
         yield Cluster.of(stack, tmp_path, 3)
 
@@ -92,7 +92,7 @@ def test_three_nodes_compute_together_and_each_logs_its_own_processes(cluster: C
 
 
 def test_a_node_has_as_many_processes_as_the_job_asks_for(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Nodes of one computer would share Open MPI's memory segments; a machine of the rehearsal has its own folder for them.
+    # Nodes of one name would share Open MPI's memory segments; a machine of the rehearsal has a folder of its own for them.
     monkeypatch.setenv("OMPI_MCA_btl", "tcp,self")
     offer(cluster, SUM, processes_per_node=2)
     assert [one.code for one in cluster.run()] == [0, 0, 0]
@@ -109,8 +109,7 @@ def test_a_process_that_dies_ends_all_nodes_and_its_own_has_the_cause(cluster: C
     assert ends[2].reason == "rank 2: the command exited with code 3; it was process 2 of the training"
     assert "the data of process 2 are broken" in ends[2].tail
     failed = [site.report().timeline["failed"] for site in cluster.sites]
-    assert min(failed[0], failed[1]) > failed[2] + 2, "the attendant takes the first error for the cause"
-    assert "another node's log may explain" in ends[0].reason
+    assert failed[2] == min(failed), "the attendant takes the first error for the cause"
 
 
 def test_an_order_reaches_every_process_and_lets_it_save(cluster: Cluster) -> None:
@@ -152,8 +151,8 @@ def test_a_node_whose_daemon_is_killed_says_so_and_no_node_ends_well(cluster: Cl
         thread.join(60)
     ends = [one for _, one in sorted(cluster.ends.items())]
     assert [one.error for one in ends] == [TrainingFailed.__name__] * 3
-    assert "SIGKILL" in ends[1].reason
-    assert "that is mpirun" in ends[0].reason
+    assert "that is the daemon of rank 0's mpirun" in ends[1].reason
+    assert "that is mpirun; 0 of the 1 processes of this node had ended well" in ends[0].reason
     assert not [pid for pids in shown.values() for pid in pids if runs(pid)]
 
 
@@ -163,7 +162,9 @@ def test_nothing_runs_on_when_mpirun_is_killed(cluster: Cluster) -> None:
     shown = once_all_train(cluster)
     shell = int((cluster.sites[0].root / "var/lib/trainyard/launcher/shell").read_text())
     (mpirun,) = [
-        pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if runs(pid) and parent_of(pid) == shell
+        pid
+        for pid in (int(one.name) for one in Path("/proc").iterdir() if one.name.isdigit())
+        if runs(pid) and parent_of(pid) == shell
     ]
     os.kill(mpirun, signal.SIGKILL)
     for thread in threads:

@@ -67,7 +67,8 @@ def test_a_node_that_nobody_looks_at_ends_itself_and_the_job_is_told_later(tmp_p
         jobs = [made.start({**ONE, "code": code, "command": train(20, 0.2)}, name) for name in own]
         until(lambda: all(instances(job) for job in jobs))  # Admit asks the attendant whether STS begins their sessions
         with made.faults(parse_faults(["attendant-dead:seconds=600"])):
-            until(lambda: not any(left(job) for job in jobs))
+            shown = lambda: {one["State"]["Name"] for job in jobs for one in instances(job)}  # noqa: E731
+            until(lambda: shown() == {"terminated"})
         for job in jobs:
             assert "is terminated before its work was done" in failed(job, "NodeLost")
             assert (shutdowns(job), left(job)) == ({"Client.InstanceInitiatedShutdown"}, [])
