@@ -253,8 +253,7 @@ class Attempt:
     def _train(self, environment: Mapping[str, str]) -> Exit:
         if self._watch.came.is_set():
             raise Ordered
-        known = self._aws.job_credentials.current()
-        child = self._launch.start(known.addresses, environment, self._metadata, self._logs.line)
+        child = self._launch.start(environment, self._metadata, self._logs.line)
         self._reporter.moment("started")
         self._note(f"started: {format_command(self._job)}")
         self._reporter.enter(Phase.TRAINING)

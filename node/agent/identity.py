@@ -29,6 +29,8 @@ class NodeIdentity:
     region: str
     deadline: int
     """When the job has to be over, UTC epoch seconds."""
+    addresses: tuple[str, ...] = ()
+    """Private addresses of the attempt's nodes by rank, which come with its credentials; empty where its launch told none."""
 
 
 class Patience:

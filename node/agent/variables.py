@@ -18,7 +18,7 @@ def for_training(job: Job, node: NodeIdentity, folders: Folders, aws: Aws) -> di
         # Output arrives line by line, and a fatal signal (of CUDA, of a library) writes every thread's stack.
         "PYTHONUNBUFFERED": "1",
         "PYTHONFAULTHANDLER": "1",
-        **describe_cluster(job, node.rank, aws.job_credentials.current().addresses),
+        **describe_cluster(job, node),
         **job.environment,
         **{name: _secret(job, aws, name, arn) for name, arn in job.secrets.items()},
         training.JOB_ID: job.id,

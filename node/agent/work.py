@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -83,6 +83,7 @@ def work(world: World) -> Exit:
     try:
         credentials = wait_for_credentials(world, items, node, now)
         world.aws.use(JobCredentials(credentials, items.renewed_credentials, now=now))
+        node = replace(node, addresses=credentials.addresses)
         home = world.aws.store(world.home_region, world.home_bucket)
         job = patience.wait_for("the description of its job", lambda: read_job(home, node))
         # Later by the hours in which it waited for capacity, or earlier because its reservation ends.

@@ -58,8 +58,9 @@ def test_every_variable_of_the_contract_is_there() -> None:
 
 def test_every_variable_that_the_agent_sets_is_there() -> None:
     node = NodeIdentity(
-        deployment="yard", job=JOB.id, attempt=1, rank=0, instance="i-0", region=JOB.home_region, deadline=0
-    )
+        deployment="yard", job=JOB.id, attempt=1, rank=0, instance="i-0", region=JOB.home_region, deadline=0,
+        addresses=tuple(f"10.0.0.{rank}" for rank in range(JOB.nodes)),
+    )  # fmt: skip
     folders = Folders(checkpoints="/c", artifacts="/a", progress_file="/p", role="/r", launcher="/l")
     alone = replace(JOB, environment={}, secrets={})
     names = variables.for_training(alone, node, folders, cast(Aws, None)).keys()

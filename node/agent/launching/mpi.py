@@ -12,8 +12,8 @@ from pathlib import Path
 
 from agent import dumps
 from agent.failures import CannotStart
+from agent.launching.mpi_variables import ADDRESSES, HYDRA_HOSTS, OPEN_MPI_HOSTS, PROCESS, REMOTE, SHARE
 from agent.launching.relay import COMMANDS, ENDS
-from agent.launching.variables import ADDRESSES, HYDRA_HOSTS, OPEN_MPI_HOSTS, PROCESS, REMOTE, SHARE
 from agent.training import LINGER_S, RunningTraining
 from contract.cluster import Cluster
 

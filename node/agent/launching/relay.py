@@ -69,9 +69,9 @@ class CommandRelay:
 
     def _run(self) -> None:
         while not self._closed.wait(LOOK_S):
-            self.look()
+            self.exchange()
 
-    def look(self) -> None:
+    def exchange(self) -> None:
         """Hands on what is new. Trouble is noted, and the next look tries again."""
         try:
             self._hand_on()

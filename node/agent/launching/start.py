@@ -11,8 +11,8 @@ from pathlib import Path
 from agent.failures import CannotStart
 from agent.identity import NodeIdentity
 from agent.launching import mpi
+from agent.launching.mpi_variables import EFA, PROCESS, SHARE, build_variables
 from agent.launching.relay import CommandRelay, Meeting, tell_end, wait_for_command
-from agent.launching.variables import EFA, PROCESS, SHARE, build_variables
 from agent.metadata import Metadata
 from agent.store import Store
 from agent.training import RunningTraining
@@ -48,7 +48,6 @@ class Launch:
 
     def start(
         self,
-        addresses: tuple[str, ...],
         environment: Mapping[str, str],
         metadata: Metadata,
         on_line: Callable[[str], None],
@@ -57,13 +56,15 @@ class Launch:
         job, node = self._job, self._node
         if job.launcher is Launcher.NONE:
             return self._workspace.start(job.command, environment, on_line)
-        if len(addresses) != job.nodes:
+        if len(node.addresses) != job.nodes:
             raise CannotStart(
-                f"launcher {job.launcher.value} needs the addresses of all {job.nodes} nodes, and the launch named {len(addresses)}: the "
-                "deployment was taken back to a version without launchers"
+                f"launcher {job.launcher.value} needs the addresses of all {job.nodes} nodes, and the launch named {len(node.addresses)}: "
+                "the deployment was taken back to a version without launchers"
             )
         kind = metadata.patient("instance-type", self._pause)
-        cluster = Cluster(addresses=addresses, rank=node.rank, port=job.master_port, processes=job.processes_of(kind))
+        cluster = Cluster(
+            addresses=node.addresses, rank=node.rank, port=job.master_port, processes=job.processes_of(kind)
+        )
         if job.launcher is Launcher.TORCHRUN:
             return self._workspace.start(cluster.build_torchrun(job.command), environment, on_line)
         return self._start_mpi(cluster, self._mpi_environment(environment, job.efas_of(kind) > 0), on_line)
@@ -105,11 +106,11 @@ class Launch:
         return whole
 
 
-def describe_cluster(job: Job, rank: int, addresses: tuple[str, ...]) -> dict[str, str]:
+def describe_cluster(job: Job, node: NodeIdentity) -> dict[str, str]:
     """Returns the cluster in TensorFlow's words, where there are several nodes and all their addresses are known."""
-    if job.nodes == 1 or len(addresses) != job.nodes:
+    if job.nodes == 1 or len(node.addresses) != job.nodes:
         return {}
-    return Cluster(addresses=addresses, rank=rank, port=job.master_port).build_variables()
+    return Cluster(addresses=node.addresses, rank=node.rank, port=job.master_port).build_variables()
 
 
 def format_command(job: Job) -> str:
