@@ -104,7 +104,19 @@ def _invoke_config(client: Client, name: str, properties: Properties) -> str:
 
 
 def _no_invoke_config(client: Client, _: str, properties: Properties) -> None:
-    client("lambda").delete_function_event_invoke_config(FunctionName=properties["FunctionName"])
+    with suppress(
+        ClientError
+    ):  # moto has no qualifiers here: the first deletion takes those of the function's aliases too
+        client("lambda").delete_function_event_invoke_config(FunctionName=properties["FunctionName"])
+
+
+def _alias(client: Client, _: str, properties: Properties) -> str:
+    return str(client("lambda").create_alias(**properties)["AliasArn"])
+
+
+def _no_alias(client: Client, _: str, properties: Properties) -> None:
+    with suppress(ClientError):  # the function may already be gone, and its aliases with it
+        client("lambda").delete_alias(FunctionName=properties["FunctionName"], Name=properties["Name"])
 
 
 def _nothing(*_: object) -> None:
@@ -124,6 +136,7 @@ OWN: dict[str, Kind] = {
         lambda name, _account, _region: {"GroupName": name},
     ),
     "AWS::EC2::SecurityGroupEgress": Kind(_egress, _no_egress),
+    "AWS::Lambda::Alias": Kind(_alias, _no_alias),
     "AWS::Lambda::EventInvokeConfig": Kind(_invoke_config, _no_invoke_config),
     "AWS::S3::BucketPolicy": Kind(_bucket_policy, _no_bucket_policy),
     "AWS::SNS::TopicPolicy": Kind(_topic_policy, _nothing),

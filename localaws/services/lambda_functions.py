@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import uuid
 from collections.abc import Mapping
@@ -19,6 +20,16 @@ if TYPE_CHECKING:
 
 
 SILENT = Outcome(payload=b"null")
+
+
+def find_function(backend: Any, name: str, qualifier: str | None = None) -> Any:
+    """Returns moto's function of a name or an ARN. One that is found by an alias has its `resource`, as CloudWatch counts it apart."""
+    function = backend.get_function(name, qualifier)
+    alias = qualifier or name.rpartition(":function:")[2].partition(":")[2]
+    if alias in {one.name for one in backend.list_aliases(function.function_name)}:
+        function = copy.copy(function)
+        function.resource = f"{function.function_name}:{alias}"
+    return function
 
 
 def install(aws: LocalAws) -> None:
@@ -52,7 +63,7 @@ def _invocations(aws: LocalAws) -> None:
     def by_api(
         backend: Any, function_name: str, qualifier: str | None, body: Any, headers: Any, response_headers: Any
     ) -> bytes:
-        return run(backend.get_function(function_name, qualifier), body, headers, response_headers)
+        return run(find_function(backend, function_name, qualifier), body, headers, response_headers)
 
     aws.patch(LambdaSimpleBackend, "invoke", by_api)
     # Custom resources, log subscriptions and bucket notifications invoke the function themselves.

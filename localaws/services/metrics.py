@@ -59,15 +59,18 @@ def _embedded(aws: LocalAws, function: Function, text: str) -> None:
 
 
 def _functions(aws: LocalAws) -> None:
-    """Writes AWS/Lambda: Invocations and Errors of each function, at its end (AWS dates them back to its begin). A function under the
-    fault that silences it counts as never invoked."""
+    """Writes AWS/Lambda: Invocations and Errors of each function, and of the alias by which it is invoked, at its end (AWS dates them back
+    to its begin). A function under the fault that silences it counts as never invoked."""
 
     def counted(invoke: Any, deployed: Any, payload: bytes) -> Outcome:
         outcome: Outcome = invoke(deployed, payload)
         if not aws.stopping.is_set() and outcome is not SILENT:
-            of_function = {"FunctionName": deployed.function_name}
-            put(aws, deployed.region, "AWS/Lambda", "Invocations", 1, of_function)
-            put(aws, deployed.region, "AWS/Lambda", "Errors", float(outcome.failed), of_function)
+            counts = [{"FunctionName": deployed.function_name}]
+            if alias := getattr(deployed, "resource", ""):
+                counts.append({**counts[0], "Resource": alias})
+            for dimensions in counts:
+                put(aws, deployed.region, "AWS/Lambda", "Invocations", 1, dimensions)
+                put(aws, deployed.region, "AWS/Lambda", "Errors", float(outcome.failed), dimensions)
         return outcome
 
     aws.wrap(aws.workers, "invoke", counted)

@@ -9,9 +9,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
+from moto.awslambda.exceptions import UnknownFunctionException
 from moto.core.exceptions import ServiceException
 from moto.utilities.arns import parse_arn
 
+from localaws.services.lambda_functions import find_function
 from localaws.services.permits import lets
 
 if TYPE_CHECKING:
@@ -82,9 +84,10 @@ class Targets:
         from moto.awslambda_simple.models import lambda_simple_backends
 
         where = parse_arn(arn)
-        function = lambda_simple_backends[where.account][where.region].get_function_by_arn(arn)
-        if function is None:
-            raise Undelivered("RESOURCE_NOT_FOUND", f"there is no function {arn}")
+        try:
+            function = find_function(lambda_simple_backends[where.account][where.region], arn)
+        except UnknownFunctionException as problem:
+            raise Undelivered("RESOURCE_NOT_FOUND", f"there is no function {arn}") from problem
         self._aws.workers.invoke_later(function, body.encode())
 
     def _to_queue(

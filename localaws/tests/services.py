@@ -129,6 +129,7 @@ def template(role: str) -> dict[str, Any]:
             BatchSize=2,
             FunctionResponseTypes=["ReportBatchItemFailures"],
         ),
+        "ByClock": resource("Lambda::Alias", FunctionName={"Ref": "Function"}, FunctionVersion="$LATEST", Name="clock"),
         "Config": resource(
             "Lambda::EventInvokeConfig",
             FunctionName={"Ref": "Function"},

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -264,6 +265,71 @@ def test_a_failing_function_is_an_alarm_of_its_errors(services: Services, places
     until(lambda: state(services, places["Errors"]) == "ALARM")
     until(lambda: state(services, places["Errors"]) == "OK")
     assert any(places["Errors"] in one["Body"] for one in services.take(mailbox))
+
+
+def counted(services: Services, function: str, resource: str = "") -> int:
+    """How many invocations of the function, or of those by one of its aliases, CloudWatch has counted."""
+    dimensions = {"FunctionName": function} | ({"Resource": resource} if resource else {})
+    now = datetime.now(tz=timezone.utc)
+    points = services.aws.client("cloudwatch", REGION).get_metric_statistics(
+        Namespace="AWS/Lambda",
+        MetricName="Invocations",
+        Dimensions=[{"Name": name, "Value": value} for name, value in dimensions.items()],
+        StartTime=now - timedelta(hours=1),
+        EndTime=now + timedelta(minutes=1),
+        Period=3600,
+        Statistics=["Sum"],
+    )["Datapoints"]
+    return int(sum(one["Sum"] for one in points))
+
+
+def test_an_invocation_by_an_alias_counts_for_the_alias_too(services: Services, places: dict[str, str]) -> None:
+    function, alias = places["Function"], places["ByClock"]
+    assert alias.endswith(f":function:{function}:clock")
+    lambdas = services.aws.client("lambda", REGION)
+    before = counted(services, function), counted(services, function, f"{function}:clock")
+    lambdas.invoke(FunctionName=function, Payload=b'{"by": "name"}')
+    assert counted(services, function, f"{function}:clock") == before[1]
+    lambdas.invoke(FunctionName=alias, Payload=b'{"by": "arn"}')
+    lambdas.invoke(FunctionName=f"{function}:clock", Payload=b'{"by": "name and alias"}')
+    assert counted(services, function, f"{function}:clock") == before[1] + 2
+    assert counted(services, function) >= before[0] + 3  # its schedule invokes it as well
+
+
+def test_a_rule_invokes_by_an_alias_and_reaches_no_function_by_one_that_does_not_exist(
+    services: Services, places: dict[str, str]
+) -> None:
+    function, alias = places["Function"], places["ByClock"]
+    events = services.aws.client("events", REGION)
+    events.put_rule(Name="by-alias", EventPattern='{"source": ["alias"]}')
+    lost = {
+        "DeadLetterConfig": {"Arn": f"arn:aws:sqs:{REGION}:{services.aws.account}:{places['Lost'].rpartition('/')[2]}"}
+    }
+    events.put_targets(
+        Rule="by-alias",
+        Targets=[{"Id": "right", "Arn": alias}, {"Id": "wrong", "Arn": f"{alias}-of-nobody", **lost}],
+    )
+    before = counted(services, function, f"{function}:clock")
+    services.aws.emit("alias", "Thing", {}, [], REGION)
+    until(lambda: counted(services, function, f"{function}:clock") == before + 1)
+    told = until(lambda: [one["TARGET_ARN"]["StringValue"] for one in letters(services, places) if "RULE_ARN" in one])
+    assert told == [f"{alias}-of-nobody"]
+
+
+def test_a_stack_with_a_configuration_for_an_alias_too_is_deleted_whole(
+    services: Services, places: dict[str, str]
+) -> None:
+    function = {"FunctionName": places["Function"]}
+    alias = resource("Lambda::Alias", **function, FunctionVersion="$LATEST", Name="later")
+    configs = {
+        name: resource("Lambda::EventInvokeConfig", **function, Qualifier=qualifier, MaximumRetryAttempts=0)
+        | {"DependsOn": ["Alias"]}
+        for name, qualifier in (("Latest", "$LATEST"), ("ByAlias", "later"))
+    }
+    assert services.created("aliased", {"Resources": {"Alias": alias, **configs}}) == "CREATE_COMPLETE"
+    assert services.deleted("aliased") == "DELETE_COMPLETE"
+    with pytest.raises(ClientError, match="ResourceNotFoundException"):
+        services.aws.client("lambda", REGION).invoke(FunctionName=f"{places['Function']}:later")
 
 
 def test_dead_letters_are_an_alarm_and_a_topic_under_awss_own_key_stays_silent(

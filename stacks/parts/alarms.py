@@ -27,7 +27,7 @@ class Alarms(Construct):
         self._deployment, self._tell = deployment, actions.SnsAction(topic)
 
     def on_silence(self, name: str, function: lambda_.IFunction, description: str, *, minutes: int) -> None:
-        """Alarms after so many minutes in a row in which no invocation of the function ended without an error.
+        """Alarms after so many minutes in a row in which no invocation of the function, or by its alias, ended without an error.
 
         The last one falls into some minute, that of the invocation's begin; the empty minutes come after it, and CloudWatch looks every
         minute. So the alarm begins at most `minutes` + 2 minutes after the last one. A number may reach CloudWatch two minutes late, and

@@ -25,7 +25,7 @@ def role(one: iam.Role) -> iam.IRole:
     return one  # pyrefly: ignore[bad-return]
 
 
-def function(one: lambda_.Function) -> lambda_.IFunction:
+def function(one: lambda_.Function | lambda_.Alias) -> lambda_.IFunction:
     return one  # pyrefly: ignore[bad-return]
 
 

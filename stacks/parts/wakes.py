@@ -21,6 +21,8 @@ CLOCK = cdk.Duration.minutes(1)
 ENDING_STATES = ["stopping", "stopped", "shutting-down", "terminated"]
 URGENT_REPORTS = {"dynamodb": {"NewImage": {items.URGENT: {"N": ["1"]}}}}
 """Streams have numbers as text."""
+BY_CLOCK = "clock"
+"""The alias by which the clock invokes the attendant. It has no version of its own: it leads to the code of the last deploy."""
 AT_MOST = 100
 """Records of an invocation: while it looks, further records gather for the next one, so many nodes that end at once cause few looks."""
 SIDE_BY_SIDE = 1
@@ -32,7 +34,7 @@ AT_ONCE = 20
 """The attendant's invocations: ten of a pass over 1,000 jobs, four of the stream, two of endings, three of explanations, one of Admit."""
 SECOND_TRIES = 2
 SILENT_MINUTES = 3
-"""The alarm begins within five minutes of the last invocation, which is a heartbeat's time. Fewer would ring for numbers that reach
+"""The alarm begins within five minutes of the clock's last pass, which is a heartbeat's time. Fewer would ring for numbers that reach
 CloudWatch two minutes late: until then a minute counts as empty."""
 OLDEST = cdk.Duration.minutes(5)
 """By then the clock has woken the attendant several times."""
@@ -55,9 +57,12 @@ class Wakes(Construct):
         alarms: Alarms,
     ) -> None:
         super().__init__(scope, name)
+        # Only the clock invokes by the alias, so Lambda counts its passes apart from what nodes and instances cause.
+        clock = lambda_.Alias(self, "ByClock", alias_name=BY_CLOCK, version=attendant.latest_version)
         # A missed minute is made up by the next one, so neither EventBridge nor Lambda tries a tick again.
-        target = targets.LambdaFunction(interfaces.function(attendant), retry_attempts=0, max_event_age=CLOCK)
-        attendant.configure_async_invoke(retry_attempts=0, max_event_age=CLOCK)
+        target = targets.LambdaFunction(interfaces.function(clock), retry_attempts=0, max_event_age=CLOCK)
+        for invoked in (attendant, clock):
+            invoked.configure_async_invoke(retry_attempts=0, max_event_age=CLOCK)
         events.Rule(
             self,
             "Clock",
@@ -104,16 +109,16 @@ class Wakes(Construct):
                 on_failure=lambda_.CfnEventSourceMapping.OnFailureProperty(destination=letters.queue_arn)
             ),
         )
-        self._watch(alarms, attendant, letters)
+        self._watch(alarms, attendant, clock, letters)
 
     @staticmethod
-    def _watch(alarms: Alarms, attendant: Function, letters: DeadLetters) -> None:
+    def _watch(alarms: Alarms, attendant: Function, clock: lambda_.Alias, letters: DeadLetters) -> None:
         alarms.on_silence(
             "attendant-silent",
-            interfaces.function(attendant),
-            "For three minutes no invocation of the attendant has ended without an error, so no running job is looked at. Nodes train on, "
-            "and get no order, no verdict and, after half an hour, no new credentials. See whether its function is throttled, whether its "
-            "clock is on, and what its log says.",
+            interfaces.function(clock),
+            "For three minutes no pass of the attendant's clock has ended without an error, so running jobs may not be looked at. Nodes "
+            "train on; a job that is not looked at gets no order, no verdict on a lost node and, after half an hour, no new credentials. "
+            "See whether its clock is on, whether its function is throttled, and what its log says.",
             minutes=SILENT_MINUTES,
         )
         alarms.on_any(

@@ -6,6 +6,7 @@ same beside other jobs, where one event in ten is lost.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -182,3 +183,31 @@ def test_with_the_reaper_and_the_timer_dead_an_alarm_arrives_within_twenty_minut
         recovered = len(mailbox.about(*silent, '"NewStateValue": "OK"'))
     until(lambda: len(mailbox.about(*silent, '"NewStateValue": "OK"')) > recovered, PASS_S + LATE_S)
     until(lambda: not left(job), TIMING.reaper_grace_s + 2 * PASS_S + LATE_S)  # once it lives again
+
+
+def test_with_the_attendants_clock_off_an_alarm_arrives_within_five_minutes_though_others_wake_it(
+    lone: Yard, mailbox: Mailbox
+) -> None:
+    silent = "trainyard-attendant-silent"
+    until(lambda: state(lone, silent) == "OK", 300 / SPEED + LATE_S)
+    rules, functions = lone.client("events"), lone.client("lambda")
+    (clock,) = [one["Name"] for one in rules.list_rules()["Rules"] if "WakesClock" in one["Name"]]
+    (attendant,) = [
+        one["FunctionName"]
+        for page in functions.get_paginator("list_functions").paginate()
+        for one in page["Functions"]
+        if one["Handler"].startswith("attendant.") and ":" not in one["FunctionName"]
+    ]
+    before, off = len(mailbox.about(silent, '"NewStateValue": "ALARM"')), time.monotonic()
+    rules.disable_rule(Name=clock)
+
+    def rings() -> bool:
+        functions.invoke(FunctionName=attendant, Payload=json.dumps({"action": "ends"}).encode())
+        return len(mailbox.about(silent, '"NewStateValue": "ALARM"')) > before
+
+    try:
+        until(rings, 300 / SPEED + LATE_S)
+        assert time.monotonic() - off <= 300 / SPEED + LATE_S
+    finally:
+        rules.enable_rule(Name=clock)
+    until(lambda: state(lone, silent) == "OK", 300 / SPEED + LATE_S)

@@ -128,14 +128,38 @@ def test_a_reaper_that_never_looked_is_silent(alarms: dict[str, dict[str, Any]])
 def test_a_silent_attendant_is_told_within_five_minutes_of_its_last_look(alarms: dict[str, dict[str, Any]]) -> None:
     alarm = alarms["attendant-silent"]
     (period,) = {one["MetricStat"]["Period"] for one in alarm["Metrics"] if "MetricStat" in one}
-    counts = [one["MetricStat"]["Metric"]["Dimensions"] for one in alarm["Metrics"] if "MetricStat" in one]
-    assert ["Attendant" in str(one) for one in counts] == [True, True]
+    counts = [one["MetricStat"]["Metric"] for one in alarm["Metrics"] if "MetricStat" in one]
+    assert sorted(one["MetricName"] for one in counts) == ["Errors", "Invocations"]
     assert period + alarm["EvaluationPeriods"] * period + EVALUATED_EVERY_S <= FIVE_MINUTES_S
     # Until the number of a minute arrives, the minute counts as empty.
     assert (alarm["EvaluationPeriods"] - 1) * period >= NUMBERS_LATE_S
     assert alarm["DatapointsToAlarm"] == alarm["EvaluationPeriods"] > 1  # one missed look is no silence
     assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("LessThanThreshold", 1)
     assert alarm["TreatMissingData"] == "breaching"
+
+
+def test_the_silence_of_the_attendants_clock_is_told_however_often_nodes_wake_it(
+    deployment: Synthesised, alarms: dict[str, dict[str, Any]]
+) -> None:
+    workflow = deployment.template("workflow")
+    alias = {"Ref": logical_id(workflow, "AWS::Lambda::Alias")}
+    attendant = {"Ref": logical_id(workflow, "AWS::Lambda::Function", "Attendant")}
+    rules = resources(workflow, "AWS::Events::Rule").items()
+    assert [name for name, one in rules if one["Targets"][0]["Arn"] == alias] == [
+        name for name, _ in rules if name.startswith("WakesClock")
+    ]
+    for kind in ("AWS::Lambda::EventSourceMapping", "AWS::StepFunctions::StateMachine", "AWS::IAM::Policy"):
+        assert alias["Ref"] not in json.dumps(resources(workflow, kind)), "something else invokes by the clock's alias"
+    for one in alarms["attendant-silent"]["Metrics"]:
+        if "MetricStat" in one:
+            dimensions = {each["Name"]: plain(each["Value"]) for each in one["MetricStat"]["Metric"]["Dimensions"]}
+            assert dimensions == {"FunctionName": plain(attendant), "Resource": f"{plain(attendant)}:clock"}
+
+
+def test_the_clock_invokes_the_code_of_the_last_deploy(deployment: Synthesised) -> None:
+    alias = only(deployment.template("workflow"), "AWS::Lambda::Alias")
+    assert (alias["Name"], alias["FunctionVersion"]) == ("clock", "$LATEST")
+    assert "RoutingConfig" not in alias
 
 
 def test_no_alarm_rests_on_a_metric_with_which_code_on_a_node_can_silence_it(alarms: dict[str, dict[str, Any]]) -> None:
