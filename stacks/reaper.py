@@ -228,6 +228,8 @@ class ReaperStack(cdk.Stack):
                     "ec2:DescribeVpcs",
                     "ec2:DescribeSecurityGroups",
                     "ec2:DescribeNetworkInterfaces",
+                    "ec2:DescribeNatGateways",
+                    "ec2:DescribeVpcEndpoints",
                 ),
                 ec2_rights.terminate_everywhere(rights, profile),
                 ec2_rights.cancel_spot_requests(rights),

@@ -80,14 +80,12 @@ class PlacedInterface:
     id: str
     region: str
     subnet: str
-    kind: str
-    """EC2's type, as in `nat_gateway`."""
     description: str
     """What the service wrote that made it."""
     instance: str
     """The instance to which it is attached; empty for none."""
     tagged: bool
-    """Whether it has the deployment's tag."""
+    """Whether it has the deployment's tag, or belongs to a NAT gateway or an endpoint that has it: AWS tags no interface of these."""
     in_our_group: bool
     """Whether it has a security group with the deployment's tag."""
 

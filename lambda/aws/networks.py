@@ -70,11 +70,25 @@ class Networks:
         pages = self._client.get_paginator("describe_security_groups").paginate(Filters=ours)
         groups = {one["GroupId"]: one["VpcId"] for page in pages for one in page["SecurityGroups"]}
         elsewhere = [group for group, network in groups.items() if network not in networks]
-        return [
-            _placed(one, self._region, deployment, groups.keys())
+        found = [
+            one
             for name, values in (("vpc-id", networks), ("group-id", elsewhere))
             for one in self._interfaces(name, values)
         ]
+        own = self._own_interfaces(ours) if found else set[str]()
+        return [_placed(one, self._region, deployment, groups.keys(), own) for one in found]
+
+    def _own_interfaces(self, ours: Any) -> set[str]:
+        """Returns the ids of the interfaces of the deployment's NAT gateways and endpoints. A gateway that is being made has none yet,
+        and a gateway endpoint never has one."""
+        gateways = self._client.get_paginator("describe_nat_gateways").paginate(Filters=ours)
+        endpoints = self._client.get_paginator("describe_vpc_endpoints").paginate(Filters=ours)
+        return {
+            address.get("NetworkInterfaceId", "")
+            for page in gateways
+            for one in page["NatGateways"]
+            for address in one.get("NatGatewayAddresses", [])
+        } | {id_ for page in endpoints for one in page["VpcEndpoints"] for id_ in one.get("NetworkInterfaceIds", [])}
 
     def _interfaces(self, name: str, values: Sequence[str]) -> Iterator[Any]:
         for start in range(0, len(values), FILTER_VALUES):
@@ -142,15 +156,14 @@ def _endpoint(raw: Any) -> Endpoint:
     )
 
 
-def _placed(raw: Any, region: str, deployment: str, groups: Collection[str]) -> PlacedInterface:
+def _placed(raw: Any, region: str, deployment: str, groups: Collection[str], own: Collection[str]) -> PlacedInterface:
     marks = {tag["Key"]: tag.get("Value", "") for tag in raw.get("TagSet", [])}
     return PlacedInterface(
         id=raw["NetworkInterfaceId"],
         region=region,
         subnet=raw.get("SubnetId", ""),
-        kind=raw.get("InterfaceType", ""),
         description=raw.get("Description", ""),
         instance=raw.get("Attachment", {}).get("InstanceId", ""),
-        tagged=marks.get(tags.DEPLOYMENT) == deployment,
+        tagged=marks.get(tags.DEPLOYMENT) == deployment or raw["NetworkInterfaceId"] in own,
         in_our_group=any(one["GroupId"] in groups for one in raw.get("Groups", [])),
     )

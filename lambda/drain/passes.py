@@ -31,6 +31,7 @@ from drain.policy import (
     explain_settling,
     list_open_requests,
     list_standing,
+    list_tasks,
     refuse_foreign,
     refuse_kept,
 )
@@ -79,7 +80,7 @@ class DrainPass:
         bucket = Bucket(self.env.bucket).exists()  # of grids the same is true of the bucket
         grids = Grids(env=self.env, since=self.since, there=bucket, regions=regions)
         left = dark + hidden + self._end_executions(state if there else None) + self._end_instances(instances, regions)
-        left += self._cancel_requests(regions) + grids.end()
+        left += self._cancel_requests(regions) + grids.end() + list_tasks(interfaces)
         return left or ([] if self.env.keep_data or self._data_is_used() else self._empty_buckets())
 
     def _read_instances(self, regions: list[str]) -> tuple[list[Instance], list[str]]:

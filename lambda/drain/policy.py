@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from aws.facts import Belonging, Instance
@@ -15,10 +16,8 @@ STOP_REASON = ("Aborted", "The deployment is being destroyed.")
 IN_FLIGHT_S = 600.0
 """How long after its execution's end a launch may still be on its way: a launcher's function runs for at most five minutes."""
 BY_HAND = 'docs/runbook.md, "Turn it off now", says how to end things by hand.'
-NAT_GATEWAY, ENDPOINT = "nat_gateway", "vpc_endpoint"
-"""EC2's types of interfaces that our stacks make."""
-OF_A_TASK = ":attachment/"
-"""In the description of a Fargate task's interface, which is the ARN of an attachment of ECS."""
+OF_A_TASK = re.compile(r"arn:[^:]+:ecs:[^ ]*:attachment/")
+"""How the description of a Fargate task's interface begins: it is the ARN of an attachment of ECS."""
 MOST_DESCRIPTION = 120
 LINES = 15
 """Lines of a list that are shown: CloudFormation takes 4 KB of an answer in all."""
@@ -54,8 +53,13 @@ def refuse_kept(instances: Iterable[Instance], deployment: str, profile: str) ->
 
 def refuse_foreign(interfaces: Iterable[PlacedInterface], deployment: str) -> None:
     """Raises NotDrained where a foreign network interface lies in a network of the deployment, or uses one of its security groups:
-    neither can be deleted then, and a destroy would stop half way."""
-    lines = [f"- {one.id} in {one.region}, {one.subnet}: {_owner_of(one)}" for one in interfaces if not _is_ours(one)]
+    neither can be deleted then, and a destroy would stop half way. Ours are those with our tag, and those of NAT gateways and endpoints
+    with our tag; no description and no security group makes an interface ours."""
+    lines = [
+        f"- {one.id} in {one.region}, {one.subnet}: {_owner_of(one)}"
+        for one in interfaces
+        if not (one.tagged or _may_be_a_child(one))
+    ]
     if lines:
         raise NotDrained(
             "\n".join(
@@ -69,11 +73,19 @@ def refuse_foreign(interfaces: Iterable[PlacedInterface], deployment: str) -> No
         )
 
 
-def _is_ours(interface: PlacedInterface) -> bool:
-    """Whether a destroy takes the interface away: those of nodes have our tag, those of NAT gateways go with their stack, and those of
-    endpoints and of the children of grids have one of our security groups."""
-    by_us = interface.kind == ENDPOINT or OF_A_TASK in interface.description
-    return interface.tagged or interface.kind == NAT_GATEWAY or (interface.in_our_group and by_us)
+def list_tasks(interfaces: Iterable[PlacedInterface]) -> list[str]:
+    """Returns a line for each interface of a Fargate task that is still there. The children of grids end with their grids, and AWS then
+    removes theirs; one that stays is of another task."""
+    return [
+        f"- network interface {one.id} of a Fargate task is left in {one.region}, {one.subnet}: {_owner_of(one)}"
+        for one in interfaces
+        if not one.tagged and _may_be_a_child(one)
+    ]
+
+
+def _may_be_a_child(interface: PlacedInterface) -> bool:
+    """Whether the interface may be that of a grid's child: it says of which task it is, and not whose task."""
+    return interface.in_our_group and OF_A_TASK.match(interface.description) is not None
 
 
 def _owner_of(interface: PlacedInterface) -> str:

@@ -14,7 +14,7 @@ from drain.policy import LINES, NotDrained, refuse_foreign
 from tests.builders import JOB
 from tests.fakes.faults import Kind, Mishap
 from tests.fakes.yard import home
-from tests.functions.drain.draining import Yard
+from tests.functions.drain.draining import AGAIN_S, PATIENCE_S, Yard
 
 OURS, THEIRS, NODES = "vpc-ours", "vpc-theirs", "sg-nodes"
 MINE = [{"Key": tags.DEPLOYMENT, "Value": "yard"}]
@@ -33,16 +33,42 @@ def interface(description: str = "", *, groups: tuple[str, ...] = (), **changes:
     } | changes
 
 
-def hold(yard: Yard, *interfaces: dict[str, Any], vpcs: tuple[str, ...] = (OURS,), groups_in: str = OURS) -> None:
-    """The deployment has a network and a group of nodes, and these interfaces are shown for them."""
+def hold(
+    yard: Yard,
+    *interfaces: dict[str, Any],
+    vpcs: tuple[str, ...] = (OURS,),
+    groups_in: str = OURS,
+    gateways: tuple[dict[str, Any], ...] = (),
+    endpoints: tuple[dict[str, Any], ...] = (),
+) -> None:
+    """The deployment has a network and a group of nodes, and these interfaces are shown for them. NAT gateways and endpoints are those
+    with the deployment's tag: they have an interface each, or several."""
     home(yard.aws).described = {
         "DescribeVpcs": {"Vpcs": [{"VpcId": one} for one in vpcs]},
         "DescribeSecurityGroups": {"SecurityGroups": [{"GroupId": NODES, "VpcId": groups_in}]},
         "DescribeNetworkInterfaces": {"NetworkInterfaces": list(interfaces)},
+        "DescribeNatGateways": {"NatGateways": list(gateways)},
+        "DescribeVpcEndpoints": {"VpcEndpoints": list(endpoints)},
     }
 
 
+def gateway(*interfaces: str) -> dict[str, Any]:
+    return {"NatGatewayAddresses": [{"NetworkInterfaceId": one} for one in interfaces]}
+
+
+def endpoint(*interfaces: str) -> dict[str, Any]:
+    return {"VpcEndpointId": "vpce-1", "NetworkInterfaceIds": list(interfaces)}
+
+
+NAT = interface("Interface for NAT Gateway nat-1", InterfaceType="nat_gateway")
+ENDPOINT = interface("VPC Endpoint Interface vpce-1", InterfaceType="vpc_endpoint", groups=(NODES,))
+TASK = interface("arn:aws:ecs:eu-central-1:1:attachment/1", groups=(NODES,))
 FOREIGN = {
+    "a NAT gateway of others": NAT,
+    "an endpoint of others that uses our group": ENDPOINT,
+    "a directory": interface("AWS created network interface for directory d-1", groups=(NODES,)),
+    "a database": interface("RDSNetworkInterface", groups=(NODES,)),
+    "what only looks like a task": interface("AWS Lambda VPC ENI f:attachment/1", groups=(NODES,)),
     "a mount target of EFS": interface(MOUNT_TARGET),
     "a file system": interface("Created By Amazon FSx", groups=(NODES,)),
     "a load balancer": interface("ELB app/web/50dc6c495c0c9188", InterfaceType="load_balancer"),
@@ -70,18 +96,61 @@ def test_what_others_put_into_the_network_is_named_and_nothing_is_ended(yard: Ya
     assert yard.closed()
 
 
-OWN = {
-    "a node": interface(TagSet=MINE),
-    "a NAT gateway": interface("Interface for NAT Gateway nat-1", InterfaceType="nat_gateway"),
-    "an endpoint": interface("VPC Endpoint Interface vpce-1", InterfaceType="vpc_endpoint", groups=(NODES,)),
-    "a child of a grid": interface("arn:aws:ecs:eu-central-1:1:attachment/1", groups=(NODES,)),
+OWN: dict[str, dict[str, Any]] = {
+    "a node": {"interface": interface(TagSet=MINE)},
+    "a NAT gateway": {"interface": NAT, "gateways": (gateway("eni-8"), gateway("eni-7", "eni-9"))},
+    "an endpoint": {"interface": ENDPOINT, "endpoints": ({"VpcEndpointId": "vpce-s3"}, endpoint("eni-7", "eni-9"))},
 }
 
 
 @pytest.mark.parametrize("what", OWN)
 def test_what_the_deployment_put_there_keeps_no_destroy_back(yard: Yard, what: str) -> None:
-    hold(yard, OWN[what])
+    own = dict(OWN[what])
+    hold(yard, own.pop("interface"), **own)
     assert yard.destroy()["Status"] == "SUCCESS"
+
+
+def test_gateways_and_endpoints_are_ours_by_the_deployments_tag_alone(yard: Yard) -> None:
+    hold(yard, NAT, ENDPOINT)
+    yard.destroy()
+    asked = {call.operation: call.params for call in yard.aws.calls}
+    ours = [{"Name": f"tag:{tags.DEPLOYMENT}", "Values": ["yard"]}]
+    assert asked["DescribeNatGateways"]["Filter"] == ours
+    assert asked["DescribeVpcEndpoints"]["Filters"] == ours
+
+
+@pytest.mark.parametrize("operation", ["DescribeNatGateways", "DescribeVpcEndpoints"])
+@pytest.mark.parametrize("fault", [Kind.DENIED, Kind.ERROR, Kind.UNREACHABLE])
+def test_where_nobody_says_whose_a_gateway_is_nothing_is_drained(yard: Yard, operation: str, fault: Kind) -> None:
+    hold(yard, NAT, ENDPOINT, gateways=(gateway("eni-9"),), endpoints=(endpoint("eni-9"),))
+    outcome = yard.run_drain(None, Mishap(f"ec2:{operation}", times=inf, fault=fault))
+    assert outcome.error == StillRunning.__name__
+    assert "network interfaces in eu-central-1 could not be listed" in outcome.cause
+
+
+def test_a_child_of_a_grid_is_waited_for_until_its_interface_is_gone(yard: Yard) -> None:
+    """Whether a task of Fargate is the deployment's, its interface does not say: ours end with their grids, and then it is gone."""
+    hold(yard, TASK)
+    outcome = yard.run_drain(None)
+    assert outcome.error == StillRunning.__name__
+    assert (
+        "- network interface eni-9 of a Fargate task is left in eu-central-1, subnet-a: arn:aws:ecs:" in outcome.cause
+    )
+    hold(yard)
+    yard.aws.clock.run(AGAIN_S * 10)
+    assert yard.destroy()["Status"] == "SUCCESS"
+
+
+def test_a_task_of_others_in_our_group_is_named_and_keeps_the_network_from_a_destroy(yard: Yard) -> None:
+    hold(yard, TASK)
+    yard.again_s = PATIENCE_S / 3
+    answer = yard.destroy()
+    assert answer["Status"] == "FAILED"
+    assert (
+        "- network interface eni-9 of a Fargate task is left in eu-central-1, subnet-a: arn:aws:ecs:"
+        in answer["Reason"]
+    )
+    assert yard.closed()
 
 
 def test_in_a_network_of_others_only_what_uses_our_groups_is_asked_for(yard: Yard) -> None:
@@ -110,7 +179,6 @@ def test_many_interfaces_are_named_up_to_what_cloudformation_shows() -> None:
             id=f"eni-{number}",
             region="r",
             subnet="s",
-            kind="lambda",
             description="x" * 500,
             instance="",
             tagged=False,
