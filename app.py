@@ -20,6 +20,7 @@ from stacks.parts.git_rights import GitHosts
 from stacks.parts.grid_rights import GridRights, container_accounts
 from stacks.parts.mount_rights import Mountable
 from stacks.parts.own_images import child_tag
+from stacks.parts.region_check import Existing
 from stacks.parts.repository import Readers
 from stacks.parts.rights import Rights
 from stacks.parts.tagging import tag_resources
@@ -92,10 +93,12 @@ def build(app: cdk.App, settings: Settings) -> None:
         master_port=settings.master_port,
         limits=settings.limits,
         checkpoints=settings.checkpoints,
-        networks=settings.named_networks,
-        checked_file_systems=settings.named_file_systems,
+        existing=Existing(
+            networks=settings.named_networks,
+            file_systems=settings.named_file_systems,
+            volume_keys=settings.volume_keys,
+        ),
         subnets=settings.subnets,
-        volume_keys=settings.volume_keys,
     )
     grid = _grid(app, settings, common, grids, foundation, reaper, regions)
     images = ImagesStack(app, f"{deployment}-images", common=common, child_base=settings.grid.child_base)

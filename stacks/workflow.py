@@ -22,7 +22,6 @@ from contract.environments import (
     Limits,
     TerminatorEnvironment,
 )
-from contract.networks import NamedFileSystem, NamedNetwork
 from contract.timings import AttendantTiming, CleanupTiming, LauncherTiming, TerminatorTiming
 from stacks.foundation import FoundationExports
 from stacks.parts import admission_rights, ec2_rights, interfaces, item_rights, job_rights, mount_rights
@@ -42,7 +41,7 @@ from stacks.parts.key_rights import encrypt_volumes
 from stacks.parts.node_rights import read_consoles
 from stacks.parts.outputs import shown, started_here
 from stacks.parts.queue import FEWEST_RECEIVES, DeadLetters, Queue
-from stacks.parts.region_check import check_regions
+from stacks.parts.region_check import Existing, check_regions
 from stacks.parts.right import Right
 from stacks.parts.train_machine import Steps, TrainMachine
 from stacks.parts.wakes import AT_ONCE, Wakes
@@ -77,12 +76,10 @@ class WorkflowStack(cdk.Stack):
         master_port: int,
         limits: Limits,
         checkpoints: CheckpointLimits,
-        networks: Sequence[NamedNetwork],
-        checked_file_systems: Sequence[NamedFileSystem],
+        existing: Existing,
         subnets: Sequence[str],
-        volume_keys: Sequence[str],
     ) -> None:
-        """`drain` ends everything before a destroy deletes anything; `subnets` and `volume_keys` are ARNs of what launches may use too."""
+        """`drain` ends everything before a destroy deletes anything; launches may use `subnets` (ARNs) and the keys of `existing` too."""
         rights, timing, deployment = common.rights, common.timing, common.deployment
         super().__init__(
             scope, name, env=common.env, description=f"Trainyard {deployment}: the Train machine and its functions"
@@ -95,7 +92,7 @@ class WorkflowStack(cdk.Stack):
         missed = DeadLetters(self, "AttendantLetters")
         endings = Queue(self, "Endings", function_timeout=ATTENDANT_TIMEOUT, receives=FEWEST_RECEIVES, letters=missed)
         attendant = self._session_function = self._attendant(missed, endings, job_roles, checkpoints)
-        launcher = self._launcher(image_owners, subnets, volume_keys)
+        launcher = self._launcher(image_owners, subnets, existing.volume_keys)
         train = TrainMachine(
             self,
             "Train",
@@ -125,7 +122,7 @@ class WorkflowStack(cdk.Stack):
         )
         watch_checkpoints(self._alarms, deployment, checkpoints)
         watch_costs(self._alarms, deployment)
-        self._check_regions(common.regions, networks, checked_file_systems)
+        self._check_regions(common.regions, existing)
         letters = self._clean_up_after(train.machine)
         drain_first(self, drain)
 
@@ -346,9 +343,7 @@ class WorkflowStack(cdk.Stack):
         watch_cleanup(self._alarms, letters, function)
         return letters
 
-    def _check_regions(
-        self, regions: tuple[str, ...], networks: Sequence[NamedNetwork], file_systems: Sequence[NamedFileSystem]
-    ) -> None:
+    def _check_regions(self, regions: tuple[str, ...], existing: Existing) -> None:
         check_regions(
             self,
             rights=self._rights,
@@ -356,8 +351,7 @@ class WorkflowStack(cdk.Stack):
             layer=self._layer,
             log_retention_days=self._log_retention_days,
             regions=regions,
-            networks=networks,
-            file_systems=file_systems,
+            existing=existing,
         )
 
     def _end_jobs(self) -> list[Right]:

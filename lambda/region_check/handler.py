@@ -1,4 +1,4 @@
-"""The region check's function: CloudFormation calls it for every change of the settings' regions and networks."""
+"""The region check's function: CloudFormation calls it for every change of the settings' regions, networks, file systems and keys."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from aws.file_systems import place_file_system
 from aws.networks import Networks
 from aws.ssm import parameter
 from aws.state import State
+from aws.volume_keys import read_volume_key
 from contract import names
 from contract.codec import decode
 from contract.environments import RegionCheckEnvironment
 from contract.networks import NamedFileSystem, NamedNetwork
+from region_check import volume_keys
 from region_check.file_systems import list_unseen, refuse_file_system
 from region_check.networks import explain_silence, list_doubts, refuse_network
 from region_check.policy import forgotten, join_reasons, refusals
@@ -40,7 +42,7 @@ def handler(event: Mapping[str, Any], _context: object) -> None:
 
 
 def _against(event: Mapping[str, Any], env: RegionCheckEnvironment) -> str | None:
-    """Says why the settings' regions, or their networks, are rejected; None where they are not. A deletion or a rollback never is."""
+    """Says why the settings' regions, networks or keys are rejected; None where they are not. A deletion or a rollback never is."""
     if event["RequestType"] == "Delete" or (event["RequestType"] == "Update" and rolls_back(event["StackId"])):
         return None
     before = event.get("OldResourceProperties", {}).get("Regions", [])
@@ -54,6 +56,7 @@ def _against(event: Mapping[str, Any], env: RegionCheckEnvironment) -> str | Non
             *refusals(env.deployment, _exists(env.deployment, gone)),
             *_judge_networks(env.deployment, networks, event["StackId"].split(":")[4]),
             *_judge_file_systems(env.deployment, file_systems),
+            *_judge_keys(asked.get("VolumeKeys", []), event["StackId"]),
         ]
     )
     logger.info("checked", request=event["RequestType"], settings=settings, forgotten=gone, against=against)
@@ -108,6 +111,25 @@ def _judge_file_systems(deployment: str, file_systems: Sequence[NamedFileSystem]
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return [line for lines in pool.map(judge, file_systems) for line in lines]
+
+
+def _judge_keys(keys: Sequence[str], stack: str) -> list[str]:
+    """Returns every reason why disks cannot be encrypted under these keys, and one for each of which KMS does not answer. `stack` is the
+    ARN of ours, whose partition and account say who launches."""
+    _, partition, _, _, account, *_ = stack.split(":")
+    spot_role = f"arn:{partition}:iam::{account}:role/{names.SPOT_ROLE}"
+
+    def judge(key: str) -> list[str]:
+        try:
+            found = read_volume_key(key, volume_keys.region_of(key), spot_role)
+        except (ClientError, BotoCoreError) as problem:
+            return [volume_keys.explain_silence(key, str(problem))]
+        if doubts := volume_keys.list_doubts(key, found, spot_role):
+            logger.warning("not all of a key is known", doubts=doubts)
+        return volume_keys.refuse_key(key, found)
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return [line for lines in pool.map(judge, keys) for line in lines]
 
 
 def _physical(env: RegionCheckEnvironment) -> str:

@@ -15,7 +15,6 @@ from contract import names
 from stacks.parts import interfaces
 from stacks.parts.access_logs import AccessLogs
 from stacks.parts.acknowledged import acknowledge
-from stacks.parts.ec2_rights import SPOT_ROLE
 from stacks.parts.rights import arn_of
 
 WAIT_BEFORE_DELETION = cdk.Duration.days(30)
@@ -74,7 +73,7 @@ class CustomerKey(kms.Key):
         Named by a condition and not as the principal, because KMS refuses a policy that names a role which does not exist yet; an
         account's first spot launch makes it (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/service-linked-roles-spot-instance-requests.html).
         """
-        role = f"arn:{cdk.Aws.PARTITION}:iam::{cdk.Aws.ACCOUNT_ID}:role/{SPOT_ROLE}"
+        role = f"arn:{cdk.Aws.PARTITION}:iam::{cdk.Aws.ACCOUNT_ID}:role/{names.SPOT_ROLE}"
         alone = {
             "StringEquals": {"kms:CallerAccount": cdk.Aws.ACCOUNT_ID},
             "ArnEquals": {"aws:PrincipalArn": role},

@@ -15,7 +15,6 @@ UNTAGGED = {f"aws:ResourceTag/{tags.DEPLOYMENT}": "true"}
 NOT_BORN_PROTECTED = {f"aws:RequestTag/{tags.PROTECTED}": "true"}
 """For the operator Null: the request lacks this tag. Only a person protects something, and only something that exists."""
 SPOT = "spot.amazonaws.com"
-SPOT_ROLE = f"aws-service-role/{SPOT}/AWSServiceRoleForEC2Spot"
 NEW = "What a launch makes has no id yet; the condition requires the deployment's tag on it."
 KNOWN = "Their ids are known in their region alone; the condition requires the deployment's tag on each."
 
@@ -100,7 +99,7 @@ def _into(subnets: Sequence[str]) -> Right:
 
 def launch_spot() -> list[Right]:
     """Allows spot launches beside `launch`. An account's first spot launch creates the role of AWS's spot service."""
-    role = f"arn:{cdk.Aws.PARTITION}:iam::{cdk.Aws.ACCOUNT_ID}:role/{SPOT_ROLE}"
+    role = f"arn:{cdk.Aws.PARTITION}:iam::{cdk.Aws.ACCOUNT_ID}:role/{names.SPOT_ROLE}"
     return [
         Right(
             "RequestSpot",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import aws_cdk as cdk
 
@@ -12,6 +13,7 @@ from contract.networks import NamedFileSystem, NamedNetwork
 from stacks.parts import item_rights
 from stacks.parts.custom_resource import add_custom_resource
 from stacks.parts.function import Function, Layer
+from stacks.parts.right import Right
 from stacks.parts.rights import Rights
 
 CHECK_TIMEOUT = cdk.Duration.minutes(5)
@@ -33,6 +35,18 @@ FILE_LOOKS = (
     "ec2:DescribeVpcs",
 )
 """What is asked about file systems, and the way to those in another network."""
+KEY_LOOKS = ("kms:DescribeKey", "kms:ListGrants")
+"""What is asked about keys for disks, of these keys alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Existing:
+    """What the settings name that the account has already, or another one."""
+
+    networks: Sequence[NamedNetwork]
+    file_systems: Sequence[NamedFileSystem]
+    volume_keys: Sequence[str]
+    """ARNs of the keys under which disks of nodes are encrypted."""
 
 
 def check_regions(
@@ -43,14 +57,13 @@ def check_regions(
     layer: Layer,
     log_retention_days: int,
     regions: Sequence[str],
-    networks: Sequence[NamedNetwork],
-    file_systems: Sequence[NamedFileSystem],
+    existing: Existing,
 ) -> None:
-    """Adds the function, and what makes CloudFormation ask it: each change of `regions`, all of the settings, or of the others.
+    """Adds the function, and what makes CloudFormation ask it: each change of `regions`, all of the settings, or of `existing`.
 
-    A removed region's stack would be updated and destroyed by no later deploy. `networks` and `file_systems` are those that the account has
-    already.
+    A removed region's stack would be updated and destroyed by no later deploy.
     """
+    networks, file_systems, volume_keys = existing.networks, existing.file_systems, existing.volume_keys
     function = Function(
         stack,
         "RegionCheck",
@@ -66,6 +79,7 @@ def check_regions(
             rights.own_stack(stack.stack_name),
             *([rights.look_at("DescribeNetworks", *LOOKS)] if networks else []),
             *([rights.look_at("DescribeFileSystems", *FILE_LOOKS)] if file_systems else []),
+            *([Right("DescribeVolumeKeys", KEY_LOOKS, volume_keys)] if volume_keys else []),
         ],
     )
     add_custom_resource(
@@ -79,5 +93,6 @@ def check_regions(
             # As text: CloudFormation hands numbers and booleans over as strings.
             **({"Networks": [encode(one).decode() for one in networks]} if networks else {}),
             **({"FileSystems": [encode(one).decode() for one in file_systems]} if file_systems else {}),
+            **({"VolumeKeys": list(volume_keys)} if volume_keys else {}),
         },
     )

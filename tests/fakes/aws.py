@@ -64,6 +64,8 @@ class Aws:
         self._sagemaker: dict[str, Planned] = {}
         self.file_systems: dict[str, Any] = {}
         """For tests: operations of EFS and FSx with their answers."""
+        self.volume_keys: dict[str, dict[str, Any]] = {}
+        """For tests: KMS's answers about each key, by its ARN and the operation."""
         self.faults = Faults()
         self.later: dict[str, Callable[[dict[str, Any]], None]] = {}
         """Functions that may be invoked asynchronously."""
@@ -151,6 +153,10 @@ class Aws:
                 if call.operation not in self.file_systems:
                     raise Refused("FileSystemNotFound", "The file system does not exist", 404)
                 return dict(self.file_systems[call.operation])
+            case "kms":
+                if call.params["KeyId"] not in self.volume_keys:
+                    raise Refused("NotFoundException", f"Key '{call.params['KeyId']}' does not exist")
+                return dict(self.volume_keys[call.params["KeyId"]][call.operation])
             case "codebuild":
                 return self.codebuild.answer(call.operation, call.params)
             case "s3":

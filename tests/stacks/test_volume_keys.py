@@ -10,7 +10,7 @@ from localaws.iam.simulator import Policies, Request, simulate
 from stacks.settings import BLOCK, BadSettings, Settings
 from tests.security.asking import SPOT_ROLE, Ask
 from tests.security.policies import ACCOUNT, REGION, customer_key, of_roles, role
-from tests.stacks.synth import place_of, resources, rights
+from tests.stacks.synth import only, place_of, resources, rights
 from tests.stacks.variations import AWAY, GRID, HOME
 from tools.synthesis import CONTEXT, Synthesised, synthesise_once
 
@@ -146,6 +146,40 @@ def test_without_a_key_in_the_settings_the_launcher_has_no_such_right(deployment
     assert [
         one.name for one in rights(deployment.template("workflow"), "Launcher") if "kms:" in "".join(one.actions)
     ] == []
+
+
+# The region check, which looks at the key before anything is launched
+
+
+def test_a_deploy_asks_for_each_key_of_the_settings_and_again_when_they_change(keyed: Synthesised) -> None:
+    assert only(keyed.template("workflow"), "Custom::Regions")["VolumeKeys"] == [KEY]
+
+
+def test_the_region_check_may_look_at_these_keys_alone_and_use_none(keyed: Synthesised) -> None:
+    looks = ("kms:DescribeKey", "kms:ListGrants")
+    denied = [
+        *(Ask("RegionCheck", look, OTHER) for look in looks),
+        *(
+            Ask("RegionCheck", f"kms:{use}", KEY, context)
+            for use in USES
+            if use != "DescribeKey"
+            for context in ({}, VIA)
+        ),
+        *(Ask("RegionCheck", f"kms:{one}", KEY, VIA | GRANT) for one in ("CreateGrant", "RetireGrant", "RevokeGrant")),
+        *(
+            Ask("RegionCheck", f"kms:{one}", KEY)
+            for one in ("EnableKey", "PutKeyPolicy", "GetKeyPolicy", "CancelKeyDeletion")
+        ),
+    ]
+    roles = of_roles(keyed)
+    assert all(judge_asks(*(Ask("RegionCheck", look, KEY) for look in looks), roles=roles))
+    assert not any(judge_asks(*denied, roles=roles))
+
+
+def test_without_a_key_in_the_settings_the_region_check_asks_kms_nothing(deployment: Synthesised) -> None:
+    template = deployment.template("workflow")
+    assert "VolumeKeys" not in only(template, "Custom::Regions")
+    assert [one.name for one in rights(template, "RegionCheck") if "kms:" in "".join(one.actions)] == []
 
 
 # Spot, which a role of AWS launches
