@@ -110,10 +110,10 @@ def _zone_problems(place: RegionSettings, network: NetworkSettings) -> Iterator[
     if place.cidr and not place.zones and place.region == "us-west-1":
         yield (
             "regions has a cidr for us-west-1, where accounts see two zones; allowed: only grids there (no cidr), "
-            "or zones with the names of the two"
+            "zones with the names of the two, or a vpc with its subnets"
         )
     if place.zones and not place.cidr and not place.vpc:
-        yield f"{where}: nodes need a network; allowed: zones beside a cidr"
+        yield f"{where}: nodes need a network; allowed: zones beside a cidr, or a vpc with its subnets"
     yield from _elsewhere(where, place, place.zones)
     yield from list_twice(where, place.zones)
     if place.zones and len(place.zones) < network.nat_gateways:

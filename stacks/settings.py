@@ -270,7 +270,7 @@ class Settings(Block):
         if self.home_region not in names:
             yield f"regions lacks the home region {self.home_region}; allowed: a list with it"
         elif self.home_region not in self.training:
-            yield f"regions has no cidr for the home region {self.home_region}; allowed: a network (cidr or vpc), because home trains"
+            yield f"regions has no network for the home region {self.home_region}; allowed: a cidr or a vpc, because home trains"
         partitions = {name: partition(name) for name in names}
         for name in dict.fromkeys(names):
             if partitions[name] != (home := partition(self.home_region)):

@@ -60,7 +60,7 @@ def _list_region_problems(
     if region not in env.regions:
         trains = ", ".join(env.regions)
         return [
-            f"{where}: the deployment does not train in {plain(region)}; allowed: {trains} (regions with a cidr in cdk.json)"
+            f"{where}: the deployment does not train in {plain(region)}; allowed: {trains} (regions with a cidr or a vpc in cdk.json)"
         ]
     if facts is not None and facts.silent:
         return [f"{where}: Admit could not ask AWS about {region} ({facts.silent}); allowed: regions that answer"]

@@ -78,7 +78,7 @@ class JobRequest(ProgramFields):
     )
     region: Annotated[
         TrainingRegion | None,
-        MayBe("a region in which the deployment trains (regions with a cidr in cdk.json), as in eu-central-1"),
+        MayBe("a region in which the deployment trains (regions with a cidr or a vpc in cdk.json), as in eu-central-1"),
     ] = Field(
         default=None,
         description="Where to train: one of the deployment's training regions, its home region where none is named.",

@@ -134,7 +134,7 @@ TOGETHER: dict[str, tuple[object, str]] = {
     "not home": ({"regions": [AWAY]}, NO_HOME),
     "home without a network": (
         {"regions": [{"region": "eu-central-1"}, AWAY]},
-        "trainyard.regions has no cidr for the home region eu-central-1; allowed: a network (cidr or vpc), because home trains",
+        "trainyard.regions has no network for the home region eu-central-1; allowed: a cidr or a vpc, because home trains",
     ),
     "a region twice": (
         {"regions": [HOME, HOME | {"cidr": "10.80.0.0/16"}]},
@@ -162,7 +162,8 @@ TOGETHER: dict[str, tuple[object, str]] = {
     ),
     "two zones only": (
         {"home_region": "us-west-1", "regions": [{"region": "us-west-1", "cidr": "10.0.0.0/16"}]},
-        "trainyard.regions has a cidr for us-west-1, where accounts see two zones; allowed: only grids there (no cidr)",
+        "trainyard.regions has a cidr for us-west-1, where accounts see two zones; allowed: only grids there (no cidr), "
+        "zones with the names of the two, or a vpc with its subnets",
     ),
     "two partitions": (
         {"regions": [HOME, {"region": "cn-north-1"}]},

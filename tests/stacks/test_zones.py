@@ -193,7 +193,7 @@ def test_nobody_gets_a_public_address_in_a_further_zone(zoned: Synthesised) -> N
         ({"cidr": "10.71.0.0/16", "zones": ["us-east-1-bos-1a"]}, "allowed: the name of an availability zone"),
         ({"cidr": "10.71.0.0/16", "zones": ["us-west-2a"]}, "has us-west-2a, which is in another region"),
         ({"cidr": "10.71.0.0/16", "zones": ["us-east-1a", "us-east-1a"]}, "names us-east-1a twice"),
-        ({"zones": ["us-east-1a"]}, "allowed: zones beside a cidr"),
+        ({"zones": ["us-east-1a"]}, "allowed: zones beside a cidr, or a vpc with its subnets"),
         ({"cidr": "10.71.0.0/24", "zones": SIX}, "are 6; allowed: 4 at most in 10.71.0.0/24, or a larger network"),
         ({"cidr": "10.71.0.0/16", "zones": ["us-east-1a"]}, "are 1, and network.nat_gateways is 2"),
     ],

@@ -241,7 +241,7 @@ LOOKED_UP = (
             Row(
                 "of a region where the deployment does not train",
                 {**WITHOUT_TYPES, "accelerators": "H100:8", "region": "us-east-1"},
-                "region: the deployment does not train in us-east-1; allowed: eu-central-1 (regions with a cidr in cdk.json)",
+                "region: the deployment does not train in us-east-1; allowed: eu-central-1 (regions with a cidr or a vpc in cdk.json)",
                 whole=True,
             ),
             Row(

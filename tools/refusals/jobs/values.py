@@ -60,7 +60,7 @@ VALUES = (
     ),
     Section(
         "region",
-        "a region in which the deployment trains (regions with a cidr in cdk.json), as in eu-central-1",
+        "a region in which the deployment trains (regions with a cidr or a vpc in cdk.json), as in eu-central-1",
         rows=(
             ("a list", ["eu-central-1"], "a list is not a string"),
             ("a number", 1, "1 is not a string"),
@@ -71,7 +71,7 @@ VALUES = (
             (
                 "a region in which the deployment does not train",
                 "us-east-1",
-                "the deployment does not train in us-east-1; allowed: eu-central-1 (regions with a cidr in cdk.json)",
+                "the deployment does not train in us-east-1; allowed: eu-central-1 (regions with a cidr or a vpc in cdk.json)",
             ),
         ),
     ),
@@ -96,7 +96,7 @@ VALUES = (
             (
                 "one in which the deployment does not train",
                 ["eu-central-1", "us-east-1"],
-                "the deployment does not train in us-east-1; allowed: eu-central-1 (regions with a cidr in cdk.json)",
+                "the deployment does not train in us-east-1; allowed: eu-central-1 (regions with a cidr or a vpc in cdk.json)",
             ),
         ),
     ),
