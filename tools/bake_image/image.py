@@ -43,6 +43,7 @@ class Images:
         marks: Any = [
             {"Key": key, "Value": value}
             for key, value in {
+                **plan.tags,
                 tags.NAME: plan.name,
                 BASE_TAG: plan.recipe.base,
                 REQUIREMENTS_TAG: plan.recipe.requirements_digest,

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -23,6 +23,8 @@ LOOK_S = 15.0
 CONSOLE_PATIENCE_S = 300.0
 """How long after the stop the console may take to show the last line."""
 END_PATIENCE_S = 300.0
+MADE: tuple[Literal["instance", "volume", "network-interface"], ...] = ("instance", "volume", "network-interface")
+"""What the launch makes and tags."""
 OWN_POWER_OFF = "Client.InstanceInitiatedShutdown"
 """EC2's reason for a stop that the machine itself began. A stop by a person or by AWS has another."""
 UNCLEAR = frozenset({"InternalError", "InternalFailure", "RequestTimeout", "ServiceUnavailable", "Unavailable"})
@@ -97,11 +99,15 @@ class Machine:
         marks: Any = [
             {"Key": key, "Value": value}
             for key, value in {
+                **plan.tags,
                 tags.NAME: f"bakes {plan.name}",
                 BASE_TAG: plan.recipe.base,
                 DIGEST_TAG: plan.recipe.digest,
             }.items()
         ]
+        # Named as in a launch of nodes, because some organizations refuse other disks; without a key the account's default decides.
+        encrypted: Any = {"Encrypted": True, "KmsKeyId": plan.volume_key} if plan.volume_key else {}
+        further = plan.further_devices if encrypted else ()
         kind: Any = plan.instance_type
         data: Any = user_data  # bytes, which botocore encodes
         answer = self._ec2.run_instances(
@@ -125,10 +131,16 @@ class Machine:
             BlockDeviceMappings=[
                 {
                     "DeviceName": plan.root_device,
-                    "Ebs": {"VolumeSize": plan.volume_gb, "VolumeType": "gp3", "DeleteOnTermination": True},
-                }
+                    "Ebs": {
+                        "VolumeSize": plan.volume_gb,
+                        "VolumeType": "gp3",
+                        "DeleteOnTermination": True,
+                        **encrypted,
+                    },
+                },
+                *({"DeviceName": device, "Ebs": {"DeleteOnTermination": True, **encrypted}} for device in further),
             ],
-            TagSpecifications=[{"ResourceType": "instance", "Tags": marks}, {"ResourceType": "volume", "Tags": marks}],
+            TagSpecifications=[{"ResourceType": kind, "Tags": marks} for kind in MADE],
         )
         return answer["Instances"][0]["InstanceId"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +56,12 @@ class Plan:
     instance_type: str
     root_device: str
     volume_gb: int
+    further_devices: tuple[str, ...]
+    """Further devices of the base that are volumes."""
+    volume_key: str
+    """The ARN of the key under which the settings have disks encrypted; empty for what the account does by default."""
+    tags: Mapping[str, str]
+    """The settings' own, for everything that a bake makes."""
 
 
 def base_of(chosen: BakeOptions, settings: Settings, ec2: EC2Client, ssm: SSMClient) -> ImageTypeDef:
@@ -92,12 +98,12 @@ def plan(
     recipe = Recipe(base["ImageId"], requirements)
     subnet, network = _subnet(chosen, settings, ec2, ssm)
     root = base.get("RootDeviceName", "")
-    sizes = [
-        one.get("Ebs", {}).get("VolumeSize", 0)
+    sizes = {
+        one.get("DeviceName", ""): one["Ebs"].get("VolumeSize", 0)
         for one in base.get("BlockDeviceMappings", [])
-        if one.get("DeviceName") == root
-    ]
-    snapshot_gb = max(sizes, default=0)
+        if "Ebs" in one
+    }
+    snapshot_gb = sizes.pop(root, 0)
     if not snapshot_gb:
         raise Rejected(f"--base: {recipe.base} has no snapshot for its root device; allowed: an image on EBS")
     if chosen.volume_gb and chosen.volume_gb < snapshot_gb:
@@ -112,6 +118,9 @@ def plan(
         instance_type=_instance_type(chosen, ec2),
         root_device=root,
         volume_gb=chosen.volume_gb or snapshot_gb,
+        further_devices=tuple(sizes),
+        volume_key=next((one.volume_key for one in settings.regions if one.region == chosen.region), ""),
+        tags=settings.tags,
     )
 
 

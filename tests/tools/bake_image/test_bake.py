@@ -108,6 +108,59 @@ def test_the_machine_has_no_rights_no_public_address_no_key_and_stops_when_it_po
     assert interface["Groups"] == ["sg-default"]
 
 
+def bake_with(bakery: Bakery, **settings: Any) -> dict[str, Any]:
+    """Bakes under these settings, and returns the launch."""
+    other = Bakery(bakery.file, **settings)
+    other.ec2.bases[BASE]["BlockDeviceMappings"] += [
+        {"DeviceName": "/dev/sdb", "Ebs": {"VolumeSize": 20}},
+        {"DeviceName": "/dev/sdc", "VirtualName": "ephemeral0"},
+    ]
+    assert other.bake() == 0
+    (launch,), (bakery.aws, bakery.ec2) = other.called("RunInstances"), (other.aws, other.ec2)
+    return launch
+
+
+def marks_of(specifications: list[dict[str, Any]]) -> dict[str, dict[str, str]]:
+    return {one["ResourceType"]: {tag["Key"]: tag["Value"] for tag in one["Tags"]} for one in specifications}
+
+
+def test_everything_that_a_bake_makes_has_the_settings_own_tags_beside_its_own(bakery: Bakery) -> None:
+    further = {"CostCenter": "4711", "trainyard-image:base": "mine"}
+    launched = marks_of(bake_with(bakery, tags=further)["TagSpecifications"])
+    imaged = marks_of(bakery.called("CreateImage")[0]["TagSpecifications"])
+    assert launched.keys() == {"instance", "volume", "network-interface"}
+    assert imaged.keys() == {"image", "snapshot"}
+    for marks in (*launched.values(), *imaged.values()):
+        assert (marks["CostCenter"], marks["trainyard-image:base"]) == ("4711", BASE)
+        assert tags.DEPLOYMENT not in marks
+
+
+def test_disks_of_a_bake_are_encrypted_under_the_key_of_the_settings_those_of_further_devices_too(
+    bakery: Bakery,
+) -> None:
+    key = "arn:aws:kms:eu-central-1:444455556666:key/12345678-1234-1234-1234-123456789012"
+    regions = [{"region": "eu-central-1", "cidr": "10.70.0.0/16", "volume_key": key}]
+    disks = {one["DeviceName"]: one["Ebs"] for one in bake_with(bakery, regions=regions)["BlockDeviceMappings"]}
+    assert disks.keys() == {"/dev/xvda", "/dev/sdb"}
+    assert [(one["Encrypted"], one["KmsKeyId"], one["DeleteOnTermination"]) for one in disks.values()] == [
+        (True, key, True)
+    ] * 2
+
+
+def test_without_a_key_the_accounts_default_decides(bakery: Bakery) -> None:
+    (disk,) = bake_with(bakery)["BlockDeviceMappings"]
+    assert (disk["DeviceName"], disk["Ebs"].keys() & {"Encrypted", "KmsKeyId"}) == ("/dev/xvda", set())
+
+
+def test_the_key_of_another_region_is_not_named(bakery: Bakery) -> None:
+    key = "arn:aws:kms:us-east-1:444455556666:key/12345678-1234-1234-1234-123456789012"
+    regions = [
+        {"region": "eu-central-1", "cidr": "10.70.0.0/16"},
+        {"region": "us-east-1", "cidr": "10.71.0.0/16", "volume_key": key},
+    ]
+    assert "KmsKeyId" not in str(bake_with(bakery, regions=regions)["BlockDeviceMappings"])
+
+
 def test_the_reaper_takes_the_machine_for_a_strangers(bakery: Bakery) -> None:
     bakery.bake()
     machine = bakery.machine
