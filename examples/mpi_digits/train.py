@@ -60,9 +60,16 @@ def main() -> int:
             save(weights, step, float((softmax(test_x @ weights).argmax(1) == test_y).mean()))
         time.sleep(max(0.0, options.seconds_per_step - (time.monotonic() - began)))
     accuracy = float((softmax(test_x @ weights).argmax(1) == test_y).mean())
+    facts = {
+        "process": WORLD.rank,
+        "world_size": WORLD.size,
+        "images": len(part_x),
+        "accuracy": accuracy,
+        "steps": step,
+    }
+    (RESULTS / f"process-{WORLD.rank}.json").write_text(json.dumps(facts))
     if WORLD.rank == 0:
         save(weights, step, accuracy)
-        (RESULTS / "digits.json").write_text(json.dumps({"accuracy": accuracy, "step": step, "world_size": WORLD.size}))
         print(f"metric={accuracy:.6f}", flush=True)
     return 143 if stops else 0
 
