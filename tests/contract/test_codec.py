@@ -11,7 +11,7 @@ import pytest
 from contract.codec import Garbled, decode, encode
 from contract.environments import AdmissionEnvironment, GridEnvironment
 from contract.intents import Intent
-from contract.jobs import Job
+from contract.jobs import Job, Launcher
 from tests.builders import ADMISSION, INTENT, JOB, LAUNCHED
 from tests.functions.grid_plan.account import ENVIRONMENT
 
@@ -36,6 +36,17 @@ def test_a_functions_environment_survives_the_journey() -> None:
 
 def test_equal_values_are_equal_bytes() -> None:
     assert encode(JOB) == encode(decode(Job, encode(JOB)))
+
+
+def test_a_field_that_no_document_had_before_is_written_only_where_it_says_something() -> None:
+    assert not {"launcher", "processes_per_node"} & json.loads(encode(JOB)).keys()
+    started = replace(JOB, launcher=Launcher.MPI)
+    assert json.loads(encode(started)).keys() - json.loads(encode(JOB)).keys() == {"launcher"}
+    assert decode(Job, encode(started)) == started
+
+
+def test_other_defaults_are_written() -> None:
+    assert json.loads(encode(JOB))["left_out"] == []
 
 
 def test_fields_of_a_newer_writer_are_passed_over() -> None:

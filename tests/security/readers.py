@@ -80,6 +80,9 @@ S3_READERS = (
     *(Reader("commit", BYTES, _B.commit(kind, A_NUMBER, A_NUMBER, A_NUMBER)) for kind in CommitKind),
     *(Reader("commit", BYTES, _B.commits(kind) + ANYTHING) for kind in CommitKind),
     # Of sets, read by the agents of the same job alone; Sync reads exact parts.
+    Reader("remote command", BYTES, _B.remote_command(A_NUMBER, A_NUMBER)),
+    Reader("remote command", BYTES, _B.remote_end(A_NUMBER, A_NUMBER)),
+    Reader("remote command", BYTES, _B.remote(A_NUMBER) + ANYTHING),
     Reader("commit", BYTES, _B.plan(A_NUMBER, A_NUMBER)),
     Reader("commit", BYTES, _B.part(A_NUMBER, A_NUMBER, A_NUMBER)),
     Reader("commit", BYTES, _B.closed(A_NUMBER, A_NUMBER)),
@@ -131,6 +134,7 @@ READ_BY = {
     JobPrefix: {"description", "result", "wait", "artifacts", "code"},
     BytesPrefix: {
         *("commit", "commits", "of_set", "plan", "part", "closed", "unusable"),
+        *("remote", "remote_command", "remote_end"),
         *("checkpoints", "checkpoint", "pack", "artifacts", "artifact"),
         *("environments", "environment", "environment_file"),
     },

@@ -55,7 +55,7 @@ BUCKETS = (
 )
 MEANT: dict[str, set[str]] = {
     "Node": {"own item"},
-    "Job": {"commit", "checkpoint file", "artifact", "environment"},
+    "Job": {"commit", "remote command", "checkpoint file", "artifact", "environment"},
     "Training": {"bytes of a line"},
     "Child": {"record of a line"},
 }
@@ -203,7 +203,7 @@ def test_the_key_that_was_planted_is_one_of_them() -> None:
 def test_the_star_of_old_that_reached_into_artifacts_is_found() -> None:
     """`jobs/*/checkpoints/*` let a node read and delete what lay under `artifacts/rank-0/checkpoints/`."""
     checkpoints = Written("Node", BYTES, "jobs/*/checkpoints/*")
-    found = taken([checkpoints], S3_READERS, {"Node": {"commit", "checkpoint file"}})
+    found = taken([checkpoints], S3_READERS, {"Node": {"commit", "remote command", "checkpoint file"}})
     assert [line for line in found if line.endswith("read as: artifact")]
 
 

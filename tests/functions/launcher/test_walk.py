@@ -33,6 +33,17 @@ def test_the_first_rung_with_capacity_is_taken_and_its_master_named() -> None:
     ]
 
 
+def test_the_answer_keeps_the_address_of_every_node_by_rank() -> None:
+    store = Store()
+    _, step = walker(store, FakeEc2(), Clock()).launch(JOB, 1)
+    assert step.answer is not None
+    assert step.answer.addresses == tuple(f"10.0.0.{rank}" for rank in range(JOB.nodes))
+    assert step.answer.addresses[0] == step.answer.master_address
+    again, _ = walker(store, FakeEc2(), Clock(), holder="two").launch(JOB, 1)
+    assert again.launched is not None
+    assert again.launched.answer == step.answer
+
+
 def test_a_lost_answer_repeats_the_same_bytes_and_finds_the_same_instances() -> None:
     ec2 = FakeEc2(["lost", "InternalError", "ok"])
     walker(Store(), ec2, Clock()).launch(JOB, 1)
