@@ -310,7 +310,12 @@ class Fleet:
         step = replace(
             INTENT.steps[0],
             rung=rung(f"{region}a", region=region),
-            answer=replace(LAUNCHED, at=self._launched_at, instances=tuple(ids)),
+            answer=replace(
+                LAUNCHED,
+                at=self._launched_at,
+                instances=tuple(ids),
+                addresses=tuple(f"10.0.0.{rank + 4}" for rank in range(len(ids))),
+            ),
         )
         intent = replace(INTENT, job=job.id, steps=(step,), user_data=USER_DATA)
         state.store(self.aws, items.launch(job.id, 1, 1), encode(intent))

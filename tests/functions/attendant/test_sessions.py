@@ -62,6 +62,13 @@ def of_job(fleet: Fleet, job: str) -> list[dict[str, Any]]:
     return [one for one in fleet.aws.sts.sessions if one["Tags"] == [{"Key": sessions.TAG, "Value": job}]]
 
 
+def test_every_node_learns_the_address_of_every_node_of_its_own_attempt(fleet: Fleet) -> None:
+    looked(fleet)
+    for job, nodes in ((A, 2), (B, 3)):
+        told = [found.addresses for found in keys_of(fleet, job) if found is not None]
+        assert told == [tuple(f"10.0.0.{rank + 4}" for rank in range(nodes))] * nodes
+
+
 def test_every_node_of_a_job_has_the_same_keys_and_no_other_jobs_nodes_have_them(fleet: Fleet) -> None:
     looked(fleet)
     first, *others = keys_of(fleet, A)

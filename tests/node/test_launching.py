@@ -1,0 +1,147 @@
+"""What the node runs for each launcher, and with which variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from agent.identity import NodeIdentity
+from agent.launching.relay import Meeting
+from agent.launching.start import AWS_OPEN_MPI, Launch, describe_cluster, format_command
+from agent.metadata import Metadata
+from agent.store import Store
+from agent.training import RunningTraining
+from agent.workspace import Folders
+from contract.codec import encode
+from contract.containers import Container
+from contract.fabric import Interface, InterfaceType
+from contract.jobs import Job, Launcher
+from contract.remote import RemoteCommand
+from tests.builders import JOB
+from tests.node.fakes import FakeS3
+
+ADDRESSES = ("10.0.0.4", "10.0.0.5")
+KIND = "m7i.large"
+EFA_JOB = {"interfaces": {KIND: (Interface(card=0, device=0, type=InterfaceType.EFA),)}}
+IMAGE = Container(source="images:mpi-1", digest="sha256:0", repositories={})
+
+
+class Typed:
+    """Metadata of a machine of one type."""
+
+    def patient(self, path: str, _pause: Callable[[float], None]) -> str:
+        assert path == "instance-type"
+        return KIND
+
+
+class Recorder:
+    """A workspace that starts nothing."""
+
+    folders = Folders(checkpoints="/c", artifacts="/a", progress_file="/p", role="/r", launcher="/opt/launcher")
+
+    def __init__(self) -> None:
+        self.words: list[str] = []
+        self.variables: dict[str, str] = {}
+
+    def start(
+        self, command: Sequence[str], environment: Mapping[str, str], on_line: Callable[[str], None]
+    ) -> RunningTraining:
+        on_line("started")
+        self.words, self.variables = list(command), dict(environment)
+        return cast(RunningTraining, None)
+
+
+def node(rank: int = 0, addresses: tuple[str, ...] = ADDRESSES) -> NodeIdentity:
+    return NodeIdentity(
+        deployment="yard", job=JOB.id, attempt=1, rank=rank, instance="i-0", region=JOB.home_region, deadline=0,
+        addresses=addresses,
+    )  # fmt: skip
+
+
+def launched(tmp_path: Path, job: Job, one: NodeIdentity, environment: Mapping[str, str], s3: Any = None) -> Recorder:
+    workspace = Recorder()
+    launch = Launch(
+        job, one, cast(Any, workspace), Store(s3, "bytes"), tmp_path,
+        note=lambda _: None, pause=lambda _: None, tell=lambda _: None,
+    )  # fmt: skip
+    launch.start(environment, cast(Metadata, Typed()), lambda _: None)
+    return workspace
+
+
+def test_without_a_launcher_the_command_runs_as_it_is(tmp_path: Path) -> None:
+    ran = launched(tmp_path, JOB, node(), {"A": "1"})
+    assert (tuple(ran.words), ran.variables) == (JOB.command, {"A": "1"})
+
+
+def test_a_job_without_a_launcher_needs_no_addresses(tmp_path: Path) -> None:
+    assert launched(tmp_path, JOB, node(addresses=()), {}).words
+
+
+def test_torchrun_gets_the_nodes_place_in_the_cluster(tmp_path: Path) -> None:
+    job = replace(JOB, launcher=Launcher.TORCHRUN, processes_per_node=2, command=("train.py",))
+    ran = launched(tmp_path, job, node(1), {"A": "1"})
+    assert ran.words[:7] == ["torchrun", "--nnodes", "2", "--node-rank", "1", "--nproc-per-node", "2"]
+    assert (ran.words[-1], ran.variables) == ("train.py", {"A": "1"})
+
+
+def test_rank_0_runs_mpirun_over_a_shell_around_each_process(tmp_path: Path) -> None:
+    job = replace(JOB, launcher=Launcher.MPI, command=("python", "train.py"), processes_per_node=2)
+    ran = launched(tmp_path, job, node(), {})
+    assert ran.words == [
+        *("/opt/launcher/share", "mpirun", "-np", "4"),
+        *("/opt/launcher/trainyard-mpi", "python", "train.py"),
+    ]
+    for name in ("PRTE_MCA_plm_ssh_agent", "OMPI_MCA_plm_rsh_agent", "HYDRA_LAUNCHER_EXEC"):
+        assert ran.variables[name] == "/opt/launcher/remote"
+    assert (tmp_path / "launcher/addresses").read_text() == "10.0.0.4\n10.0.0.5\n"
+
+
+def test_another_node_runs_what_mpirun_asks_for(tmp_path: Path) -> None:
+    job, s3 = replace(JOB, launcher=Launcher.MPI), FakeS3()
+    meeting = Meeting(store=Store(s3, "bytes"), job=job.id, attempt=1, nodes=2)
+    meeting.store.put(meeting.command(1), encode(RemoteCommand(command="prted --x")))
+    assert launched(tmp_path, job, node(1), {}, s3).words == ["/opt/launcher/share", "/bin/sh", "-c", "prted --x"]
+
+
+def test_a_job_with_efa_names_it_to_libfabric(tmp_path: Path) -> None:
+    job = replace(JOB, launcher=Launcher.MPI, **EFA_JOB)  # type: ignore[arg-type]
+    assert launched(tmp_path, job, node(), {}).variables["FI_PROVIDER"] == "efa"
+
+
+def test_a_job_without_efa_leaves_the_choice_to_libfabric(tmp_path: Path) -> None:
+    assert "FI_PROVIDER" not in launched(tmp_path, replace(JOB, launcher=Launcher.MPI), node(), {}).variables
+
+
+def test_what_the_request_sets_wins(tmp_path: Path) -> None:
+    job = replace(JOB, launcher=Launcher.MPI, **EFA_JOB)  # type: ignore[arg-type]
+    asked = {"FI_PROVIDER": "tcp", "PRTE_MCA_hwloc_default_binding_policy": "core"}
+    ran = launched(tmp_path, job, node(), asked)
+    assert {name: ran.variables[name] for name in asked} == asked
+
+
+def test_mpirun_of_awss_images_is_found_behind_all_others(tmp_path: Path) -> None:
+    ran = launched(tmp_path, replace(JOB, launcher=Launcher.MPI), node(), {"PATH": "/mine:/usr/bin"})
+    assert ran.variables["PATH"] == f"/mine:/usr/bin:{AWS_OPEN_MPI}"
+
+
+def test_an_image_has_its_own_path_and_libraries(tmp_path: Path) -> None:
+    ran = launched(tmp_path, replace(JOB, launcher=Launcher.MPI, container=IMAGE), node(), {})
+    assert not {"PATH", "LD_LIBRARY_PATH"} & ran.variables.keys()
+
+
+@pytest.mark.parametrize(("nodes", "addresses"), [(1, ADDRESSES[:1]), (2, ()), (3, ADDRESSES)])
+def test_a_cluster_that_is_not_known_or_is_none_is_not_described(nodes: int, addresses: tuple[str, ...]) -> None:
+    assert describe_cluster(replace(JOB, nodes=nodes), node(addresses=addresses)) == {}
+
+
+def test_several_nodes_have_the_cluster_in_tensorflows_words() -> None:
+    assert describe_cluster(JOB, node()).keys() == {"TF_CONFIG", "CLUSTER_SPEC"}
+
+
+def test_the_log_names_the_launcher() -> None:
+    assert format_command(replace(JOB, launcher=Launcher.MPI, command=("a", "b c"))) == "mpi: a 'b c'"
+    assert format_command(replace(JOB, command=())) == "the entry point of the image"
