@@ -87,6 +87,12 @@ build/checkov/ready: .venv/installer uv.lock
 	@$(call INSTALL,build/checkov,checkov)
 	@touch $@
 
+build/hydra/ready: .venv/installer uv.lock
+	@echo "Putting MPICH in place, apart from everything else (build/hydra) ..."
+	@rm -rf build/hydra && $(BIN)/python -m venv --without-pip build/hydra
+	@$(call INSTALL,build/hydra,hydra)
+	@touch $@
+
 build/custodian/ready: .venv/installer uv.lock
 	@echo "Putting Cloud Custodian in place, the peer of a benchmark (build/custodian) ..."
 	@rm -rf build/custodian && $(BIN)/python -m venv --without-pip build/custodian
@@ -216,7 +222,7 @@ NODES_TESTS := tests/node tests/image_builder
 nodes: $(TOOLS) ## Tests of what runs on machines: the agent and the image builder, many of them with real processes
 	@nice -n 5 $(PYTEST) -m "not at_length" $(NODES_TESTS); $(NOTED)
 
-tool-tests: $(TOOLS) ## Tests of what stands around the product: benchmarks, load, pairs of faults at length
+tool-tests: $(TOOLS) build/hydra/ready ## Tests of what stands around the product: benchmarks, load, pairs of faults at length
 	@$(PYTEST) -m "at_length and not rehearsal" tests; $(NOTED)
 
 TEMPLATES_TESTS := tests/security tests/stacks

@@ -4,16 +4,35 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from contract import tags
 from contract.reports import Exit
+from localaws.testing.waiting import until
 from tests.node.fakes import FakeS3, imds
 from tests.node.world import KEYS, FakeAws, Site, metadata
 
 WAIT_S = 60.0
+SUM = """
+import os
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+assert os.environ["RANK"] == str(world.rank) and os.environ["WORLD_SIZE"] == str(world.size)
+print("process", world.rank, "of", world.size, "on node", os.environ["NODE_RANK"], "sums to", world.allreduce(world.rank + 1))
+"""
+TRAINS = """
+import os, pathlib, signal, sys, time
+from mpi4py import MPI
+world, asked = MPI.COMM_WORLD, []
+signal.signal(signal.SIGTERM, lambda *_: asked.append(1))
+pathlib.Path(os.environ["ARTIFACTS_DIR"], f"pid-{world.rank}").write_text(f"{os.getpid()} {os.getppid()}")
+print("trains", flush=True)
+while not world.allreduce(len(asked), MPI.MAX):
+    time.sleep(0.02)
+pathlib.Path(os.environ["CHECKPOINT_DIR"], f"saved-{world.rank}").write_text("whole")
+"""
 
 
 @dataclass
@@ -67,3 +86,19 @@ class Cluster:
     def lines(self, rank: int) -> list[str]:
         """What the training wrote on a node."""
         return [line for line in self.sites[rank].lines if not line.startswith("[trainyard]")]
+
+
+def once_all_train(cluster: Cluster) -> dict[int, tuple[int, int]]:
+    """Waits until every process trains. Returns the process id of each, and that of the shell around it."""
+    until(lambda: all("trains" in cluster.lines(rank) for rank in range(3)))
+    found = {}
+    for rank, site in enumerate(cluster.sites):
+        pid, parent = (site.root / f"var/lib/trainyard/artifacts/pid-{rank}").read_text().split()
+        found[rank] = int(pid), int(parent)
+    return found
+
+
+def runs(pid: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from agent import attempt
+from agent.launching import relay
 from agent.links import measuring
+from tests.node.clusters import Cluster
 from tests.node.fakes import FakeS3, imds
 from tests.node.folders import Rank
 from tests.node.hangs import Hangs
@@ -52,3 +55,12 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
         (programs / name).chmod(0o755)
 
     return write
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    monkeypatch.setattr(relay, "ASK_S", 0.1)
+    monkeypatch.setattr(relay, "LOOK_S", 0.05)
+    monkeypatch.setenv("OMPI_MCA_coll", "^han")  # to Open MPI, nodes of one name are one node
+    with ExitStack() as stack:
+        yield Cluster.of(stack, tmp_path, 3)

@@ -4,37 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 
-from agent.launching import mpi, relay
+from agent.launching import mpi
 from contract.errors import NodeLost, TrainingFailed
 from contract.jobs import Launcher
 from contract.orders import Order, OrderKind
 from localaws.testing.waiting import until
-from tests.node.clusters import Cluster
+from tests.node.clusters import SUM, TRAINS, Cluster, once_all_train, runs
 
-SUM = """
-import os
-from mpi4py import MPI
-world = MPI.COMM_WORLD
-assert os.environ["RANK"] == str(world.rank) and os.environ["WORLD_SIZE"] == str(world.size)
-print("process", world.rank, "of", world.size, "on node", os.environ["NODE_RANK"], "sums to", world.allreduce(world.rank + 1))
-"""
-TRAINS = """
-import os, pathlib, signal, sys, time
-from mpi4py import MPI
-world, asked = MPI.COMM_WORLD, []
-signal.signal(signal.SIGTERM, lambda *_: asked.append(1))
-pathlib.Path(os.environ["ARTIFACTS_DIR"], f"pid-{world.rank}").write_text(f"{os.getpid()} {os.getppid()}")
-print("trains", flush=True)
-while not world.allreduce(len(asked), MPI.MAX):
-    time.sleep(0.02)
-pathlib.Path(os.environ["CHECKPOINT_DIR"], f"saved-{world.rank}").write_text("whole")
-"""
 DIES = """
 import os, sys
 from mpi4py import MPI
@@ -49,33 +29,8 @@ while True:
 pytestmark = pytest.mark.timeout(200)
 
 
-@pytest.fixture
-def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
-    monkeypatch.setattr(relay, "ASK_S", 0.1)
-    monkeypatch.setattr(relay, "LOOK_S", 0.05)
-    monkeypatch.setenv("OMPI_MCA_coll", "^han")  # to Open MPI, nodes of one name are one node
-    with ExitStack() as stack:
-        yield Cluster.of(stack, tmp_path, 3)
-
-
 def offer(cluster: Cluster, script: str, **changes: object) -> None:
     cluster.offer(script, **{"launcher": Launcher.MPI, **changes})
-
-
-def once_all_train(cluster: Cluster) -> dict[int, tuple[int, int]]:
-    """Waits until every process trains. Returns the process id of each, and that of the shell around it."""
-    until(lambda: all("trains" in cluster.lines(rank) for rank in range(3)))
-    found = {}
-    for rank, site in enumerate(cluster.sites):
-        pid, parent = (site.root / f"var/lib/trainyard/artifacts/pid-{rank}").read_text().split()
-        found[rank] = int(pid), int(parent)
-    return found
-
-
-def runs(pid: int) -> bool:
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    return False
 
 
 def parent_of(pid: int) -> int:

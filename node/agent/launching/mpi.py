@@ -86,9 +86,7 @@ class MpiShare:
         code = self._inner.wait(timeout_s)
         if code is None:
             return None
-        if self._ended_at is None:
-            self._ended_at = self._monotonic()
-            self._on_end(code)
+        ended_at = self._tell_end(code)
         codes = self._read_codes()
         if failed := [(rank, one) for rank, one in codes if one and one not in KILLED]:
             self.why = f"{self._inner.why}; it was process {failed[0][0]} of the training"
@@ -98,7 +96,7 @@ class MpiShare:
         well = sum(one == 0 for _, one in codes)
         if code == 0 and well == self._processes:
             return 0
-        if self._monotonic() - self._ended_at < EFFECT_S:
+        if self._monotonic() - ended_at < EFFECT_S:
             self._sleep(timeout_s)
             return None
         left = f"; {well} of the {self._processes} processes of this node had ended well" if code == 0 else ""
@@ -120,8 +118,16 @@ class MpiShare:
         return self._closed(self._inner.end(linger_s))
 
     def _closed(self, code: int) -> int:
+        self._tell_end(code)  # Hydra waits for it
         self._close()
         return code
+
+    def _tell_end(self, code: int) -> float:
+        """Tells the end once, and returns when that was."""
+        if self._ended_at is None:
+            self._ended_at = self._monotonic()
+            self._on_end(code)
+        return self._ended_at
 
     def _send(self, number: signal.Signals) -> int:
         """Returns to how many processes of the training it was sent."""
