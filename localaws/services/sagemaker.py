@@ -32,7 +32,10 @@ AT_ONCE = 4
 NOT_SHOWN = (
     "SageMaker's instances: each is a process on this computer without GPUs, its /opt/ml a folder; hosts have loopback addresses, as "
     f"their names do not resolve; MASTER_PORT is one that is free here, from {MASTER_PORT} on, as all share one network; FastFile is "
-    "downloaded; there is no MPI",
+    "downloaded",
+    "AWS's ssh daemon between the hosts of a training under mpirun: a call runs the command in the other host's own container, under the "
+    "address of each host; Open MPI is that of the image, of which 5 gets --bind-to and --map-by with two dashes: the toolkit's own words, "
+    "with one, are those of Open MPI 4, which AWS's containers have",
     f"SageMaker's quotas ({QUOTA} instances a type), its pace ({BURST} creations at once, then one in {EVERY_S:g} s, a region), and its "
     f"size: {AT_ONCE} trainings compute at once",
     "images of trainings: each is the folder that it was built from: COPY, WORKDIR, ENV, ENTRYPOINT and CMD of its Dockerfile are "

@@ -5,8 +5,10 @@ What it does is read from the toolkit's own sources (aws/sagemaker-training-tool
 
 from __future__ import annotations
 
+import re
 import shutil
 import tarfile
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -14,6 +16,30 @@ from localaws.containers.images import NotRunnable
 
 PROGRAM, SUBMITTED = "SAGEMAKER_PROGRAM", "SAGEMAKER_SUBMIT_DIRECTORY"
 """Variables of an image or a training; as hyperparameters they are written in small letters."""
+
+
+MOST_LINES = 100
+LAST = 5
+"""Lines of the output that stand for the reason where none has the name of an error."""
+ERROR = re.compile(r"(?:[A-Z]\w*(?:Error|Exception)\b)|mpirun\.real|ORTE")
+"""What the toolkit looks for in the output."""
+OF_A_RANK = re.compile(r"^\[\d+,\d+\]<std(?:out|err)>:? ?")
+
+
+class Reason:
+    """Finds in a program's output what the toolkit tells: everything from the first line on that has the name of an error."""
+
+    def __init__(self) -> None:
+        self._last, self._found = deque[str](maxlen=LAST), list[str]()
+
+    def hear(self, line: str) -> None:
+        line = OF_A_RANK.sub("", line)
+        self._last.append(line)
+        if len(self._found) < MOST_LINES and (self._found or ERROR.search(line)):
+            self._found.append(line)
+
+    def __str__(self) -> str:
+        return "\n".join(self._found or self._last)
 
 
 class ToolkitError(Exception):

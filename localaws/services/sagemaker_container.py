@@ -9,17 +9,18 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from localaws.containers.container import BASIC
-from localaws.containers.images import Image, NotRunnable, here
+from localaws.containers.images import Image, here
 from localaws.containers.unpacked import Unpacked
+from localaws.services import sagemaker_mpi as mpi
 from localaws.services.sagemaker_code import PROGRAM, SUBMITTED, bring, chosen, words
 
 BASE = "opt/ml"
-TORCHRUN, MPI = "sagemaker_torch_distributed_enabled", "sagemaker_mpi_enabled"
+TORCHRUN = "sagemaker_torch_distributed_enabled"
 CHECKPOINTS = "/opt/ml/checkpoints"
 MOUNTED = ("input", "model", "output")
 """SageMaker's folders that are not the image's; its code lies in another one."""
@@ -61,6 +62,15 @@ class Host:
         return self.own.root / path.lstrip("/") if self.own and not found.exists() else found
 
     @property
+    def shell(self) -> Path:
+        """Where this computer has the folder that all hosts of the training share for what stands for ssh."""
+        return self.root.parent / "shell"
+
+    @property
+    def seen_shell(self) -> str:
+        return mpi.SHELL_FOLDER if self.own else str(self.shell)
+
+    @property
     def code_folder(self) -> Path:
         """Where this computer has the code that the toolkit brings."""
         return self.base / "code"
@@ -81,6 +91,10 @@ class Started:
     folder: Path
     by_toolkit: bool
     """Whether AWS's toolkit writes the failure file if the program does not."""
+    processes: int = 0
+    """Processes of a host under mpirun; 0 without."""
+    follows: bool = False
+    """Whether it ends with the first host, which runs mpirun: that host's failure comes before its own."""
 
 
 def lay_out(host: Host, hosts: Sequence[Host], request: Mapping[str, Any]) -> None:
@@ -148,8 +162,6 @@ def _by_toolkit(
     """Starts an image based on one of AWS's: its entry point is the toolkit, which runs a program of the image's code."""
     program = chosen(variables, str(plain(given.get(PROGRAM.lower(), ""))))
     bring(host.code, str(plain(given.get(SUBMITTED.lower(), ""))) or variables.get(SUBMITTED, ""), host.place)
-    if plain(given.get(MPI, "")) is True:
-        raise NotRunnable(f"{MPI} is set, and this computer has no MPI to start the program with")
     launcher = list[str]()
     if plain(given.get(TORCHRUN, "")) is True:
         launcher += ["-m", "torch.distributed.run", "--nnodes", str(len(hosts)), "--nproc_per_node", "1"]
@@ -158,8 +170,34 @@ def _by_toolkit(
     folder = host.seen / "code"
     whole = {**variables, **_toolkit(host, hosts, request, program, port), **variables_of_parameters(given)}
     whole["PYTHONPATH"] = ":".join(filter(None, (str(folder), whole.get("PYTHONPATH", ""))))
+    ours = {name: plain(value) for name, value in given.items() if _toolkits(name)}
+    if mpi.is_enabled(ours):
+        return _under_mpirun(
+            host, hosts, ours, words(host.code, program, host.root, _arguments(given), mpi.PYTHON), whole
+        )
     command = words(host.code, program, host.root, _arguments(given), launcher)
     return Started(command, whole, folder, by_toolkit=True)
+
+
+def _under_mpirun(
+    host: Host, hosts: Sequence[Host], given: Mapping[str, Any], program: Sequence[str], variables: dict[str, str]
+) -> Started:
+    """The first host runs mpirun. Hosts without roots of their own have each their own paths: none is told those of the first."""
+    mpi.share_shell(host.shell)
+    whole = {**variables, **mpi.ONE_COMPUTER, "PATH": f"{host.seen_shell}:{variables['PATH']}"}
+    exported = sorted(name for name in whole if name in mpi.EXPORTED or name.startswith("SM_"))
+    if not host.own:
+        temporary = host.root / "tmp"
+        temporary.mkdir(exist_ok=True)
+        whole["TMPDIR"] = str(temporary)
+        exported = [name for name in exported if str(host.root) not in whole[name]]
+        program = mpi.begin_in_own_code(program)
+    if host.address == hosts[0].address:
+        command = mpi.build_mpirun(program, [one.address for one in hosts], given, exported)
+    else:
+        command = mpi.build_worker(host.seen_shell, host.address)
+    follows = host.address != hosts[0].address
+    return Started(command, whole, host.seen / "code", True, mpi.count_processes(given), follows)
 
 
 def _in_its_root(host: Host, start: Started, request: Mapping[str, Any]) -> Started:
@@ -168,10 +206,11 @@ def _in_its_root(host: Host, start: Started, request: Mapping[str, Any]) -> Star
     places = [*(f"/{BASE}/{name}" for name in MOUNTED), checkpoints_at(request)]
     places += [f"/{BASE}/code"] if any(host.code_folder.iterdir()) else []
     mounts = [(str(host.root / place.lstrip("/")), place, False) for place in places]
+    mounts += [(str(host.shell), host.seen_shell, False)] if start.processes else []
     command = host.own.command(
         start.command, start.variables, note=host.root / "start.json", mounts=mounts, folder=str(start.folder)
     )
-    return Started(command, {}, host.root, start.by_toolkit)
+    return replace(start, command=command, variables={}, folder=host.root)
 
 
 def plain(text: str) -> Any:

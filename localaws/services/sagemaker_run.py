@@ -7,7 +7,6 @@ import random
 import re
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,9 +19,10 @@ from localaws.containers.logs import LogStream
 from localaws.containers.unpacked import COPIED, OWN, Unpacked, built
 from localaws.ports import Port
 from localaws.services.sagemaker_bytes import Bytes, DataProblem
-from localaws.services.sagemaker_code import ToolkitError
+from localaws.services.sagemaker_code import Reason, ToolkitError
 from localaws.services.sagemaker_container import Host, Started, checkpoints_at, lay_out, started
 from localaws.services.sagemaker_jobs import ENDED, Training
+from localaws.services.sagemaker_mpi import LATE_S, name_host
 from localaws.services.sagemaker_planned import SIGKILL_S
 
 if TYPE_CHECKING:
@@ -34,8 +34,6 @@ MASTER_PORT = 7777
 """The port that AWS's PyTorch containers use; a training tries it first."""
 CHECKPOINTS_EVERY_S = 10.0
 """Seconds between two uploads of checkpoints; divided by the rehearsal's speed."""
-TOLD = 5
-"""Last lines of a program that AWS's toolkit writes into the failure file."""
 FAULT = "spot-interrupted"
 
 
@@ -164,14 +162,14 @@ class Run:
         logs = [self._log(host) for host in self.hosts]
         for log in logs:
             log.say(OWN if own else COPIED)
-        last = [deque[str](maxlen=TOLD) for _ in self.hosts]
+        reasons = [Reason() for _ in self.hosts]
         self.containers = [
-            Container(one.command, one.variables, one.folder, self._ear(log, lines))
-            for one, log, lines in zip(starts, logs, last, strict=True)
+            Container(one.command, one.variables, one.folder, self._ear(log, reason, one.processes))
+            for one, log, reason in zip(starts, logs, reasons, strict=True)
         ]
         begun = time.monotonic()
         try:
-            return self._watch(starts, last)
+            return self._watch(starts, reasons)
         finally:
             for container in self.containers:
                 container.kill()
@@ -181,15 +179,21 @@ class Run:
                 log.flush()
             self._send_checkpoints()
 
-    def _watch(self, starts: Sequence[Started], last: Sequence[deque[str]]) -> bool:
+    def _watch(self, starts: Sequence[Started], reasons: Sequence[Reason]) -> bool:
         """Waits until the containers end, or must end. Raises Over."""
-        begun = sent = time.monotonic()
+        begun = sent = first_ran = time.monotonic()
         interruption = self._interruption()
         while any(one.code is None for one in self.containers):
             time.sleep(LOOK_S)
             self._check_gone()
             now = time.monotonic()
-            if any(one.code for one in self.containers):
+            if self.containers[0].code is None:
+                first_ran = now
+            elif now - first_ran > LATE_S and starts[-1].follows:
+                raise Over(
+                    "Failed", f"AlgorithmError: {self._list_running()}: mpirun has ended, and its daemon there has not"
+                )
+            if self._has_failed(starts):
                 break
             if self.stop.is_set():
                 self._end_containers("Stopped")
@@ -202,20 +206,29 @@ class Run:
                 self._send_checkpoints()
                 sent = time.monotonic()
         self._check_gone()
-        self._judge(starts, last)
+        self._judge(starts, reasons)
         for container in self.containers:
             container.wait()
         return True
 
-    def _judge(self, starts: Sequence[Started], last: Sequence[deque[str]]) -> None:
+    def _has_failed(self, starts: Sequence[Started]) -> bool:
+        """Whether a container has failed that does not wait for the first host's end."""
+        over = self.containers[0].code is not None
+        return any(one.code and (over or not how.follows) for one, how in zip(self.containers, starts, strict=True))
+
+    def _list_running(self) -> str:
+        running = zip(self.hosts, self.containers, strict=True)
+        return ", ".join(host.name for host, container in running if container.code is None)
+
+    def _judge(self, starts: Sequence[Started], reasons: Sequence[Reason]) -> None:
         """Raises Over if an instance's command failed."""
-        for host, container, how, lines in zip(self.hosts, self.containers, starts, last, strict=True):
+        for host, container, how, reason in zip(self.hosts, self.containers, starts, reasons, strict=True):
             code = container.code
             if code:
                 container.wait()
                 file = host.base / "output/failure"
                 if how.by_toolkit and not file.exists():
-                    file.write_text(f'ExecuteUserScriptError:\nExitCode {code}\nErrorMessage "{chr(10).join(lines)}"')
+                    file.write_text(f'ExecuteUserScriptError:\nExitCode {code}\nErrorMessage "{reason}"')
                 said = file.read_text(errors="replace")[:900] if file.exists() else ""
                 raise Over("Failed", f"AlgorithmError: {said}, exit code: {code}")
 
@@ -299,9 +312,10 @@ class Run:
         stream = f"{self.training.name}/{host.name}-{int(time.time() * 1000)}"
         return LogStream(self._client("logs"), LOG_GROUP, stream, new_group=True)
 
-    def _ear(self, log: LogStream, last: deque[str]) -> Callable[[str], None]:
+    def _ear(self, log: LogStream, reason: Reason, processes: int) -> Callable[[str], None]:
         def hear(line: str) -> None:
-            last.append(line)
+            reason.hear(line)
+            line = name_host(line, processes) if processes else line
             for name, pattern in self._patterns:
                 if found := pattern.search(line):
                     self._metric(name, found[1] if pattern.groups else found[0])

@@ -104,6 +104,7 @@ class Grid:
         context.mkdir(parents=True)
         for name, text in files.items():
             (context / name).write_text(text)
+            (context / name).chmod(0o755 if text.startswith("#!") else 0o644)
         text = json.dumps({"schemaVersion": 2, "mediaType": MANIFEST, "files": files})
         keep(self.aws.work / "images", hashlib.sha256(text.encode()).hexdigest(), context, {})
         for region in (HOME, AWAY):

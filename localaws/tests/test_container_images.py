@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from localaws.containers.images import Image, NotRunnable, keep
-from localaws.services.sagemaker_code import ToolkitError
+from localaws.services.sagemaker_code import Reason, ToolkitError
 from localaws.services.sagemaker_container import Host, Started, lay_out, started
+from localaws.services.sagemaker_mpi import name_host
 from localaws.tests.archives import packed
 
 HOSTS = ("algo-1", "algo-2")
@@ -142,6 +143,84 @@ def test_with_torchrun_every_host_knows_its_rank_and_the_masters_address(tmp_pat
     assert "sagemaker_torch" not in words
 
 
+MPI = {"sagemaker_mpi_enabled": "true", "epochs": "3"}
+
+
+def under_mpirun(tmp_path: Path, place: int, **more: str) -> Started:
+    one = image(tmp_path, TOOLKIT, "t.py")
+    both = hosts(tmp_path, one)
+    given = {**MPI, **{f"sagemaker_mpi_{name}": value for name, value in more.items()}}
+    return started(one, both[place], both, {**REQUEST, "HyperParameters": given}, ami=tmp_path, port=7781)
+
+
+def test_with_mpi_the_first_host_runs_the_program_on_every_host(tmp_path: Path) -> None:
+    options = json.dumps("-x A='b c' --NCCL_DEBUG=WARN")
+    how = under_mpirun(tmp_path, 0, num_of_processes_per_host="8", custom_mpi_options=options)
+    words = " ".join(how.command)
+    assert "mpirun --host 127.2.0.0:8,127.2.0.1:8 -np 16 --allow-run-as-root " in words
+    assert "-x NCCL_DEBUG=WARN -x A=b c -x " in words
+    assert words.endswith(" python -m mpi4py t.py --epochs 3")
+    assert "sagemaker_mpi" not in words
+    assert (how.processes, how.follows) == (8, False)
+
+
+def test_with_mpi_every_other_host_waits_for_the_first_and_runs_nothing_of_its_own(tmp_path: Path) -> None:
+    how = under_mpirun(tmp_path, 1, num_of_processes_per_host="8")
+    assert "serve 127.2.0.1" in " ".join(how.command)
+    assert "t.py" not in " ".join(how.command)
+    assert how.follows
+
+
+def test_with_mpi_a_host_has_one_process_unless_the_hyperparameters_say_otherwise(tmp_path: Path) -> None:
+    words = " ".join(under_mpirun(tmp_path, 0, custom_mpi_options='""').command)
+    assert "--host 127.2.0.0,127.2.0.1 -np 2 " in words
+    assert "-np 3 " in " ".join(under_mpirun(tmp_path, 0, num_processes="3").command)
+
+
+def test_with_mpi_no_host_without_a_root_of_its_own_is_told_a_path_of_the_first(tmp_path: Path) -> None:
+    how = under_mpirun(tmp_path, 0)
+    exported = [name for before, name in zip(how.command, how.command[1:], strict=False) if before == "-x"]
+    assert {"SM_HOSTS", "SM_CURRENT_HOST", "PATH"} <= {*exported}
+    assert "SM_MODEL_DIR" not in exported
+    assert not [name for name in exported if str(tmp_path / "algo-1") in how.variables.get(name, "")]
+
+
+@pytest.mark.parametrize("value", ["false", "0", "null", '""'])
+def test_mpi_that_is_not_enabled_starts_no_mpirun(tmp_path: Path, value: str) -> None:
+    how = under_mpirun(tmp_path, 1, enabled=value)
+    assert (how.command[:2], how.follows) == (["python", "t.py"], False)
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("[1,3]<stdout>: loss=1", "[1,mpirank:3,algo-2]<stdout>: loss=1"),
+        ("[1,12]<stderr>: x", "[1,mpirank:12,algo-7]<stderr>: x"),
+        ("of [1,3]<stdout>", "of [1,3]<stdout>"),
+        ("loss=1", "loss=1"),
+    ],
+)
+def test_a_line_of_a_rank_names_its_host_and_no_other_line_does(line: str, named: str) -> None:
+    assert name_host(line, 2) == named
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        (["epoch 1", "Traceback", "ValueError: no", "after"], "ValueError: no\nafter"),
+        (["[1,3]<stderr>: ValueError: no"], "ValueError: no"),
+        (["1", "2", "3", "4", "5", "6"], "2\n3\n4\n5\n6"),
+        (["Errors: 0", "in error"], "Errors: 0\nin error"),
+        ([], ""),
+    ],
+)
+def test_the_reason_begins_with_the_first_error_or_is_the_last_lines(lines: list[str], reason: str) -> None:
+    heard = Reason()
+    for line in lines:
+        heard.hear(line)
+    assert str(heard) == reason
+
+
 @pytest.mark.parametrize(
     ("dockerfile", "hyper", "says"),
     [
@@ -151,7 +230,6 @@ def test_with_torchrun_every_host_knows_its_rank_and_the_masters_address(tmp_pat
             {"sagemaker_program": "t.py", "sagemaker_submit_directory": '"s3://a/b.tar.gz"'},
             "of the image and",
         ),
-        (TOOLKIT, {"sagemaker_mpi_enabled": "true"}, "no MPI"),
     ],
 )
 def test_what_cannot_be_run_says_why(tmp_path: Path, dockerfile: str, hyper: dict[str, str], says: str) -> None:

