@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
@@ -39,7 +40,8 @@ def serve(address: str) -> int:
     code = code if code >= 0 else 128 - code
     if code:
         print(f"mpirun's daemon on this host ended with exit code {code}", file=sys.stderr, flush=True)
-    connection.sendall(bytes([code]))
+    with suppress(OSError):  # mpirun ends its calls when it ends, and the daemon may end later
+        connection.sendall(bytes([code]))
     return code
 
 

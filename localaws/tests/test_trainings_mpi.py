@@ -217,3 +217,10 @@ def test_a_command_for_a_host_of_another_training_is_not_run(grid: Grid, tmp_pat
     reason = fails(grid, "stranger", **fake(grid, tmp_path, "stranger", script))
     assert "ExitCode 255" in reason
     assert "connect to host 127.3.9.9" in reason
+
+
+def test_a_call_that_ends_before_its_command_fails_nothing(grid: Grid, tmp_path: Path) -> None:
+    script = f'{OTHER}ssh "$host" "touch $0.begun; sleep 1" &\nuntil [ -e "$0.begun" ]; do sleep 0.1; done\nkill -9 $!\nexit 0'
+    start(grid, "call-ends", **fake(grid, tmp_path, "call-ends", script))
+    ended = grid.ended("call-ends")
+    assert (ended["TrainingJobStatus"], ended.get("FailureReason")) == ("Completed", None)
