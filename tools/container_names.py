@@ -114,11 +114,19 @@ NAMES = (
         toolkit=("SM_MASTER_ADDR", "MASTER_ADDR"),
         there_words="first of `hosts`, which is a host name",
     ),
+    SharedName(
+        what="addresses of all",
+        here=(training.TF_CONFIG, training.CLUSTER_SPEC),
+        here_words="in a training of several nodes",
+        platform=(HOSTS,),
+        toolkit=("SM_HOSTS",),
+        there_words="`hosts`, which are host names",
+    ),
     SharedName(what="its port", here=(training.MASTER_PORT,), toolkit=("MASTER_PORT",), there_words="any"),
     SharedName(
         what="rank and world of a process",
-        here_words="`RANK`, `LOCAL_RANK`, `WORLD_SIZE`, by a `torchrun` in the command",
-        there_words="the same, by `distribution`, or by a `torchrun` in the line's `entrypoint`",
+        here_words="by `launcher`: [its own table](#who-starts-its-processes-here-and-in-sagemaker)",
+        there_words="by `distribution`: the same table",
     ),
     SharedName(
         what="GPUs and processors",

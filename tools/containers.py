@@ -8,12 +8,14 @@ from agent.container.options import MEANING
 from tools import docker_options
 from tools.container_names import NAMES, SharedName
 from tools.docker_options import OPTIONS, Documented
+from tools.launcher_names import LAUNCHERS, LauncherName
 from tools.markdown import plain
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "container-options.md"
 HEAD = """# What a container finds
 
-Written by `make docs`; edit `tools/container_names.py`, `tools/docker_options.py` and `node/agent/container/options.py` instead.
+Written by `make docs`; edit `tools/container_names.py`, `tools/launcher_names.py`, `tools/docker_options.py` and
+`node/agent/container/options.py` instead.
 [How to use it](../guides/containers.md).
 
 ## Folders and names, here and in SageMaker
@@ -28,6 +30,15 @@ name of a channel or of a hyperparameter, in capitals.
 
 | what | in a job's container | in SageMaker | in SageMaker, by AWS's toolkit |
 |---|---|---|---|
+"""
+PROCESSES = """
+## Who starts its processes, here and in SageMaker
+
+The same program, under torchrun or mpirun, as a job and as a line of a grid. On the line's side all of it is what AWS's toolkit does in its
+containers. What a program writes for both sides asks its launcher: `torch.distributed` and MPI know rank and world everywhere.
+
+| what | job, torchrun | job, mpi | line, torchrun | line, mpi |
+|---|---|---|---|---|
 """
 DOCKER = """
 ## What docker is told
@@ -52,12 +63,17 @@ def page() -> str:
     """Returns docs/reference/container-options.md."""
     names = "\n".join(map(_name, NAMES))
     options = "\n".join(_option(option, OPTIONS[option]) for option in MEANING)
-    return f"{HEAD}{names}\n{DOCKER.format(docker=docker_options.DOCKER, nvidia=docker_options.NVIDIA)}{options}\n"
+    launchers = "\n".join(map(_launcher, LAUNCHERS))
+    return f"{HEAD}{names}\n{PROCESSES}{launchers}\n{DOCKER.format(docker=docker_options.DOCKER, nvidia=docker_options.NVIDIA)}{options}\n"
 
 
 def _name(one: SharedName) -> str:
     here = _cell(one.here, one.here_words)
     return f"| {one.what} | {here} | {_cell(one.platform, one.there_words)} | {_cell(one.toolkit, '')} |"
+
+
+def _launcher(one: LauncherName) -> str:
+    return f"| {' | '.join((one.what, *one.cells))} |"
 
 
 def _cell(names: tuple[str, ...], words: str) -> str:
