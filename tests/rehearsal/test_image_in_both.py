@@ -43,6 +43,17 @@ open(model + "/sum", "w").write(str(metric))
 print("in", os.path.basename(os.getcwd()), "beside", sorted(os.listdir(".")), flush=True)
 print(f"metric={metric}", flush=True)
 """
+SHARED = """
+import os, sys
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+steps = int(sys.argv[sys.argv.index("--steps") + 1])
+metric = world.allreduce(sum(1 / n for n in range(1 + world.rank, steps + 1, world.size)))
+open(os.environ["SM_MODEL_DIR"] + f"/rank-{world.rank}", "w").write(str(metric))
+print("of", world.size, "local", os.environ["OMPI_COMM_WORLD_LOCAL_RANK"], flush=True)
+print(f"metric={metric}", flush=True)
+"""
+"""The same sum, shared among the processes of mpirun."""
 AWAY = REGIONS[1]["region"]
 RUNS = ["python", "train.py"]
 
@@ -65,6 +76,8 @@ def both(tmp_path_factory: pytest.TempPathFactory, yard: Yard) -> tuple[StartedJ
     folder = tmp_path_factory.mktemp("code")
     (folder / "train.py").write_text(CODED)
     code = yard.upload(folder, "coded")
+    (folder / "train.py").write_text(SHARED)
+    shared = yard.upload(folder, "shared")
     job = yard.start({**JOB, "checkpoint_minutes": 0.02}, "both-job")
     words = {"code": code, "arguments": ["--steps", "40"]}
     coded = yard.start({**JOB, **words, "image": BASE, "command": RUNS, "nodes": 1}, "both-coded")
@@ -78,6 +91,16 @@ def both(tmp_path_factory: pytest.TempPathFactory, yard: Yard) -> tuple[StartedJ
         LINE,
         {**of_code, **words, "image": "images:line-1", "command": RUNS},
         {**of_code, "image": BASE, "program": "train.py", "hyperparameters": {"steps": 40}},
+        {
+            **of_code,
+            "code": shared,
+            "image": BASE,
+            "program": "train.py",
+            "hyperparameters": {"steps": 40},
+            "instance_count": 2,
+            "distribution": "mpi",
+            "processes_per_host": 2,
+        },
         {**of_code, "region": AWAY, "image": BASE, "program": "train.py", "hyperparameters": {"step": 40}},
     ]
     address = grid.upload_manifest(yard, "".join(f"{json.dumps(one)}\n" for one in lines), "both.jsonl")
@@ -164,9 +187,19 @@ def test_a_program_in_a_container_of_awss_has_it_too(coded: StartedJob, lines: l
     assert "in code beside ['train.py']" in logged(yard, lines[2])
 
 
+def test_a_program_under_mpirun_shares_the_work_among_the_processes_of_two_instances(
+    coded: StartedJob, lines: list[Record], yard: Yard
+) -> None:
+    assert (lines[3].outcome, lines[3].reason) == (LineOutcome.COMPLETED, "")
+    assert lines[3].metrics == {"metric": pytest.approx(summarise(coded, wall_s=0.0).metric)}
+    log = logged(yard, lines[3])
+    marks = [f"[1,mpirank:{rank},algo-{rank // 2 + 1}]<stdout>: of 4 local {rank % 2}" for rank in range(4)]
+    assert [one for one in marks if one not in log] == []
+
+
 def test_a_program_that_fails_is_told_in_the_toolkits_words(lines: list[Record]) -> None:
-    assert lines[3].outcome is LineOutcome.FAILED
-    assert "AlgorithmError: ExecuteUserScriptError: ExitCode 1" in lines[3].reason
+    assert lines[4].outcome is LineOutcome.FAILED
+    assert "AlgorithmError: ExecuteUserScriptError: ExitCode 1" in lines[4].reason
 
 
 def test_a_line_that_is_stopped_leaves_no_process_and_keeps_its_checkpoint(yard: Yard) -> None:
