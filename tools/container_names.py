@@ -129,6 +129,12 @@ NAMES = (
         there_words="by `distribution`: the same table",
     ),
     SharedName(
+        what="what stands for ssh between mpirun and its daemons",
+        here=(containers.LAUNCHER,),
+        here_words="with the launcher `mpi`",
+        there_words="sshd of the image",
+    ),
+    SharedName(
         what="GPUs and processors",
         here_words="ask PyTorch",
         there_words="ask PyTorch",

@@ -71,7 +71,7 @@ LAUNCHERS = (
         job_torchrun="torchrun",
         job_mpi="mpirun: Open MPI 4 or 5, or one with Hydra (MPICH, Intel MPI). No ssh",
         line_torchrun="AWS's toolkit and PyTorch",
-        line_mpi="AWS's toolkit, an ssh daemon, mpi4py and Open MPI 4, as AWS's containers do; Open MPI 5 refuses the toolkit's "
+        line_mpi="AWS's toolkit, sshd, mpi4py and Open MPI 4, as AWS's containers do; Open MPI 5 refuses the toolkit's "
         "`-bind-to`, which has one dash",
     ),
     LauncherName(
