@@ -50,7 +50,7 @@ NEEDED = {
 """Fields that stand for each other: a schema says so for all of them together."""
 MORE = {
     "code": ("code", "../guides/code.md"),
-    "launcher": ("what your code may rely on", "../guides/jobs.md#what-your-code-may-rely-on"),
+    "launcher": ("launchers", "../guides/launchers.md"),
     "processes_per_node": ("Neuron cores", "../guides/accelerators.md#trainium-and-inferentia"),
     "image": ("containers", "../guides/containers.md"),
     "accelerators": ("accelerators", "../guides/accelerators.md"),
