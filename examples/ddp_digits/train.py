@@ -1,7 +1,6 @@
 """Trains a small network on scikit-learn's handwritten digits with PyTorch DDP over all nodes of the job.
 
-With several GPUs a node: `["bash", "-c", "torchrun --nnodes $NUM_NODES --node-rank $NODE_RANK --nproc-per-node auto
---master-addr $MASTER_ADDR --master-port $MASTER_PORT train.py"]`.
+With several GPUs a node: `"command": ["train.py"], "launcher": "torchrun"` (torchrun.json).
 
 What it takes from Trainyard: MASTER_ADDR, MASTER_PORT, NUM_NODES, NODE_RANK, CHECKPOINT_DIR, ARTIFACTS_DIR, PROGRESS_FILE.
 Rank 0 writes checkpoints, a folder each, and a link to the newest one, which every rank loads. SIGTERM ends the epoch with a checkpoint.
