@@ -28,7 +28,8 @@ MOST_SAID = 500
 REPLACED = (
     "What this rehearsal replaces: EC2, its capacity and placement groups (interfaces are checked as EC2 checks them, and no node "
     "has EFA; nodes are processes on loopback, in one network: each rehearsal has a `master_port` of its own, and security "
-    "groups, which launches must name as on EC2, keep no node out), the AMI and its "
+    "groups, which launches must name as on EC2, keep no node out; nodes have the computer's own name, so variables of the machines "
+    "keep the shared memory of Open MPI apart and leave out its hierarchical collectives), the AMI and its "
     "drivers (a virtual environment with PyTorch), disks (a folder for each node, which is gone when it ends), "
     "systemd (stand-ins run the same units), Docker (the Dockerfile of the platform's own image is read, not "
     "run), IAM (a simulator decides for nodes; calls of functions are recorded, and tests put them to it), "

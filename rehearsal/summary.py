@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from contract import tags
+from contract.jobs import Launcher
 from contract.reports import NodeReport
 from localaws.services import ec2
 from rehearsal.interruptions import AttemptRecord, Interruption, interruptions
@@ -35,6 +36,8 @@ class Summary:
     execution_s: float
     boot_s: float | None
     import_s: float | None
+    processes_per_node: int = 0
+    """Processes that the launcher of the request starts on each node; 0 where the command itself decides."""
     error: str = ""
     cause: str = ""
     interruptions: list[dict[str, Any]] = field(default_factory=list)
@@ -82,6 +85,7 @@ def summarise(job: StartedJob, *, wall_s: float) -> Summary:
         execution_s=round(execution.get("stopDate", execution["startDate"]).timestamp() - begun, 1),
         boot_s=round(boot, 2) if boot is not None else None,
         import_s=imports,
+        processes_per_node=_count_processes(job) if execution["status"] == "SUCCEEDED" else 0,
         error=execution.get("error", ""),
         cause=execution.get("cause", ""),
         interruptions=[asdict(one) for one in _interruptions(job)],
@@ -101,12 +105,13 @@ def shortcomings(summary: Summary, *, nodes: int, metric_at_least: float | None)
         lines.append(f"{summary.instances_left} instances are left")
     if summary.status != "SUCCEEDED":
         return lines
-    if summary.world_size not in (0, nodes):
-        lines.append(f"the trainer saw a world of {summary.world_size}; expected: {nodes}")
+    processes, world = summary.processes_per_node, summary.world_size
+    if world and (world != nodes * processes if processes else world % nodes):
+        lines.append(f"the trainer saw a world of {world}; expected: {_format_world(nodes, processes)}")
     if metric_at_least is not None and (summary.metric is None or summary.metric < metric_at_least):
         lines.append(f"the metric is {summary.metric}; expected: at least {metric_at_least}")
-    if metric_at_least is not None and summary.world_size != nodes:
-        lines.append(f"the trainer reported no world of {nodes}")
+    if metric_at_least is not None and not world:
+        lines.append(f"the trainer reported no world of {_format_world(nodes, processes)}")
     for rank in range(nodes):
         stream = f"{summary.job}/{summary.attempts}/{rank}"
         if stream not in summary.log_streams:
@@ -114,6 +119,10 @@ def shortcomings(summary: Summary, *, nodes: int, metric_at_least: float | None)
         if metric_at_least is not None and not any(f"/artifacts/rank-{rank:04d}/" in key for key in summary.artifacts):
             lines.append(f"there are no artifacts of rank {rank}")
     return lines
+
+
+def _format_world(nodes: int, processes: int) -> str:
+    return str(nodes * processes) if processes else f"{nodes}, or a multiple of it"
 
 
 def _why_idle(fault: str) -> str:
@@ -147,6 +156,16 @@ def _record(job: StartedJob, attempt: int) -> AttemptRecord:
 
 def _world(reports: dict[int, NodeReport]) -> int:
     return max((report.progress.world_size for report in reports.values() if report.progress), default=0)
+
+
+def _count_processes(job: StartedJob) -> int:
+    """Returns how many processes the launcher of the request starts on each node; 0 without a launcher, and where nothing was launched."""
+    wanted = {tags.JOB: job.name, tags.ATTEMPT: str(job.attempt())}.items()
+    types = {one.request["InstanceType"] for one in ec2.machines().all() if wanted <= one.marks.items()}
+    admitted = job.describe_admitted() if types else None
+    if admitted is None or admitted.launcher is Launcher.NONE:
+        return 0
+    return max(map(admitted.processes_of, types))
 
 
 def _boot_s(job: StartedJob) -> float | None:

@@ -15,7 +15,9 @@ from types import TracebackType
 from typing import Any
 
 from contract import keys, names, tags
+from contract.codec import decode
 from contract.images import CHILD_BASE
+from contract.jobs import Job
 from contract.mounts import Kind
 from contract.reports import NodeReport
 from localaws.account import DEPLOYER
@@ -276,6 +278,13 @@ class StartedJob:
     def reports(self, attempt: int) -> dict[int, NodeReport]:
         """Returns the newest report of each rank."""
         return {one.rank: one for one in reports() if (one.job, one.attempt) == (self.name, attempt)}
+
+    def describe_admitted(self) -> Job:
+        """Returns the job as Admit wrote it."""
+        body = self.yard.client("s3").get_object(
+            Bucket=self.yard.places.home, Key=keys.JobPrefix(self.name).description
+        )
+        return decode(Job, body["Body"].read())
 
     def recovered(self) -> list[dict[str, Any]]:
         """Attempt, error and cause of every attempt that another one followed, as the job's report has them."""
