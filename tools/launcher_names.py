@@ -12,6 +12,8 @@ from tools.container_names import HOSTS
 TORCHRUN, MPI = Launcher.TORCHRUN.value, Launcher.MPI.value
 FIRST_LOG = "<training>/algo-1-..."
 OPEN_MPI = ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE")
+OURS = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
+"""What a node sets for a process under mpirun."""
 TORCH = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK")
 
 
@@ -77,7 +79,7 @@ LAUNCHERS = (
     LauncherName(
         what="this process among all",
         job_torchrun=_name(*TORCH),
-        job_mpi=f"{_name(*OPEN_MPI)}; of Hydra `PMI_RANK`, `PMI_SIZE`, `MPI_LOCALRANKID`; or ask MPI",
+        job_mpi=f"{_name(*OURS)}, whosever mpirun it is; or ask MPI",
         line_torchrun=_name(*TORCH),
         line_mpi=f"{_name(*OPEN_MPI)}; or ask MPI",
     ),

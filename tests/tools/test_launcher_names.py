@@ -12,6 +12,7 @@ from contract.cluster import Cluster
 from contract.jobs import Launcher
 from grid_plan import columns
 from localaws.services import sagemaker_mpi
+from tests.architecture.sources import ROOT
 from tools.containers import page
 from tools.launcher_names import LAUNCHERS, LauncherName
 
@@ -57,6 +58,13 @@ def test_every_variable_of_the_cluster_is_in_it_for_jobs_and_for_no_line() -> No
     for name in (*NODES.build_variables(), training.NODE_RANK, training.NUM_NODES):
         assert any(f"`{name}`" in one.job_torchrun and f"`{name}`" in one.job_mpi for one in LAUNCHERS)
         assert not any(name in one.line_torchrun + one.line_mpi for one in LAUNCHERS)
+
+
+def test_every_variable_that_the_node_exports_to_a_process_of_mpirun_is_in_it() -> None:
+    script = (ROOT / "node" / "agent" / "launching" / "process.sh").read_text()
+    (names,) = re.findall(r"^export ((?:[A-Z_]+ ?)+)$", script, re.MULTILINE)
+    words = row("this process among all").job_mpi
+    assert [name for name in names.split() if f"`{name}`" not in words] == []
 
 
 def test_a_line_of_mpiruns_output_begins_as_the_local_sagemaker_writes_it() -> None:
