@@ -23,10 +23,19 @@ from tests.rehearsal.conftest import REGIONS
 from tests.rehearsal.jobs import ended, failed, left, stored, succeeded
 
 pytestmark = [pytest.mark.rehearsal, NEEDED, pytest.mark.timeout(500)]
-EXAMPLES = Path(__file__).parents[2] / "examples"
-EXAMPLE = EXAMPLES / "mpi_digits"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "mpi_digits"
 JOB: Mapping[str, Any] = json.loads((EXAMPLE / "image_job.json").read_text())
 LINE: Mapping[str, Any] = json.loads((EXAMPLE / "line.jsonl").read_text())
+
+
+def bare_image(folder: Path) -> Path:
+    """A context whose image has no mpirun on its PATH."""
+    (folder / "Dockerfile").write_text(
+        'ARG BASE\nFROM ${BASE}\nENV PATH=/usr/local/bin:/usr/bin:/bin\nCMD ["python"]\n'
+    )
+    asked = json.loads((EXAMPLE / "build.json").read_text()) | {"tag": "bare-1"}
+    (folder / "build.json").write_text(json.dumps(asked))
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +44,7 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     settings = {"regions": REGIONS[:1]}
     with Yard(work, Conditions(speed=20.0), settings=settings, wanted=["workflow", "builds", "grid", "images"]) as made:
         real.begin(made.aws.work / "images", made.aws.at_stop)
-        for example in (EXAMPLE, EXAMPLES / "image_job"):
+        for example in (EXAMPLE, bare_image(tmp_path_factory.mktemp("bare"))):
             grid.build_image(made, example)
         yield made
 
@@ -44,7 +53,7 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
 def started(yard: Yard) -> tuple[StartedJob, StartedJob, GridJob]:
     """The example as a job and as a line, and a job whose image has no mpirun."""
     job = yard.start({**JOB, "checkpoint_minutes": 0.1}, "mpi-image")
-    bare = {**JOB, "image": "images:line-1", "command": ["python", "/app/train.py"]}
+    bare = {**JOB, "image": "images:bare-1", "command": ["python", "-c", "print('trains')"]}
     address = grid.upload_manifest(yard, json.dumps(LINE), "mpi.jsonl")
     return job, yard.start(bare, "mpi-bare"), grid.start(yard, {"manifest": address}, "mpi-grid")
 

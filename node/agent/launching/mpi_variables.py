@@ -36,6 +36,8 @@ def build_variables(folder: str, nodes: int) -> dict[str, str]:
         "PRTE_MCA_hwloc_default_binding_policy": "none",
         "OMPI_MCA_hwloc_base_binding_policy": "none",
         "HYDRA_BINDING": "none",
+        # Hydra would give every process the variables of rank 0, its NODE_RANK among them.
+        "HYDRA_ENV": "none",
         # Every node of a deep-learning AMI has docker's bridge, with the same address on each.
         "OMPI_MCA_btl_tcp_if_exclude": "127.0.0.0/8,docker0",
         "OMPI_ALLOW_RUN_AS_ROOT": "1",

@@ -5,11 +5,6 @@ RANK=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}
 WORLD_SIZE=${OMPI_COMM_WORLD_SIZE:-${PMI_SIZE:-1}}
 LOCAL_RANK=${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-0}}
 export RANK WORLD_SIZE LOCAL_RANK
-# Hydra gives every process the variables of rank 0; the node's own are those of its daemon.
-for name in NODE_RANK TF_CONFIG TRAINYARD_LAUNCHER CHECKPOINT_DIR ARTIFACTS_DIR PROGRESS_FILE AWS_CONFIG_FILE; do
-  value=$(tr '\0' '\n' <"/proc/$PPID/environ" | sed -n "s/^$name=//p")
-  [ -z "$value" ] || export "$name=$value"
-done
 # Signals are sent to the command too; this shell stays to see its end.
 trap : HUP INT QUIT TERM USR1 USR2
 read -r shell <"$TRAINYARD_LAUNCHER/shell"
