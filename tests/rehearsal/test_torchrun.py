@@ -50,6 +50,21 @@ def code(folder: Path) -> Path:
     return folder
 
 
+def test_the_launcher_of_the_request_starts_torchrun_with_so_many_processes_a_node(yard: Yard, tmp_path: Path) -> None:
+    asked = {"launcher": "torchrun", "processes_per_node": 2, "instance_types": ["t3.large"], "command": ["train.py"]}
+    job = yard.start(
+        {**TWO, **asked, "code": yard.upload(code(tmp_path / "field"), "torchrun-field")}, "torchrun-field"
+    )
+    succeeded(job)
+    job.settle()
+    places = [keys.BytesPrefix(job.name).artifact(rank // 2, f"worker-{rank}.json") for rank in range(4)]
+    said = [json.loads(stored(yard, key, yard.places.bytes_)) for key in places]
+    assert [(one["rank"], one["world_size"], one["says"]) for one in said] == [
+        (rank, 4, "installed for this job") for rank in range(4)
+    ]
+    assert left(job) == []
+
+
 def test_workers_of_the_pages_torchrun_have_the_jobs_requirements(
     yard: Yard, tmp_path: Path, measured: StartedJob
 ) -> None:
