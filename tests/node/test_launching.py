@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any, cast
 import pytest
 
 from agent.identity import NodeIdentity
+from agent.launching.mpi import DAEMON, MpiShare
 from agent.launching.relay import Meeting
 from agent.launching.start import AWS_OPEN_MPI, Launch, describe_cluster, format_command
 from agent.metadata import Metadata
@@ -131,6 +134,35 @@ def test_mpirun_of_awss_images_is_found_behind_all_others(tmp_path: Path) -> Non
 def test_an_image_has_its_own_path_and_libraries(tmp_path: Path) -> None:
     ran = launched(tmp_path, replace(JOB, launcher=Launcher.MPI, container=IMAGE), node(), {})
     assert not {"PATH", "LD_LIBRARY_PATH"} & ran.variables.keys()
+
+
+class Ended:
+    """A training that has ended."""
+
+    pid, why, tail, heard_at = -1, "", deque[str](), 0.0
+
+    def wait(self, timeout_s: float) -> int | None:  # noqa: ARG002
+        return 7
+
+    def stop(self, first: signal.Signals, grace_s: float) -> int:  # noqa: ARG002
+        return 7
+
+    def end(self, linger_s: float = 0.0) -> int:  # noqa: ARG002
+        return 7
+
+
+@pytest.mark.parametrize("how", ["by itself", "by an order"])
+def test_the_end_of_a_share_is_told_once_however_it_ends(tmp_path: Path, how: str) -> None:
+    told, closed = list[int](), list[bool]()
+    share = MpiShare(
+        Ended(), tmp_path, 1, what=DAEMON, on_end=told.append, close=lambda: closed.append(True), sleep=lambda _: None
+    )
+    if how == "by an order":
+        share.stop(signal.SIGTERM, 1.0)
+    else:
+        share.wait(0.0)
+        share.end(0.0)
+    assert (told, closed) == ([7], [True])
 
 
 @pytest.mark.parametrize(("nodes", "addresses"), [(1, ADDRESSES[:1]), (2, ()), (3, ADDRESSES)])
