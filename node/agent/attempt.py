@@ -280,7 +280,7 @@ class Attempt:
                 return child.stop(signal.SIGTERM, self._job.timing.stop_grace_s)
             # Each time: a checkpoint is of the moment at which its name is first read, and the saver may be at work.
             started = self._has_stepped() or started
-        self._ended_well, self._ended_at = status == 0, time.time()
+        self._ended_well, self._ended_at = status == 0, time.time() - child.ended_s
         # A peer that obeyed an order first may have broken this trainer's connections: look for that order now.
         self._obeyed = self._watch.read_order(stopped=True) if status else self._watch.order
         self._has_stepped()
@@ -315,7 +315,7 @@ class Attempt:
         """Makes the last commits, sends the last lines and then the last report, which promises the other two."""
         examines = ending.error == TrainingFailed.__name__ and self._may_be_the_machines()
         self._reporter.change(examines=examines)
-        self._reporter.outcome(concluded(ending, self._obeyed, tail=tuple(self._tail), unsaved=SAVED))
+        self._reporter.outcome(concluded(ending, self._obeyed, tail=tuple(self._tail), unsaved=SAVED), self._ended_at)
         if examines:
             ending = self._examined(ending)
         self._workspace.close()

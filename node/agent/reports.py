@@ -78,14 +78,14 @@ class Reporter:
         self._turn(phase, note=note)
         self._wake.set()
 
-    def outcome(self, ending: Exit) -> None:
-        """Reports how the work ended, and an error at once: the last commits may take minutes, while the errors of peers that
-        follow this one are reported within a second."""
+    def outcome(self, ending: Exit, ended_at: float = 0.0) -> None:
+        """Reports how the work ended, `ended_at` by the node's clock (0 for now), and an error at once: the last commits may take minutes,
+        while the errors of peers that follow this one are reported within a second."""
         if not ending.error:
             self.enter(Phase.SAVING, SAVING)
             return
-        self.moment("failed")
-        self._failed = time.monotonic()
+        self.moment("failed", ended_at or None)
+        self._failed = time.monotonic() - (max(0.0, time.time() - ended_at) if ended_at else 0.0)
         self._turn(Phase.SAVING, note=SAVING, outcome=ending)
         if ending.ordered:
             self._wake.set()

@@ -29,6 +29,8 @@ class RunningTraining(Protocol):
 
     why: str
     """What is known of its end beside its exit code, to be read after it."""
+    ended_s: float
+    """For how many seconds it had ended when `wait` returned its exit code."""
 
     @property
     def pid(self) -> int: ...
@@ -52,7 +54,7 @@ class ChildProcess:
     def __init__(
         self, command: Sequence[str], *, folder: Path, environment: Mapping[str, str], on_line: Callable[[str], None]
     ) -> None:
-        self._on_line, self.why = on_line, ""
+        self._on_line, self.why, self.ended_s = on_line, "", 0.0
         self.heard_at = time.monotonic()
         """When it last wrote anything, half a line too."""
         self.tail: deque[str] = deque(maxlen=TAIL_LINES)

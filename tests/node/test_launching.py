@@ -139,7 +139,7 @@ def test_an_image_has_its_own_path_and_libraries(tmp_path: Path) -> None:
 class Ended:
     """A training that has ended."""
 
-    pid, why, tail, heard_at = -1, "", deque[str](), 0.0
+    pid, why, tail, heard_at, ended_s = -1, "", deque[str](), 0.0, 0.0
 
     def wait(self, timeout_s: float) -> int | None:  # noqa: ARG002
         return 7

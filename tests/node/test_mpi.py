@@ -50,7 +50,7 @@ def test_a_node_has_as_many_processes_as_the_job_asks_for(cluster: Cluster, monk
     # Nodes of one name would share Open MPI's memory segments; a machine of the rehearsal has a folder of its own for them.
     monkeypatch.setenv("OMPI_MCA_btl", "tcp,self")
     offer(cluster, SUM, processes_per_node=2)
-    assert [one.code for one in cluster.run()] == [0, 0, 0]
+    assert [one.code for one in cluster.run()] == [0, 0, 0], "\n".join(line for site in cluster.sites for line in site.lines)
     for rank in range(3):
         wanted = {f"process {one} of 6 on node {rank} sums to 21" for one in (2 * rank, 2 * rank + 1)}
         assert {line for line in cluster.lines(rank) if line.startswith("process")} == wanted
@@ -64,7 +64,8 @@ def test_a_process_that_dies_ends_all_nodes_and_its_own_has_the_cause(cluster: C
     assert ends[2].reason == "rank 2: the command exited with code 3; it was process 2 of the training"
     assert "the data of process 2 are broken" in ends[2].tail
     failed = [site.report().timeline["failed"] for site in cluster.sites]
-    assert failed[2] == min(failed), "the attendant takes the first error for the cause"
+    # Those of its peers that die of the broken connection do so within milliseconds, and a busy computer may write them down first.
+    assert failed[2] - min(failed) < 1.0, "it is told at once; ends that it does not explain are told seconds later"
 
 
 def test_an_order_reaches_every_process_and_lets_it_save(cluster: Cluster) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -80,8 +81,10 @@ def test_three_nodes_with_two_processes_compute_what_one_process_does(
 def test_a_process_that_dies_ends_the_job_with_its_own_last_words(jobs: dict[str, StartedJob]) -> None:
     job = jobs["mpi-fails"]
     cause = failed(job, "TrainingFailed")
-    assert "rank 1" in cause
-    assert "exited with code 3; it was process 1 of the training" in cause
+    # First or after a peer that died of the broken connection within the same milliseconds.
+    assert re.search(
+        r"rank 1:? (the command )?exited with code 3\b|Rank 1 exited with code 3 after it", cause, re.IGNORECASE
+    ), cause
     assert "the data of the last process are broken" in cause
 
 

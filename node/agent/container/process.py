@@ -35,6 +35,7 @@ class ContainerProcess:
         self._docker, self._over, self._asked, self._pid = docker, False, False, 0
         self.why = ""
         """What docker says of the end, beside its exit code."""
+        self.ended_s = 0.0
         self._client = ChildProcess(docker.words(*words), folder=folder, environment=variables, on_line=on_line)
 
     @property

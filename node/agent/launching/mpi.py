@@ -66,7 +66,7 @@ class MpiShare:
         self._inner, self._folder, self._processes, self._what = inner, folder, processes, what
         self._on_end, self._close, self._monotonic, self._sleep = on_end, close, monotonic, sleep
         self._ended_at: float | None = None
-        self.why = ""
+        self.why, self.ended_s = "", 0.0
 
     @property
     def pid(self) -> int:
@@ -88,12 +88,17 @@ class MpiShare:
             return None
         ended_at = self._tell_end(code)
         codes = self._read_codes()
-        if failed := [(rank, one) for rank, one in codes if one and one not in KILLED]:
-            self.why = f"{self._inner.why}; it was process {failed[0][0]} of the training"
-            return failed[0][1]
+        if failed := [one for one in codes if one[2] and one[2] not in KILLED]:
+            # Processes of other nodes fail within milliseconds of the first: its own moment counts, not when the agent looked.
+            moment, rank, own = failed[0]
+            self.ended_s, self.why = (
+                max(0.0, time.time() - moment),
+                f"{self._inner.why}; it was process {rank} of the training",
+            )
+            return own
         if code == ABSENT and not codes and self._what == MPIRUN:
             raise CannotStart("launcher mpi needs mpirun, which neither the job's image nor its requirements bring")
-        well = sum(one == 0 for _, one in codes)
+        well = sum(one == 0 for _, _, one in codes)
         if code == 0 and well == self._processes:
             return 0
         if self._monotonic() - ended_at < EFFECT_S:
@@ -137,13 +142,13 @@ class MpiShare:
                 os.kill(one, number)
         return len(found)
 
-    def _read_codes(self) -> list[tuple[int, int]]:
-        """Returns rank and exit code of the node's processes that have ended by themselves, in the order in which they did."""
+    def _read_codes(self) -> list[tuple[float, int, int]]:
+        """Returns when the node's processes ended that have ended by themselves (epoch seconds), with rank and exit code, in that order."""
         found = list[tuple[float, int, int]]()
         for file in (self._folder / CODES).glob("[0-9]*"):
             with suppress(OSError, ValueError):  # code of the job may write there
                 found.append((file.stat().st_mtime, int(file.name), int(file.read_bytes()[:8])))
-        return [(rank, code) for _, rank, code in sorted(found)]
+        return sorted(found)
 
 
 def _is_process(pid: int) -> bool:
