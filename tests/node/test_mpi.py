@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.launching import mpi
-from contract.errors import NodeLost, TrainingFailed
+from contract.errors import NodeLost, Stalled, TrainingFailed
 from contract.jobs import Launcher
 from contract.orders import Order, OrderKind
 from localaws.testing.waiting import until
@@ -50,7 +50,9 @@ def test_a_node_has_as_many_processes_as_the_job_asks_for(cluster: Cluster, monk
     # Nodes of one name would share Open MPI's memory segments; a machine of the rehearsal has a folder of its own for them.
     monkeypatch.setenv("OMPI_MCA_btl", "tcp,self")
     offer(cluster, SUM, processes_per_node=2)
-    assert [one.code for one in cluster.run()] == [0, 0, 0], "\n".join(line for site in cluster.sites for line in site.lines)
+    assert [one.code for one in cluster.run()] == [0, 0, 0], "\n".join(
+        line for site in cluster.sites for line in site.lines
+    )
     for rank in range(3):
         wanted = {f"process {one} of 6 on node {rank} sums to 21" for one in (2 * rank, 2 * rank + 1)}
         assert {line for line in cluster.lines(rank) if line.startswith("process")} == wanted
@@ -83,6 +85,22 @@ def test_an_order_reaches_every_process_and_lets_it_save(cluster: Cluster) -> No
     for rank, site in enumerate(cluster.sites):
         assert (site.root / f"var/lib/trainyard/checkpoints/saved-{rank}").read_text() == "whole"
     assert not [pid for pids in shown.values() for pid in pids if runs(pid)]
+
+
+def test_a_stall_has_the_stacks_of_every_process_in_its_own_nodes_log(cluster: Cluster) -> None:
+    offer(cluster, TRAINS)
+    threads = cluster.start()
+    shown = once_all_train(cluster)
+    order = Order(kind=OrderKind.DUMP, error=Stalled.__name__, reason="it stands still", by=2**31, author="attendant")
+    for site in cluster.sites:
+        site.order(order)
+    for thread in threads:
+        thread.join(60)
+    assert [one.error for one in cluster.ends.values()] == [Stalled.__name__] * 3
+    for rank, site in enumerate(cluster.sites):
+        assert any(f"process {shown[rank][0]} (python" in line for line in site.lines)
+        assert any("train.py" in line and "File" in line for line in cluster.lines(rank)), site.lines
+        assert (site.root / f"var/lib/trainyard/checkpoints/saved-{rank}").read_text() == "whole"
 
 
 def test_an_order_before_rank_0s_mpirun_asks_ends_a_node_that_waits_for_it(cluster: Cluster) -> None:
