@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from contract.errors import NodeLost
 from contract.jobs import Launcher
 from contract.orders import Order, OrderKind
 from tests.node.clusters import SUM, TRAINS, Cluster, once_all_train, runs
+from tests.node.world import FAST
 
 pytestmark = [pytest.mark.at_length, pytest.mark.timeout(200)]
 HYDRA = Path(__file__).parents[2] / "build/hydra/bin"
@@ -17,7 +19,14 @@ HYDRA = Path(__file__).parents[2] / "build/hydra/bin"
 
 def offer(cluster: Cluster, script: str) -> None:
     path = {"PATH": f"{HYDRA}:/usr/bin:/bin"}
-    cluster.offer(script, launcher=Launcher.MPI, environment=path, command=(str(HYDRA / "python"), "train.py"))
+    cluster.offer(
+        script,
+        launcher=Launcher.MPI,
+        environment=path,
+        command=(str(HYDRA / "python"), "train.py"),
+        # A node whose processes have left before its order came waits so long for Hydra, and then ends it.
+        timing=replace(FAST, stop_grace_s=15.0),
+    )
 
 
 def test_three_nodes_compute_together_and_each_logs_its_own_processes(cluster: Cluster) -> None:
