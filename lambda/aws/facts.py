@@ -131,7 +131,7 @@ class InstanceType:
     neurons: int = 0
     """Neuron devices, as far as EC2 tells their number."""
     neuron_cores: int = 0
-    """Cores of all its Neuron devices, each of which runs a process of its own; 0 where EC2 does not say."""
+    """Cores of all its Neuron devices; a training may run one process on each. 0 where EC2 does not say."""
     cards: tuple[Card, ...] = ()
     efas: int = 0
     """How many EFA interfaces it takes; 0 for a type without EFA."""

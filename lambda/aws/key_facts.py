@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VolumeKey:
-    """A key that exists, or of which this account is not told whether it exists."""
+    """A key that exists, or that this account may not look at."""
 
     state: str = ""
     """KMS's word, as in `PendingDeletion`."""

@@ -307,15 +307,11 @@ class Fleet:
     def _launched(self, job: Job) -> None:
         region, ids = self.regions[job.id], self.instances[job.id]
         state.store(self.aws, items.job(job.id), encode(job))
+        addresses = tuple(f"10.0.0.{rank + 4}" for rank in range(len(ids)))
         step = replace(
             INTENT.steps[0],
             rung=rung(f"{region}a", region=region),
-            answer=replace(
-                LAUNCHED,
-                at=self._launched_at,
-                instances=tuple(ids),
-                addresses=tuple(f"10.0.0.{rank + 4}" for rank in range(len(ids))),
-            ),
+            answer=replace(LAUNCHED, at=self._launched_at, instances=tuple(ids), addresses=addresses),
         )
         intent = replace(INTENT, job=job.id, steps=(step,), user_data=USER_DATA)
         state.store(self.aws, items.launch(job.id, 1, 1), encode(intent))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from contract import tags
+from contract.orders import Order, OrderKind
 from contract.reports import Exit
 from localaws.testing.waiting import until
 from tests.node.fakes import FakeS3, imds
@@ -83,6 +84,13 @@ class Cluster:
         for thread in self.start():
             thread.join(WAIT_S)
         return [self.ends[rank] for rank in sorted(self.ends)]
+
+    def end_by_order(self, threads: Sequence[threading.Thread], kind: OrderKind, error: str, reason: str) -> None:
+        """Orders every node to end, and waits until it has."""
+        for site in self.sites:
+            site.order(Order(kind=kind, error=error, reason=reason, by=2**31, author="attendant"))
+        for thread in threads:
+            thread.join(WAIT_S)
 
     def lines(self, rank: int) -> list[str]:
         """What the training wrote on a node."""

@@ -9,7 +9,7 @@ import pytest
 
 from contract.errors import NodeLost
 from contract.jobs import Launcher
-from contract.orders import Order, OrderKind
+from contract.orders import OrderKind
 from tests.node.clusters import SUM, TRAINS, Cluster, once_all_train, runs
 from tests.node.world import FAST
 
@@ -40,13 +40,7 @@ def test_an_order_reaches_every_process_and_lets_it_save(cluster: Cluster) -> No
     offer(cluster, TRAINS)
     threads = cluster.start()
     shown = once_all_train(cluster)
-    order = Order(
-        kind=OrderKind.CHECKPOINT_AND_STOP, error=NodeLost.__name__, reason="it is time", by=2**31, author="attendant"
-    )
-    for site in cluster.sites:
-        site.order(order)
-    for thread in threads:
-        thread.join(60)
+    cluster.end_by_order(threads, OrderKind.CHECKPOINT_AND_STOP, NodeLost.__name__, "it is time")
     assert [one.ordered for one in cluster.ends.values()] == [True] * 3
     for rank, site in enumerate(cluster.sites):
         assert (site.root / f"var/lib/trainyard/checkpoints/saved-{rank}").read_text() == "whole"

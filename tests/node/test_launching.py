@@ -95,9 +95,9 @@ def test_rank_0_runs_mpirun_over_a_shell_around_each_process(tmp_path: Path) -> 
     job = replace(JOB, launcher=Launcher.MPI, command=("python", "train.py"), processes_per_node=2)
     ran = launched(tmp_path, job, node(), {})
     assert ran.words == [
-        *("/opt/launcher/share", "mpirun", "-np", "4"),
-        *("/opt/launcher/trainyard-mpi", "python", "train.py"),
+        *("/opt/launcher/share", "mpirun", "-np", "4", "/opt/launcher/trainyard-mpi"),
     ]
+    assert (tmp_path / "launcher/command").read_text() == "python train.py", "mpirun takes words for its own"
     for name in ("PRTE_MCA_plm_ssh_agent", "OMPI_MCA_plm_rsh_agent", "HYDRA_LAUNCHER_EXEC"):
         assert ran.variables[name] == "/opt/launcher/remote"
     assert (tmp_path / "launcher/addresses").read_text() == "10.0.0.4\n10.0.0.5\n"
@@ -154,8 +154,13 @@ class Ended:
 @pytest.mark.parametrize("how", ["by itself", "by an order"])
 def test_the_end_of_a_share_is_told_once_however_it_ends(tmp_path: Path, how: str) -> None:
     told, closed = list[int](), list[bool]()
+
+    def tell(code: int) -> bool:
+        told.append(code)
+        return True
+
     share = MpiShare(
-        Ended(), tmp_path, 1, what=DAEMON, on_end=told.append, close=lambda: closed.append(True), sleep=lambda _: None
+        Ended(), tmp_path, 1, what=DAEMON, on_end=tell, close=lambda: closed.append(True), sleep=lambda _: None
     )
     if how == "by an order":
         share.stop(signal.SIGTERM, 1.0)
@@ -163,6 +168,19 @@ def test_the_end_of_a_share_is_told_once_however_it_ends(tmp_path: Path, how: st
         share.wait(0.0)
         share.end(0.0)
     assert (told, closed) == ([7], [True])
+
+
+def test_an_end_that_was_not_told_is_told_again_before_the_node_reports_its_own(tmp_path: Path) -> None:
+    (tmp_path / "codes").mkdir()
+    (tmp_path / "codes/0").write_text("0\n")
+    moments, answers = iter(range(0, 1000, 3)), iter([False, False, True])
+    ended = Ended()
+    ended.wait = lambda _: 0  # type: ignore[method-assign]
+    share = MpiShare(
+        ended, tmp_path, 1, what=DAEMON, on_end=lambda _: next(answers), close=lambda: None,
+        monotonic=lambda: float(next(moments)), sleep=lambda _: None,
+    )  # fmt: skip
+    assert [share.wait(0.0) for _ in range(5)] == [None, None, None, None, 0]
 
 
 @pytest.mark.parametrize(("nodes", "addresses"), [(1, ADDRESSES[:1]), (2, ()), (3, ADDRESSES)])

@@ -70,17 +70,18 @@ def test_a_process_that_dies_ends_all_nodes_and_its_own_has_the_cause(cluster: C
     assert failed[2] - min(failed) < 1.0, "it is told at once; ends that it does not explain are told seconds later"
 
 
+def test_a_process_that_memory_was_too_small_for_is_the_cause(cluster: Cluster) -> None:
+    offer(cluster, DIES.replace("os._exit(3)", "os.kill(os.getpid(), 9)"))
+    ends = cluster.run()
+    assert ends[2].code == 137
+    assert "was ended by SIGKILL (code 137; often the machine's memory was full); it was process 2" in ends[2].reason
+
+
 def test_an_order_reaches_every_process_and_lets_it_save(cluster: Cluster) -> None:
     offer(cluster, TRAINS)
     threads = cluster.start()
     shown = once_all_train(cluster)
-    order = Order(
-        kind=OrderKind.CHECKPOINT_AND_STOP, error=NodeLost.__name__, reason="it is time", by=2**31, author="attendant"
-    )
-    for site in cluster.sites:
-        site.order(order)
-    for thread in threads:
-        thread.join(60)
+    cluster.end_by_order(threads, OrderKind.CHECKPOINT_AND_STOP, NodeLost.__name__, "it is time")
     assert [(one.ordered, one.reason) for _, one in sorted(cluster.ends.items())] == [(True, "it is time")] * 3
     for rank, site in enumerate(cluster.sites):
         assert (site.root / f"var/lib/trainyard/checkpoints/saved-{rank}").read_text() == "whole"
@@ -91,11 +92,7 @@ def test_a_stall_has_the_stacks_of_every_process_in_its_own_nodes_log(cluster: C
     offer(cluster, TRAINS)
     threads = cluster.start()
     shown = once_all_train(cluster)
-    order = Order(kind=OrderKind.DUMP, error=Stalled.__name__, reason="it stands still", by=2**31, author="attendant")
-    for site in cluster.sites:
-        site.order(order)
-    for thread in threads:
-        thread.join(60)
+    cluster.end_by_order(threads, OrderKind.DUMP, Stalled.__name__, "it stands still")
     assert [one.error for one in cluster.ends.values()] == [Stalled.__name__] * 3
     for rank, site in enumerate(cluster.sites):
         assert any(f"process {shown[rank][0]} (python" in line for line in site.lines)

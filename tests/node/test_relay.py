@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
 from agent.failures import CannotStart, MachineTrouble, Ordered
-from agent.launching import mpi
+from agent.launching import mpi, shared
+from agent.launching import relay as relaying
 from agent.launching.mpi_variables import LAUNCHER, PROCESS, REMOTE, SHARE
 from agent.launching.relay import CommandRelay, Meeting, tell_end, wait_for_command
 from agent.store import Store
@@ -30,7 +32,7 @@ def meeting(s3: FakeS3, attempt: int = 1) -> Meeting:
 
 @pytest.fixture
 def scripts(tmp_path: Path) -> Path:
-    mpi.lay_out(tmp_path / "launcher", CLUSTER)
+    mpi.lay_out(tmp_path / "launcher", CLUSTER, ())
     return tmp_path / "launcher"
 
 
@@ -169,10 +171,87 @@ def test_an_end_that_cannot_be_read_ends_nothing(
     assert list((scripts / "ends").iterdir()) == []
 
 
+@pytest.mark.parametrize("folder", [False, True], ids=["the file is a link", "the folder is a link"])
+def test_no_file_of_the_machine_is_read_through_a_link_that_code_of_a_container_makes(
+    scripts: Path, relay: CommandRelay, s3: FakeS3, tmp_path: Path, folder: bool
+) -> None:
+    (tmp_path / "host").mkdir()
+    (tmp_path / "host/1").write_text("secret of the machine")
+    if folder:
+        (scripts / "commands").rmdir()
+        (scripts / "commands").symlink_to(tmp_path / "host")
+    else:
+        (scripts / "commands/1").symlink_to(tmp_path / "host/1")
+    relay.exchange()
+    assert s3.objects == {}
+
+
+@pytest.mark.parametrize("where", ["ends/1", "ends/.1", "ends"])
+def test_no_file_of_the_machine_is_written_through_a_link_that_code_of_a_container_makes(
+    scripts: Path, relay: CommandRelay, s3: FakeS3, tmp_path: Path, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relaying, "ASK_S", 0.0)
+    (tmp_path / "host").mkdir()
+    (tmp_path / "host/1").write_text("of the machine")
+    (scripts / "commands/1").write_text("true")
+    relay.exchange()
+    tell_end(meeting(s3), 1, 7, noted.append)
+    if where == "ends":
+        (scripts / "ends").rmdir()
+        (scripts / "ends").symlink_to(tmp_path / "host")
+    else:
+        (scripts / where).symlink_to(tmp_path / "host/1")
+    relay.exchange()
+    assert [(one.name, one.read_text()) for one in (tmp_path / "host").iterdir()] == [("1", "of the machine")]
+    assert where == "ends" or (scripts / "ends/1").read_text() == "7\n"
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "folder", "text"])
+def test_what_is_no_file_with_a_code_holds_nobody_up(scripts: Path, tmp_path: Path, kind: str) -> None:
+    place = scripts / "codes/1"
+    (tmp_path / "zero").write_text("0")
+    if kind == "pipe":
+        os.mkfifo(place)
+    elif kind == "link":
+        place.symlink_to(tmp_path / "zero")
+    elif kind == "folder":
+        place.mkdir()
+    else:
+        place.write_text("well")
+    found = shared.read(scripts, "codes/1", 8)
+    assert (found.content if found else None) == (b"well" if kind == "text" else None)
+    assert shared.list_numbers(scripts, "codes") == [1]
+
+
+WORDS = [
+    "a b",
+    "it's",
+    'say "x"',
+    "$HOME",
+    "*",
+    "--map-by",
+    "--bind-to",
+    ":",
+    "",
+    "line\nbreak\n",
+    "-np",
+    "a\\b",
+    "`id`",
+]
+
+
+def test_a_process_gets_its_words_as_the_request_has_them_and_those_of_the_image_behind_them(tmp_path: Path) -> None:
+    mpi.lay_out(
+        tmp_path / "launcher", CLUSTER, [sys.executable, "-c", "import sys; print(ascii(sys.argv[1:]))", *WORDS]
+    )
+    code, said = run_process(tmp_path / "launcher", "of the image")
+    assert (code, said.strip()) == (0, ascii([*WORDS, "of the image"]))
+
+
 def test_what_another_run_of_the_agent_left_is_gone(scripts: Path) -> None:
     for name in ("commands/1", "ends/1", "codes/0"):
         (scripts / name).write_text("0")
-    mpi.lay_out(scripts, CLUSTER)
+    mpi.lay_out(scripts, CLUSTER, ())
     assert [one for name in ("commands", "ends", "codes") for one in (scripts / name).iterdir()] == []
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
 import signal
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from agent import dumps
 from agent.failures import CannotStart
-from agent.launching.mpi_variables import ADDRESSES, HYDRA_HOSTS, OPEN_MPI_HOSTS, PROCESS, REMOTE, SHARE
+from agent.launching import shared
+from agent.launching.mpi_variables import ADDRESSES, COMMAND, HYDRA_HOSTS, OPEN_MPI_HOSTS, PROCESS, REMOTE, SHARE
 from agent.launching.relay import COMMANDS, ENDS
 from agent.training import LINGER_S, RunningTraining
 from contract.cluster import Cluster
@@ -22,8 +25,12 @@ CODES = "codes"
 EFFECT_S = 5.0
 """How long an end waits that no process of this node explains: the node that has the cause reports it at once, and of ends that are closer
 than two seconds the attendant does not know which came first."""
-KILLED = frozenset({128 + signal.SIGTERM, 128 + signal.SIGKILL})
-"""Exit codes of a process that mpirun ended because of another."""
+ENDED_BY_MPIRUN = 128 + signal.SIGTERM
+"""Exit code of a process that mpirun ended because of another. Its SIGKILL ends the shell as well, which then writes nothing: a written
+code of SIGKILL is the process' own end, where memory was full."""
+TELL_S, TELL_AGAIN_S = 300.0, 5.0
+"""How long a node tries to tell rank 0 of its end before it reports it, and how often."""
+MOST_CODE = 8
 LOOK_S = 0.2
 ABSENT = 127
 """Exit code of share.sh where there is no such program."""
@@ -31,12 +38,13 @@ MPIRUN, DAEMON = "mpirun", "the daemon of rank 0's mpirun"
 """What runs on rank 0, and on other nodes."""
 
 
-def lay_out(folder: Path, cluster: Cluster) -> None:
-    """Makes the folder of the scripts, of the lists of hosts, and of what the scripts write. It may be there from another run."""
+def lay_out(folder: Path, cluster: Cluster, command: Sequence[str]) -> None:
+    """Makes the folder of the scripts, of the command and the lists of hosts, and of what the scripts write. It may be there from another
+    run. The command is in a file, because mpirun reads words of its own in it."""
+    shutil.rmtree(folder, ignore_errors=True)
     for name in (COMMANDS, ENDS, CODES):
-        (folder / name).mkdir(parents=True, exist_ok=True)
-        for old in (folder / name).iterdir():
-            old.unlink()
+        (folder / name).mkdir(parents=True)
+    (folder / COMMAND).write_text(shlex.join(command), "utf-8")
     here = Path(__file__)
     for name, script in ((REMOTE, "remote.sh"), (SHARE, "share.sh"), (PROCESS, "process.sh")):
         (folder / name).write_bytes(here.with_name(script).read_bytes())
@@ -57,15 +65,17 @@ class MpiShare:
         processes: int,
         *,
         what: str,
-        on_end: Callable[[int], None],
+        on_end: Callable[[int], bool],
         close: Callable[[], None],
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """`what` runs in `inner`. `on_end` gets its exit code, once; `close` is called when nothing of the share runs any more."""
+        """`what` runs in `inner`. `on_end` gets its exit code until it returns whether that was told; `close` is called when nothing of the
+        share runs any more."""
         self._inner, self._folder, self._processes, self._what = inner, folder, processes, what
         self._on_end, self._close, self._monotonic, self._sleep = on_end, close, monotonic, sleep
         self._ended_at: float | None = None
+        self._told, self._tell_at = False, 0.0
         self.why, self.ended_s = "", 0.0
 
     @property
@@ -86,9 +96,9 @@ class MpiShare:
         code = self._inner.wait(timeout_s)
         if code is None:
             return None
-        ended_at = self._tell_end(code)
+        ended_s = self._tell_end(code)
         codes = self._read_codes()
-        if failed := [one for one in codes if one[2] and one[2] not in KILLED]:
+        if failed := [one for one in codes if one[2] not in (0, ENDED_BY_MPIRUN)]:
             # Processes of other nodes fail within milliseconds of the first: its own moment counts, not when the agent looked.
             moment, rank, own = failed[0]
             self.ended_s, self.why = (
@@ -99,9 +109,10 @@ class MpiShare:
         if code == ABSENT and not codes and self._what == MPIRUN:
             raise CannotStart("launcher mpi needs mpirun, which neither the job's image nor its requirements bring")
         well = sum(one == 0 for _, _, one in codes)
-        if code == 0 and well == self._processes:
+        ended_well = code == 0 and well == self._processes
+        if ended_well and (self._told or ended_s > TELL_S):
             return 0
-        if self._monotonic() - ended_at < EFFECT_S:
+        if ended_well or ended_s < EFFECT_S:
             self._sleep(timeout_s)
             return None
         left = f"; {well} of the {self._processes} processes of this node had ended well" if code == 0 else ""
@@ -128,11 +139,12 @@ class MpiShare:
         return code
 
     def _tell_end(self, code: int) -> float:
-        """Tells the end once, and returns when that was."""
-        if self._ended_at is None:
-            self._ended_at = self._monotonic()
-            self._on_end(code)
-        return self._ended_at
+        """Tells the end, now and then until it is told. Returns for how many seconds the share has ended."""
+        now = self._monotonic()
+        self._ended_at = now if self._ended_at is None else self._ended_at
+        if not self._told and now >= self._tell_at:
+            self._told, self._tell_at = self._on_end(code), now + TELL_AGAIN_S
+        return now - self._ended_at
 
     def _send(self, number: signal.Signals) -> int:
         """Returns to how many processes of the training it was sent."""
@@ -144,11 +156,13 @@ class MpiShare:
 
     def _read_codes(self) -> list[tuple[float, int, int]]:
         """Returns when the node's processes ended that have ended by themselves (epoch seconds), with rank and exit code, in that order."""
-        found = list[tuple[float, int, int]]()
-        for file in (self._folder / CODES).glob("[0-9]*"):
-            with suppress(OSError, ValueError):  # code of the job may write there
-                found.append((file.stat().st_mtime, int(file.name), int(file.read_bytes()[:8])))
-        return sorted(found)
+        codes = list[tuple[float, int, int]]()
+        for rank in shared.list_numbers(self._folder, CODES):
+            found = shared.read(self._folder, f"{CODES}/{rank}", MOST_CODE)
+            with suppress(ValueError):  # code of the job may write there
+                if found is not None:
+                    codes.append((found.written_at, rank, int(found.content)))
+        return sorted(codes)
 
 
 def _is_process(pid: int) -> bool:

@@ -10,7 +10,7 @@ LAUNCHER = "TRAINYARD_LAUNCHER"
 REMOTE, SHARE, PROCESS = "remote", "share", "trainyard-mpi"
 """The script in the place of ssh, the one around mpirun and its daemons, and the one around a process, for whose name the agent looks:
 Linux keeps 15 characters."""
-OPEN_MPI_HOSTS, HYDRA_HOSTS, ADDRESSES = "hosts", "hydra-hosts", "addresses"
+OPEN_MPI_HOSTS, HYDRA_HOSTS, ADDRESSES, COMMAND = "hosts", "hydra-hosts", "addresses", "command"
 
 
 def build_variables(folder: str, nodes: int) -> dict[str, str]:

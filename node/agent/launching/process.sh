@@ -9,6 +9,8 @@ export RANK WORLD_SIZE LOCAL_RANK
 trap : HUP INT QUIT TERM USR1 USR2
 read -r shell <"$TRAINYARD_LAUNCHER/shell"
 if [ -p "/proc/$shell/fd/1" ]; then exec >"/proc/$shell/fd/1" 2>&1; fi
+# The words of the command are in a file, each quoted: mpirun takes some of them for its own. An image's arguments follow.
+eval "set -- $(cat "$TRAINYARD_LAUNCHER/command")"' "$@"'
 "$@"
 code=$?
 echo "$code" >"$TRAINYARD_LAUNCHER/codes/.$RANK" && mv "$TRAINYARD_LAUNCHER/codes/.$RANK" "$TRAINYARD_LAUNCHER/codes/$RANK"

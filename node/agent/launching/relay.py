@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.failures import CannotStart, MachineTrouble
+from agent.launching import shared
 from agent.store import Missing, Store
 from contract.codec import Garbled, compact, decode
 from contract.keys import BytesPrefix
@@ -84,11 +85,10 @@ class CommandRelay:
 
     def _hand_on(self) -> None:
         for rank in range(1, self._meeting.nodes):
-            file = self._folder / COMMANDS / str(rank)
-            if rank in self._handed or not file.is_file():
+            found = None if rank in self._handed else shared.read(self._folder, f"{COMMANDS}/{rank}", MOST + 1)
+            if found is None:
                 continue
-            with file.open("rb") as source:
-                command = source.read(MOST + 1).decode(errors="replace")
+            command = found.content.decode(errors="replace")
             if len(command) > MOST // 2:
                 raise ValueError(f"the command for rank {rank} has more than {MOST // 2:,} bytes")
             self._meeting.store.put(self._meeting.command(rank), compact(RemoteCommand(command=command)))
@@ -105,7 +105,7 @@ class CommandRelay:
         for rank in sorted(one for one in self._running if meeting.end(one) in there):
             with suppress(Garbled, Missing):
                 end = decode(RemoteEnd, meeting.store.get(meeting.end(rank), most=MOST))
-                (self._folder / ENDS / str(rank)).write_text(f"{end.code & 0xFF}\n", "ascii")
+                shared.write(self._folder, ENDS, str(rank), f"{end.code & 0xFF}\n")
                 self._running.discard(rank)
 
 
@@ -136,9 +136,11 @@ def wait_for_command(
     raise MachineTrouble(f"rank 0's mpirun did not ask for this node within {most_s:.0f} s. {trouble}".strip())
 
 
-def tell_end(meeting: Meeting, rank: int, code: int, note: Callable[[str], None]) -> None:
-    """Says to rank 0 how its command ended here. Where that fails, rank 0 hears of it by this node's report."""
+def tell_end(meeting: Meeting, rank: int, code: int, note: Callable[[str], None]) -> bool:
+    """Says to rank 0 how its command ended here. Returns whether that was possible: without it Hydra's mpirun does not end."""
     try:
         meeting.store.put(meeting.end(rank), compact(RemoteEnd(code=code)))
-    except Exception as problem:
+    except Exception as problem:  # S3 may be away, or the keys of the job have expired
         note(f"rank 0 was not told of the end: {problem}")
+        return False
+    return True

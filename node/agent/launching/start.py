@@ -73,15 +73,15 @@ class Launch:
         self, cluster: Cluster, environment: Mapping[str, str], on_line: Callable[[str], None]
     ) -> RunningTraining:
         job, node, scripts = self._job, self._node, self._workspace.folders.launcher
-        mpi.lay_out(self._folder, cluster)
+        mpi.lay_out(self._folder, cluster, job.command)
         meeting = Meeting(store=self._store, job=job.id, attempt=node.attempt, nodes=job.nodes)
         if node.rank == 0:
             relay = CommandRelay(meeting, self._folder, note=self._note)
-            words = cluster.build_mpirun([f"{scripts}/{PROCESS}", *job.command])
+            words = cluster.build_mpirun([f"{scripts}/{PROCESS}"])
             inner = self._workspace.start([f"{scripts}/{SHARE}", *words], environment, on_line)
             relay.start()
             return mpi.MpiShare(
-                inner, self._folder, cluster.processes, what=mpi.MPIRUN, on_end=lambda _: None, close=relay.close
+                inner, self._folder, cluster.processes, what=mpi.MPIRUN, on_end=lambda _: True, close=relay.close
             )
         self._tell("waits for rank 0's mpirun")
         most_s = job.timing.gate_allowance_s
