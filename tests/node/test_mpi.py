@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from contract.jobs import Launcher
 from contract.orders import Order, OrderKind
 from localaws.testing.waiting import until
 from tests.node.clusters import SUM, TRAINS, Cluster, once_all_train, runs
+from tests.node.world import FAST
 
 DIES = """
 import os, sys
@@ -89,7 +91,8 @@ def test_an_order_reaches_every_process_and_lets_it_save(cluster: Cluster) -> No
 
 
 def test_a_stall_has_the_stacks_of_every_process_in_its_own_nodes_log(cluster: Cluster) -> None:
-    offer(cluster, TRAINS)
+    # A node waits for two looks before it stops its processes, so that the others have read the order as well.
+    offer(cluster, TRAINS, timing=replace(FAST, orders_every_s=2.0))
     threads = cluster.start()
     shown = once_all_train(cluster)
     cluster.end_by_order(threads, OrderKind.DUMP, Stalled.__name__, "it stands still")
