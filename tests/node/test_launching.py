@@ -183,6 +183,24 @@ def test_an_end_that_was_not_told_is_told_again_before_the_node_reports_its_own(
     assert [share.wait(0.0) for _ in range(5)] == [None, None, None, None, 0]
 
 
+@pytest.mark.parametrize(("codes", "end"), [({}, 1), ({0: 0}, 1), ({0: 0, 1: 143}, 1), ({0: 0, 1: 0}, 0)])
+def test_a_share_ends_well_only_where_each_process_did_whatever_mpirun_says(
+    tmp_path: Path, codes: dict[int, int], end: int
+) -> None:
+    """Open MPI 5.0.11 ends with 0 where it loses a daemon."""
+    (tmp_path / "codes").mkdir()
+    for rank, code in codes.items():
+        (tmp_path / f"codes/{rank}").write_text(f"{code}\n")
+    moments, ended = iter(range(0, 1000, 3)), Ended()
+    ended.wait = lambda _: 0  # type: ignore[method-assign]
+    share = MpiShare(
+        ended, tmp_path, 2, what=DAEMON, on_end=lambda _: True, close=lambda: None,
+        monotonic=lambda: float(next(moments)), sleep=lambda _: None,
+    )  # fmt: skip
+    said = [share.wait(0.0) for _ in range(5)]
+    assert next(code for code in said if code is not None) == end
+
+
 @pytest.mark.parametrize(("nodes", "addresses"), [(1, ADDRESSES[:1]), (2, ()), (3, ADDRESSES)])
 def test_a_cluster_that_is_not_known_or_is_none_is_not_described(nodes: int, addresses: tuple[str, ...]) -> None:
     assert describe_cluster(replace(JOB, nodes=nodes), node(addresses=addresses)) == {}
