@@ -124,3 +124,13 @@ def test_only_the_last_lines_are_kept_for_the_report(tmp_path: Path) -> None:
 )
 def test_exit_codes_are_described(code: int, words: str) -> None:
     assert words in described(code)
+
+
+def test_processes_that_the_command_gave_a_session_of_their_own_end_with_it(tmp_path: Path) -> None:
+    """As torchrun and mpirun do."""
+    starts = "import subprocess as s, time; print(s.Popen(['sleep', '600'], start_new_session=True).pid, flush=True); time.sleep(600)"
+    lines: list[str] = []
+    child = start(starts, tmp_path, lines)
+    until(lambda: lines)
+    child.end(0.0)
+    until(lambda: is_gone(int(lines[0])))
