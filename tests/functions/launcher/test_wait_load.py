@@ -83,7 +83,7 @@ def test_no_two_invocations_try_at_the_same_time(herd: WaitingYard) -> None:
 
 def test_jobs_that_began_to_wait_together_do_not_try_together_again(herd: WaitingYard) -> None:
     again = Counter(one.next_try_at // 10 for one in herd.waits())
-    assert max(again.values()) < JOBS / 10
+    assert max(again.values()) < JOBS / 4, "chance alone brings a dozen into the same ten seconds; without it all come"
 
 
 def test_no_waiting_job_holds_a_security_group(herd: WaitingYard) -> None:
