@@ -29,7 +29,8 @@ ANSWER_S = 1.0
 QUIET_S = 0.05
 """A process that has written nothing for so long has written its stacks."""
 MOST_PROCESSES = 64
-"""Processes that are asked, those first that the command started: a trainer before its data loaders."""
+"""Processes that are asked, those first that answer, and among them those that the command started: a trainer before its data loaders. On
+rank 0 of a large MPI job more shells than that stand for the other nodes."""
 DEVICES = (("usr/bin/nvidia-smi",), ("opt/aws/neuron/bin/neuron-ls", "--wide"))
 """Commands that show the state of devices, where the image has them."""
 STATES = {
@@ -100,7 +101,7 @@ def standing(pid: int) -> Standing | None:
 def _stacks(command: int, heard: Callable[[], float], note: Callable[[str], None]) -> None:
     until = time.monotonic() + MOST_S
     found = [one for one in map(standing, processes(command)) if one is not None and one.state != "Z"]
-    for asked, one in enumerate(found):
+    for asked, one in enumerate(sorted(found, key=lambda one: not one.answers)):
         if asked >= MOST_PROCESSES or time.monotonic() > until:
             note(f"{len(found) - asked} more processes are not asked for their stacks")
             return

@@ -57,9 +57,13 @@ class Workspace(Protocol):
         """Waits until the training can begin, whose code lies there. Returns the environment beneath the training's own."""
 
     def start(
-        self, command: Sequence[str], environment: Mapping[str, str], on_line: Callable[[str], None]
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        on_line: Callable[[str], None],
+        arguments: Sequence[str] = (),
     ) -> RunningTraining:
-        """Runs the training."""
+        """Runs the training. `arguments` are those of the command, or of the image's entry point where there is no command."""
 
     def close(self) -> None:
         """Leaves nothing that runs. May be called at any time."""
@@ -108,10 +112,14 @@ class MachineWorkspace:
         return python.variables(self._variables)
 
     def start(
-        self, command: Sequence[str], environment: Mapping[str, str], on_line: Callable[[str], None]
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        on_line: Callable[[str], None],
+        arguments: Sequence[str] = (),
     ) -> RunningTraining:
         assert self._python is not None, "prepare comes first"
-        words = self._python.command(command)
+        words = self._python.command([*command, *arguments])
         return ChildProcess(words, folder=self._work / "code", environment=environment, on_line=on_line)
 
     def close(self) -> None:

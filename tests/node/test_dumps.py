@@ -181,6 +181,17 @@ def test_one_that_blocks_its_stderr_is_waited_for_a_moment_and_no_longer(
     assert lives(trainer.child.pid)
 
 
+def test_of_very_many_processes_those_that_answer_are_asked_first(
+    started: list[Trainer], python: Python, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On rank 0 of a large MPI job more shells wait for other nodes than are asked at all."""
+    monkeypatch.setattr(dumps, "MOST_PROCESSES", 3)
+    shells = 'import os, subprocess; [subprocess.Popen(["sleep", "60"]) for _ in range(5)]\n'
+    trainer = start(started, python, tmp_path, BREEDS.format(worker=shells + HANGS + "hangs_in_a_collective()"))
+    trainer.dump("in hangs_in_a_collective")
+    assert trainer.notes[-1] == "4 more processes are not asked for their stacks"
+
+
 def test_of_very_many_processes_the_first_are_asked(
     started: list[Trainer], python: Python, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

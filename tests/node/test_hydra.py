@@ -7,14 +7,29 @@ from pathlib import Path
 
 import pytest
 
-from contract.errors import NodeLost
+from contract.errors import NodeLost, TrainingFailed
 from contract.jobs import Launcher
 from contract.orders import OrderKind
-from tests.node.clusters import SUM, TRAINS, Cluster, once_all_train, runs
+from tests.node.clusters import SUM, TRAINS, WAIT_S, Cluster, once_all_train, runs
 from tests.node.world import FAST
 
 pytestmark = [pytest.mark.at_length, pytest.mark.timeout(200)]
 HYDRA = Path(__file__).parents[2] / "build/hydra/bin"
+FAILS = """
+import os, sys, time
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+world.allreduce(1)
+if world.rank == 1:
+    print("no more data", flush=True)
+    os._exit(3)
+time.sleep(300)
+"""
+LEAVES = """
+import subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"])
+print(child.pid, flush=True)
+"""
 
 
 def offer(cluster: Cluster, script: str) -> None:
@@ -45,3 +60,18 @@ def test_an_order_reaches_every_process_and_lets_it_save(cluster: Cluster) -> No
     for rank, site in enumerate(cluster.sites):
         assert (site.root / f"var/lib/trainyard/checkpoints/saved-{rank}").read_text() == "whole"
     assert not [pid for pids in shown.values() for pid in pids if runs(pid)]
+
+
+def test_a_process_that_fails_is_its_nodes_end_and_an_order_ends_the_others(cluster: Cluster) -> None:
+    offer(cluster, FAILS)
+    threads = cluster.start()
+    threads[1].join(WAIT_S)
+    assert (cluster.ends[1].code, cluster.ends[1].error) == (3, TrainingFailed.__name__)
+    cluster.end_by_order(threads, OrderKind.STOP, TrainingFailed.__name__, "rank 1 failed")
+    assert sorted(cluster.ends) == [0, 1, 2]
+
+
+def test_a_training_ends_although_its_processes_left_others_behind(cluster: Cluster) -> None:
+    offer(cluster, LEAVES)
+    assert [(one.code, one.error) for one in cluster.run()] == [(0, "")] * 3
+    assert not [rank for rank in range(3) for pid in cluster.lines(rank) if runs(int(pid))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -51,10 +52,14 @@ class Recorder:
         self.variables: dict[str, str] = {}
 
     def start(
-        self, command: Sequence[str], environment: Mapping[str, str], on_line: Callable[[str], None]
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        on_line: Callable[[str], None],
+        arguments: Sequence[str] = (),
     ) -> RunningTraining:
         on_line("started")
-        self.words, self.variables = list(command), dict(environment)
+        self.words, self.variables = [*command, *arguments], dict(environment)
         return cast(RunningTraining, None)
 
 
@@ -101,6 +106,16 @@ def test_rank_0_runs_mpirun_over_a_shell_around_each_process(tmp_path: Path) -> 
     for name in ("PRTE_MCA_plm_ssh_agent", "OMPI_MCA_plm_rsh_agent", "HYDRA_LAUNCHER_EXEC"):
         assert ran.variables[name] == "/opt/launcher/remote"
     assert (tmp_path / "launcher/addresses").read_text() == "10.0.0.4\n10.0.0.5\n"
+
+
+@pytest.mark.parametrize("launcher", Launcher)
+def test_arguments_beside_an_image_are_the_commands_own(tmp_path: Path, launcher: Launcher) -> None:
+    job = replace(JOB, launcher=launcher, command=("train",), container=replace(IMAGE, arguments=("--map-by", "x")))
+    ran = launched(tmp_path, job, node(), {})
+    if launcher is Launcher.MPI:
+        assert "--map-by" not in ran.words, "mpirun would read it"
+        ran.words = shlex.split((tmp_path / "launcher/command").read_text())
+    assert ran.words[-3:] == ["train", "--map-by", "x"]
 
 
 def test_another_node_runs_what_mpirun_asks_for(tmp_path: Path) -> None:

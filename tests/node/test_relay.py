@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import threading
@@ -14,12 +15,12 @@ import pytest
 from agent.failures import CannotStart, MachineTrouble, Ordered
 from agent.launching import mpi, shared
 from agent.launching import relay as relaying
-from agent.launching.mpi_variables import LAUNCHER, PROCESS, REMOTE, SHARE
+from agent.launching.mpi_variables import COMMAND, LAUNCHER, PROCESS, REMOTE, SHARE
 from agent.launching.relay import CommandRelay, Meeting, tell_end, wait_for_command
 from agent.store import Store
 from contract.cluster import Cluster
 from contract.remote import MOST
-from localaws.testing.waiting import HANG_S
+from localaws.testing.waiting import HANG_S, lives
 from tests.node.fakes import FakeS3, refusal
 
 CLUSTER = Cluster(addresses=("10.0.0.4", "10.0.0.5", "10.0.0.6"), rank=0, port=29500)
@@ -240,12 +241,12 @@ WORDS = [
 ]
 
 
-def test_a_process_gets_its_words_as_the_request_has_them_and_those_of_the_image_behind_them(tmp_path: Path) -> None:
+def test_a_process_gets_its_words_as_the_request_has_them(tmp_path: Path) -> None:
     mpi.lay_out(
         tmp_path / "launcher", CLUSTER, [sys.executable, "-c", "import sys; print(ascii(sys.argv[1:]))", *WORDS]
     )
-    code, said = run_process(tmp_path / "launcher", "of the image")
-    assert (code, said.strip()) == (0, ascii([*WORDS, "of the image"]))
+    code, said = run_process(tmp_path / "launcher")
+    assert (code, said.strip()) == (0, ascii(WORDS))
 
 
 def test_what_another_run_of_the_agent_left_is_gone(scripts: Path) -> None:
@@ -259,10 +260,12 @@ def test_what_another_run_of_the_agent_left_is_gone(scripts: Path) -> None:
 
 
 def run_process(scripts: Path, *words: str, **variables: str) -> tuple[int, str]:
-    """As mpirun runs it, below the shell of the share, whose output is the node's log."""
+    """As mpirun runs it, below the shell of the share, whose output is the node's log. `words` are the command, if it has none yet."""
+    if words:
+        (scripts / COMMAND).write_text(shlex.join(words))
     environment = {"PATH": os.environ["PATH"], LAUNCHER: str(scripts), **variables}
     done = subprocess.run(
-        [scripts / SHARE, "/bin/sh", "-c", '"$0" "$@" >/dev/null 2>&1', scripts / PROCESS, *words],
+        [scripts / SHARE, "/bin/sh", "-c", 'exec setsid -w "$0" >/dev/null 2>&1', scripts / PROCESS],
         env=environment, stdout=subprocess.PIPE, text=True, timeout=HANG_S, check=False,
     )  # fmt: skip
     return done.returncode, done.stdout
@@ -294,6 +297,31 @@ def test_a_program_that_is_not_there_is_the_processes_own_failure(scripts: Path)
 def test_a_process_that_is_killed_leaves_no_code(scripts: Path) -> None:
     run_process(scripts, "/bin/sh", "-c", "kill -9 $PPID; sleep 1", OMPI_COMM_WORLD_RANK="0")
     assert list((scripts / "codes").glob("[0-9]*")) == []
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_what_a_process_leaves_behind_ends_with_it(scripts: Path, code: int) -> None:
+    done, said = run_process(scripts, "/bin/sh", "-c", f"sleep 300 & echo $!; exit {code}")
+    assert done == code
+    assert not lives(int(said))
+
+
+def test_what_a_process_leaves_behind_may_finish_after_a_good_end(scripts: Path, tmp_path: Path) -> None:
+    run_process(scripts, "/bin/sh", "-c", f"(sleep 0.2; echo whole >{tmp_path}/late) & exit 0")
+    assert (tmp_path / "late").read_text() == "whole\n"
+
+
+def test_a_process_whose_group_is_others_too_ends_none_of_them(scripts: Path) -> None:
+    (scripts / COMMAND).write_text("true")
+    other = subprocess.Popen(["sleep", "300"], process_group=0)
+    try:
+        environment = {"PATH": os.environ["PATH"], LAUNCHER: str(scripts)}
+        (scripts / "shell").write_text("0")
+        subprocess.run([scripts / PROCESS], env=environment, process_group=other.pid, timeout=HANG_S, check=True)
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
 
 
 def test_a_share_without_its_program_says_which(scripts: Path) -> None:

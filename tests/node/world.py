@@ -152,11 +152,22 @@ class Site:
                 booted=self.now(),
                 metadata=self.imds.metadata,
                 aws=self.aws,
-                variables={**os.environ, "TRAINYARD_HOME_BUCKET": "x", "PYTHONPATH": os.pathsep.join(sys.path)},
+                variables={
+                    **os.environ,
+                    "TRAINYARD_HOME_BUCKET": "x",
+                    "PYTHONPATH": os.pathsep.join(sys.path),
+                    # Two mpiruns of one computer that begin at once in one folder may end with code 213: "listener thread failed to start".
+                    "TMPDIR": str(self._make_temporary()),
+                },
                 now=self.now,
                 sleep=self.sleep,
             )
         )
+
+    def _make_temporary(self) -> Path:
+        folder = self.root / "tmp"
+        folder.mkdir(exist_ok=True)
+        return folder
 
     @property
     def instance(self) -> str:

@@ -96,7 +96,11 @@ class ContainerWorkspace:
         return {}
 
     def start(
-        self, command: Sequence[str], environment: Mapping[str, str], on_line: Callable[[str], None]
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        on_line: Callable[[str], None],
+        arguments: Sequence[str] = (),
     ) -> ContainerProcess:
         assert self._docker is not None, "prepare comes first"
         said, file = DockerEnvironment.of(environment), self._settings / "environment"
@@ -116,7 +120,7 @@ class ContainerWorkspace:
         words = run(
             self._address,
             command=command,
-            arguments=self._container.arguments,
+            arguments=arguments,
             mounts=self._mounts(),
             environment_file=file,
             passed=sorted({*said.passed, *absent}),

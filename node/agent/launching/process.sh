@@ -9,9 +9,28 @@ export RANK WORLD_SIZE LOCAL_RANK
 trap : HUP INT QUIT TERM USR1 USR2
 read -r shell <"$TRAINYARD_LAUNCHER/shell"
 if [ -p "/proc/$shell/fd/1" ]; then exec >"/proc/$shell/fd/1" 2>&1; fi
-# The words of the command are in a file, each quoted: mpirun takes some of them for its own. An image's arguments follow.
-eval "set -- $(cat "$TRAINYARD_LAUNCHER/command")"' "$@"'
+# The words of the command are in a file, each quoted: mpirun takes some of them for its own.
+eval "set -- $(cat "$TRAINYARD_LAUNCHER/command")"
 "$@"
 code=$?
 echo "$code" >"$TRAINYARD_LAUNCHER/codes/.$RANK" && mv "$TRAINYARD_LAUNCHER/codes/.$RANK" "$TRAINYARD_LAUNCHER/codes/$RANK"
+
+# What the command left behind in its group, which mpirun makes for each process, ends with it: on the machine's own image it would outlive
+# the agent, and Hydra's mpirun would wait for it. After a good end it may write for two more seconds.
+find_rest() { # sets `rest`: a subshell would find itself
+  rest=''
+  for entry in /proc/[0-9]*; do
+    { read -r line <"$entry/stat"; } 2>/dev/null || continue
+    state=${line##*) } pid=${entry#/proc/}
+    group=${state#* * }
+    if [ "${group%% *}" = $$ ] && [ "$pid" != $$ ] && [ "${state%% *}" != Z ]; then rest="$rest $pid"; fi
+  done
+}
+for _ in 1 2; do
+  find_rest
+  if [ "$code" != 0 ] || [ -z "$rest" ]; then break; fi
+  sleep 1
+done
+find_rest
+for pid in $rest; do kill -KILL "$pid" 2>/dev/null; done
 exit "$code"

@@ -15,6 +15,10 @@ case $rank in
 0) exec /bin/sh -c "$*" ;;
 esac
 printf '%s' "$*" >"$folder/commands/.$rank" && mv "$folder/commands/.$rank" "$folder/commands/$rank" || exit 255
-until [ -s "$folder/ends/$rank" ]; do sleep 1; done
+looks=0
+until [ -s "$folder/ends/$rank" ]; do # one of these runs for every other node: after a minute each starts a process now and then
+  sleep "$((looks < 60 ? 1 : 5))"
+  looks=$((looks + 1))
+done
 read -r code <"$folder/ends/$rank"
 exit "$code"

@@ -45,6 +45,7 @@ class Launch:
         what it waits for."""
         self._job, self._node, self._workspace, self._store = job, node, workspace, store
         self._folder, self._note, self._pause, self._tell = work / FOLDER, note, pause, tell
+        self._arguments = job.container.arguments if job.container else ()
 
     def start(
         self,
@@ -55,7 +56,7 @@ class Launch:
         """Starts the training. Raises CannotStart, and on nodes that wait for rank 0's mpirun MachineTrouble and what `pause` raises."""
         job, node = self._job, self._node
         if job.launcher is Launcher.NONE:
-            return self._workspace.start(job.command, environment, on_line)
+            return self._workspace.start(job.command, environment, on_line, self._arguments)
         if len(node.addresses) != job.nodes:
             raise CannotStart(
                 f"launcher {job.launcher.value} needs the addresses of all {job.nodes} nodes, and the launch named {len(node.addresses)}: "
@@ -66,14 +67,15 @@ class Launch:
             addresses=node.addresses, rank=node.rank, port=job.master_port, processes=job.processes_of(kind)
         )
         if job.launcher is Launcher.TORCHRUN:
-            return self._workspace.start(cluster.build_torchrun(job.command), environment, on_line)
+            words = cluster.build_torchrun(job.command)
+            return self._workspace.start(words, environment, on_line, self._arguments)
         return self._start_mpi(cluster, self._mpi_environment(environment, job.efas_of(kind) > 0), on_line)
 
     def _start_mpi(
         self, cluster: Cluster, environment: Mapping[str, str], on_line: Callable[[str], None]
     ) -> RunningTraining:
         job, node, scripts = self._job, self._node, self._workspace.folders.launcher
-        mpi.lay_out(self._folder, cluster, job.command)
+        mpi.lay_out(self._folder, cluster, [*job.command, *self._arguments])
         meeting = Meeting(store=self._store, job=job.id, attempt=node.attempt, nodes=job.nodes)
         if node.rank == 0:
             relay = CommandRelay(meeting, self._folder, note=self._note)
