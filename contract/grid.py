@@ -20,7 +20,7 @@ SHARD = 100
 ARRAY = range(2, 10_001)
 """Sizes that Batch takes for an array; a single line becomes a plain job."""
 ENDED_STATUSES = frozenset({"Completed", "Failed", "Stopped"})
-"""Final statuses of a training job."""
+"""Final statuses of a training."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +114,26 @@ ROUNDS = 3
 """How often lines that lack both a record and a training are submitted to Batch before the grid fails."""
 
 
+class Backend(str, Enum):
+    """What trains a line."""
+
+    SAGEMAKER = "sagemaker"
+    EC2 = "ec2"
+    """Clusters of our own: the line is an execution of the Train machine."""
+
+    @classmethod
+    def of_later_version(cls) -> Backend:
+        """A record shows it so; a line's request names no training of SageMaker's, so that nothing is submitted."""
+        return cls.SAGEMAKER
+
+
+NAMED = {Backend.SAGEMAKER: "TrainingJobName", Backend.EC2: "name"}
+"""The argument with the training's name."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One training as Plan decided it: its region is fixed, and its request is sent unchanged."""
+    """One training as Plan decided it: its request is sent unchanged. In SageMaker its region is fixed too."""
 
     index: int
     """From 0, over the whole grid."""
@@ -128,16 +145,31 @@ class Line:
     slot: int
     """Position among the lines of its region, from 0: it is submitted no earlier than `slot / pace` after the begin."""
     request: dict[str, Any]
-    """Arguments of CreateTrainingJob, including the name and the tags."""
+    """Arguments of CreateTrainingJob, including the name and the tags; of StartExecution on clusters of our own."""
     source: dict[str, Any]
     """The line as a manifest would say it again (JSON Lines form)."""
     hourly_usd: float | None = None
     """Hourly price of all its instances together; None where the price is unknown."""
+    backend: Backend = Backend.SAGEMAKER
 
     @property
     def training(self) -> str:
-        name: str = self.request["TrainingJobName"]
+        name: str = self.request[NAMED[self.backend]]
         return name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridLine:
+    """Which line of which grid a job is."""
+
+    execution: str
+    """ARN of the grid's execution."""
+    index: int
+    """From 0, over the whole grid."""
+
+    @property
+    def grid(self) -> str:
+        return self.execution.rpartition(":")[2]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +214,7 @@ class LineOutcome(str, Enum):
     FAILED = "Failed"
     STOPPED = "Stopped"
     REFUSED = "Refused"
-    """SageMaker rejected the request, or the name belongs to a stranger's training: no training of ours exists."""
+    """The backend rejected the request, or the name belongs to a stranger's training: no training of ours exists."""
 
     @classmethod
     def of_later_version(cls) -> LineOutcome:
@@ -213,6 +245,9 @@ class Record:
     """Last values of the metric definitions."""
     submitted_at: float | None = None
     ended_at: float | None = None
+    backend: Backend = Backend.SAGEMAKER
+    log: str = ""
+    """The console's address of the training's log; empty where there was no training."""
 
 
 class ExitCode(IntEnum):

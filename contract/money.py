@@ -6,7 +6,7 @@ Data transfer, S3, logs and what a reservation costs are not in it. Spot counts 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from contract.intents import Intent, LaunchOutcome, Step
@@ -77,17 +77,28 @@ def spent_usd(job: Job, walks: Iterable[Intent], ends: Mapping[int, float], *, n
     the next one began, or until `now`. A launch counts from the beginning of its walk; one that may have launched counts
     as one that did.
     """
+    total = 0.0
+    for rung, seconds in _spans(walks, ends, now):
+        hourly = hourly_usd(job.nodes, rung)
+        if hourly is None:
+            return None
+        total += hourly * seconds / HOUR_S
+    return total
+
+
+def billed_s(walks: Iterable[Intent], ends: Mapping[int, float], *, now: float) -> float:
+    """Seconds for which each node of the attempts of these walks was billed at most, as `spent_usd` counts them."""
+    return math.fsum(seconds for _, seconds in _spans(walks, ends, now))
+
+
+def _spans(walks: Iterable[Intent], ends: Mapping[int, float], now: float) -> Iterator[tuple[Rung, float]]:
+    """Yields on which rungs nodes ran, or may have run, and for how many seconds they are billed."""
     attempts = [list(group) for _, group in groupby(walks, key=lambda one: one.attempt)]
     begins = [group[0].started_at for group in attempts]
-    total = 0.0
     for group, bound in zip(attempts, [*begins, now][1:], strict=True):
         until = min(ends.get(group[0].attempt, bound), bound)
         for rung, since in _paid(group):
-            hourly = hourly_usd(job.nodes, rung)
-            if hourly is None:
-                return None
-            total += hourly * max(LEAST_BILLED_S, until - since) / HOUR_S
-    return total
+            yield rung, max(LEAST_BILLED_S, until - since)
 
 
 def _paid(walks: Sequence[Intent]) -> list[tuple[Rung, float]]:

@@ -1,69 +1,76 @@
-"""Makes the final record of a line from the line and SageMaker's description of its training; every caller makes the same record."""
+"""Makes the final record of a line from what its backend says of its training; every caller makes the same record."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass, field
 
-from contract.grid import ENDED_STATUSES, Line, LineOutcome, Record
-
-LOG_GROUP = "/aws/sagemaker/TrainingJobs"
-"""Log group of SageMaker trainings, in the training's region; SageMaker sets its name."""
-_OUTCOMES = {"Completed": LineOutcome.COMPLETED, "Failed": LineOutcome.FAILED, "Stopped": LineOutcome.STOPPED}
-_FAILURES = {
-    "AlgorithmError": "the training's own code or container ended with an error",
-    "ClientError": "SageMaker could not run the line as it is: its data, image, role or parameters do not fit",
-    "InternalServerError": "SageMaker itself failed, not the training; the line can be started again",
-    "CapacityError": "SageMaker found no machines of this type; start the line again later, elsewhere or on another type",
-    "ResourceLimitExceeded": "the account's quota of machines of this type is used up",
-}
-"""Meaning of the word before the colon of a FailureReason."""
-_LOGGED = frozenset({"AlgorithmError", "ClientError"})
-"""Failures that the training's own log can explain further."""
-_STOPS = {
-    "MaxRuntimeExceeded": "reached the longest time of its line (MaxRuntimeInSeconds {runtime}) and was stopped",
-    "MaxWaitTimeExceeded": "reached the longest wait for spot machines (MaxWaitTimeInSeconds {wait}) and was stopped",
-    "Interrupted": "lost its spot machines and was not started again",
-}
-"""Reason by the last secondary status of a Stopped training; any other status means that a call stopped it."""
+from contract.grid import Line, LineOutcome, Record
 
 
-def ended(answer: Mapping[str, Any]) -> bool:
-    """Whether a DescribeTrainingJob answer is final: nothing runs, or costs, any more."""
-    return answer["TrainingJobStatus"] in ENDED_STATUSES
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineFacts:
+    """What a backend says of a line's training."""
+
+    status: str
+    """InProgress, Stopping, Completed, Failed or Stopped."""
+    arn: str
+    """Of the training or the execution."""
+    region: str
+    """Where it runs, or ran."""
+    detail: str = ""
+    """What it does, in the backend's own words."""
+    said: str = ""
+    """The backend's own message, for the log."""
+    outcome: LineOutcome | None = None
+    """None until nothing runs, or costs, any more."""
+    reason: str = ""
+    """Why it did not complete, for a person; empty where it completed, or has not ended."""
+    seconds: float | None = None
+    """From its start to its end."""
+    billable_seconds: float | None = None
+    cost_usd: float | None = None
+    artifact: str = ""
+    """`s3://` address."""
+    metrics: dict[str, float] = field(default_factory=dict)
+    """Finite numbers by name."""
+    submitted_at: float | None = None
+    """UTC epoch seconds, as `ended_at`."""
+    ended_at: float | None = None
+    log: str = ""
+    """The console's address of its log."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is over: nothing runs, or costs, any more."""
+        return self.outcome is not None
 
 
-def record_of(line: Line, answer: Mapping[str, Any]) -> Record:
-    """The Record of a training that has ended. Times may be datetimes, as boto3 makes them, or UTC epoch seconds.
-
-    Raises ValueError where the training has not ended.
-    """
-    if not ended(answer):
-        raise ValueError(f"{line.training} is {answer['TrainingJobStatus']}: it has no record yet")
-    began, over = _seconds(answer.get("TrainingStartTime")), _seconds(answer.get("TrainingEndTime"))
-    billable = _billable(answer, began, over)
-    outcome = _OUTCOMES[answer["TrainingJobStatus"]]
+def record_of(line: Line, facts: LineFacts) -> Record:
+    """Returns the Record of a training that has ended. Raises ValueError where it has not."""
+    if facts.outcome is None:
+        raise ValueError(f"{line.training} is {facts.status}: it has no record yet")
     return Record(
         index=line.index,
         line=line.line,
-        region=line.region,
+        region=facts.region,
         training=line.training,
-        outcome=outcome,
-        reason="" if outcome is LineOutcome.COMPLETED else reason_of(line, answer),
-        arn=answer.get("TrainingJobArn", ""),
-        seconds=None if began is None or over is None else round(max(0.0, over - began), 3),
-        billable_seconds=billable,
-        cost_usd=cost(line, billable),
-        artifact=(answer.get("ModelArtifacts") or {}).get("S3ModelArtifacts", ""),
-        metrics=_metrics(answer),
-        submitted_at=_seconds(answer.get("CreationTime")),
-        ended_at=over if over is not None else _seconds(answer.get("LastModifiedTime")),
+        outcome=facts.outcome,
+        reason=facts.reason,
+        arn=facts.arn,
+        seconds=facts.seconds,
+        billable_seconds=facts.billable_seconds,
+        cost_usd=facts.cost_usd,
+        artifact=facts.artifact,
+        metrics=facts.metrics,
+        submitted_at=facts.submitted_at,
+        ended_at=facts.ended_at,
+        backend=line.backend,
+        log=facts.log,
     )
 
 
 def refused(line: Line, reason: str) -> Record:
-    """Returns the Record of a line for which SageMaker made no training, and will make none."""
+    """Returns the Record of a line for which its backend made no training, and will make none."""
     return _without_training(line, LineOutcome.REFUSED, reason)
 
 
@@ -82,65 +89,5 @@ def _without_training(line: Line, outcome: LineOutcome, reason: str) -> Record:
         reason=reason,
         billable_seconds=0.0,
         cost_usd=0.0,
+        backend=line.backend,
     )
-
-
-def reason_of(line: Line, answer: Mapping[str, Any]) -> str:
-    """Says why a training did not complete, in words for a person that include SageMaker's own, and where to look."""
-    if answer["TrainingJobStatus"] == "Stopped":
-        return f"{line.training} {_stop(line, answer)}. {where_to_look(line)}"
-    said = " ".join(str(answer.get("FailureReason") or "").split())
-    kind = said.partition(":")[0].strip()
-    if not said:
-        return f"SageMaker says Failed and gives no reason. {where_to_look(line)}"
-    meaning = _FAILURES.get(kind)
-    words = f"{meaning[0].upper()}{meaning[1:]}. SageMaker: {said}" if meaning else f"SageMaker: {said}"
-    return words if meaning and kind not in _LOGGED else f"{words.rstrip('.')}. {where_to_look(line)}"
-
-
-def _stop(line: Line, answer: Mapping[str, Any]) -> str:
-    condition = line.request.get("StoppingCondition", {})
-    words = _STOPS.get(answer.get("SecondaryStatus", ""), "was stopped before it completed")
-    return words.format(
-        runtime=condition.get("MaxRuntimeInSeconds", "of SageMaker's default"),
-        wait=condition.get("MaxWaitTimeInSeconds", "of SageMaker's default"),
-    )
-
-
-def where_to_look(line: Line) -> str:
-    """Returns one sentence: the log group, the beginning of the streams' names, the region."""
-    return f"Logs: {LOG_GROUP} in {line.region}, streams {line.training}/."
-
-
-def cost(line: Line, billable_seconds: float | None) -> float | None:
-    """Returns US dollars, None where the price or the time is unknown.
-
-    SageMaker's billable seconds are wall-clock seconds, billed for every instance. A line's price is the on-demand price of all
-    of its instances together; spot savings are in the seconds.
-    """
-    if billable_seconds == 0:
-        return 0.0
-    if billable_seconds is None or line.hourly_usd is None:
-        return None
-    return round(billable_seconds * line.hourly_usd / 3600, 6)
-
-
-def _billable(answer: Mapping[str, Any], began: float | None, over: float | None) -> float | None:
-    """SageMaker bills from a training's start to its end; one that never started is not billed at all."""
-    if (said := answer.get("BillableTimeInSeconds")) is not None:
-        return float(said)
-    if began is None:
-        return 0.0
-    return None if over is None or answer.get("EnableManagedSpotTraining") else max(0.0, over - began)
-
-
-def _metrics(answer: Mapping[str, Any]) -> dict[str, float]:
-    """Returns the last value of each metric. JSON has no NaN and no infinity, so such values (a loss that became NaN) are left out."""
-    found = {one["MetricName"]: float(one["Value"]) for one in answer.get("FinalMetricDataList") or []}
-    return {name: value for name, value in found.items() if math.isfinite(value)}
-
-
-def _seconds(moment: Any) -> float | None:
-    if moment is None:
-        return None
-    return float(moment.timestamp() if hasattr(moment, "timestamp") else moment)

@@ -12,11 +12,12 @@ from typing import Any
 from contract import records
 from contract.codec import decode, encode
 from contract.grid import ExitCode, Record
+from contract.records import LineFacts
 from contract.timings import ChildTiming
+from grid_child.backends import backend_of, watch_s
 from grid_child.plan import Work
-from grid_child.policy import LONGEST_S, Action, ChildFacts, ChildRules, Known, SubmitAnswer, decide, is_ours
+from grid_child.policy import LONGEST_S, Action, ChildFacts, ChildRules, Known, SubmitAnswer, decide
 from grid_child.retry import Retry
-from grid_child.sagemaker import SageMaker
 from grid_child.store import Home
 from grid_child.trouble import Trouble
 from grid_child.waits import Waits
@@ -42,18 +43,20 @@ class Child:
     ) -> None:
         """`submitted`: an earlier attempt or round may have created the training."""
         self.work, self.home, self.waits, self.chance = work, home, waits, chance
-        self.sagemaker = SageMaker(work.line.region)
+        self.backend = backend_of(work, home, waits.time)
         self.timing, self._retry, self._print = timing, retry, print_ or _print
         self.rules = ChildRules(
             timing=timing,
             earliest=work.earliest,
             turn_s=work.turn_s,
             leaves_at=waits.time() + LONGEST_S,
+            watch_s=watch_s(work, timing.training_watch_s),
+            service=self.backend.service,
         )
         self._submitted = submitted
         self.facts = ChildFacts(known=Known.UNKNOWN if submitted else Known.ABSENT)
-        self._seen: dict[str, Any] = {}
-        """The newest description of a training of ours."""
+        self._seen: LineFacts | None = None
+        """What was last known of a training of ours."""
         self._told: dict[str, tuple[str, ...]] = {}
 
     def run(self) -> ExitCode:
@@ -73,7 +76,7 @@ class Child:
                 case Action.STOP:
                     self._stop()
                 case Action.RECORD:
-                    return self._record(records.record_of(self.work.line, self._seen))
+                    return self._record_end()
                 case Action.REFUSE:
                     if self._refuse(verdict.reason):
                         return ExitCode.DONE
@@ -86,8 +89,8 @@ class Child:
         pause = self.timing.stop_grace_s / 15
         while True:
             self._read_training()
-            if self.facts.known is Known.OURS and records.ended(self._seen):
-                return self._record(records.record_of(self.work.line, self._seen))
+            if self.facts.known is Known.OURS and self._has_ended:
+                return self._record_end()
             if self.facts.known in {Known.ABSENT, Known.STRANGER}:
                 return ExitCode.FINAL
             if self.facts.known is Known.OURS and not self.facts.stopping:
@@ -97,33 +100,35 @@ class Child:
             self.waits.sleep(pause)
 
     def _read_training(self) -> None:
-        """Reads the training's state, and once its tags unless this child's own submission was accepted."""
+        """Reads the training's state, and once whose it is unless this child's own submission was accepted."""
         try:
-            seen = self.sagemaker.describe(self.work.line.training)
+            seen = self.backend.find()
             if seen is None:
                 self.facts = replace(self.facts, known=Known.ABSENT, troubles=0)
                 return
             known, holder = self.facts.known, ""
             if known is not Known.OURS:
-                known, holder = self._whose(seen["TrainingJobArn"])
+                holder = self.backend.name_stranger(seen)
+                known = Known.STRANGER if holder else Known.OURS
         except Trouble as trouble:
             self._tell("trouble", "", str(trouble))
             self.facts = replace(self.facts, troubles=self.facts.troubles + 1)
             return
-        status = str(seen["TrainingJobStatus"])
         if known is Known.OURS:
             self._seen = seen
-            self._tell("training", str(seen.get("SecondaryStatus", status)), _message(seen))
+            self._tell("training", seen.detail, seen.said)
         new = known is not self.facts.known
-        self.facts = replace(self.facts, known=known, status=status, holder=holder, troubles=0)
-        if new and known is Known.OURS and not records.ended(seen):
+        self.facts = replace(self.facts, known=known, status=seen.status, holder=holder, troubles=0)
+        if new and known is Known.OURS and not seen.ended:
             self._fence()
 
-    def _whose(self, arn: str) -> tuple[Known, str]:
-        tags = self.sagemaker.tags(arn)
-        if is_ours(tags, self.work.tags):
-            return Known.OURS, ""
-        return Known.STRANGER, f"{arn}, with the tags {json.dumps(tags, sort_keys=True, ensure_ascii=False)}"
+    @property
+    def _has_ended(self) -> bool:
+        return self._seen is not None and self._seen.ended
+
+    def _record_end(self) -> ExitCode:
+        assert self._seen is not None, "only a training that was seen has ended"
+        return self._record(records.record_of(self.work.line, self._seen))
 
     def _create(self) -> None:
         """Submits the training, unless the grid is ending."""
@@ -131,7 +136,7 @@ class Child:
         if self.facts.unwanted:
             return
         self.waits.check()
-        answer, said = self.sagemaker.create(self.work.line.request)
+        answer, said = self.backend.create()
         self._tell("submission", answer.value, said)
         now, before = self.waits.time(), self.facts
         if answer is SubmitAnswer.ACCEPTED:
@@ -166,14 +171,14 @@ class Child:
     def _leave_it(self, record: Record) -> ExitCode:
         """Ends because the line has its record. Stops a training that the record does not name: an earlier child may have been
         killed just after it created one."""
-        if self._submitted and not record.arn and self._ours_after_all() and not records.ended(self._seen):
-            self._retry(lambda: self.sagemaker.stop(self.work.line.training))
+        if self._submitted and not record.arn and self._ours_after_all() and not self._has_ended:
+            self._retry(self.backend.stop)
         self._say("has its record", outcome=record.outcome.value)
         return ExitCode.DONE
 
     def _stop(self) -> None:
         try:
-            self.sagemaker.stop(self.work.line.training)
+            self.backend.stop()
         except Trouble as trouble:
             self._tell("trouble", "", str(trouble))
             self.facts = replace(self.facts, troubles=self.facts.troubles + 1)
@@ -196,17 +201,17 @@ class Child:
         if not strange and self._ours_after_all():
             return False
         self._record(records.refused(self.work.line, reason))
-        if not strange and self._ours_after_all() and not records.ended(self._seen):
-            self._retry(lambda: self.sagemaker.stop(self.work.line.training))
+        if not strange and self._ours_after_all() and not self._has_ended:
+            self._retry(self.backend.stop)
         return True
 
     def _ours_after_all(self) -> bool:
         def found() -> bool:
-            seen = self.sagemaker.describe(self.work.line.training)
-            if seen is None or self._whose(seen["TrainingJobArn"])[0] is not Known.OURS:
+            seen = self.backend.find()
+            if seen is None or self.backend.name_stranger(seen):
                 return False
             self._seen = seen
-            self.facts = replace(self.facts, known=Known.OURS, status=str(seen["TrainingJobStatus"]))
+            self.facts = replace(self.facts, known=Known.OURS, status=seen.status)
             return True
 
         return self._retry(found)
@@ -227,12 +232,6 @@ class Child:
             "event": event,
         }
         self._print(json.dumps(told | {name: one for name, one in fields.items() if one}, ensure_ascii=False))
-
-
-def _message(seen: dict[str, Any]) -> str:
-    """SageMaker's own message about the training's state."""
-    transitions = seen.get("SecondaryStatusTransitions") or [{}]
-    return str(seen.get("FailureReason") or transitions[-1].get("StatusMessage") or "")
 
 
 def _print(line: str) -> None:

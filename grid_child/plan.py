@@ -9,7 +9,8 @@ from typing import TypeVar
 
 from contract import tags
 from contract.codec import Garbled, decode
-from contract.grid import SHARD, Grid, GridPrefix, Line
+from contract.execution_facts import is_marked
+from contract.grid import NAMED, SHARD, Backend, Grid, GridPrefix, Line
 from grid_child.identity import ChildIdentity
 from grid_child.pace import Round, earliest, turn_s
 from grid_child.store import Home
@@ -29,6 +30,8 @@ class Work:
     """Of the submission, UTC epoch seconds."""
     turn_s: float
     """How long all lines of the region take at the grid's pace."""
+    beside: int
+    """How many lines its region has, this one included."""
     tags: dict[str, str]
     """The tags by which the line's training is recognised as ours."""
 
@@ -54,6 +57,7 @@ def read_work(me: ChildIdentity, home: Home, chance: random.Random) -> Work:
         prefix=prefix,
         earliest=earliest(line, grid, round_, me.environment.timing.training_watch_s, chance),
         turn_s=turn_s(line, grid),
+        beside=grid.regions.get(line.region, grid.lines),
         tags=_tags(grid, line),
     )
 
@@ -87,14 +91,18 @@ def _line(home: Home, prefix: GridPrefix, index: int) -> Line:
     line = _decoded(Line, rows[index % SHARD], f"line {index} of {key}")
     if line.index != index:
         raise Unfit(f"{key} has line {line.index} in the place of line {index}")
-    if not isinstance(line.request.get("TrainingJobName"), str):
-        raise Unfit(f"line {index} of {key} has a request without TrainingJobName")
+    if not isinstance(line.request.get(NAMED[line.backend]), str):
+        raise Unfit(f"line {index} of {key} has a request without {NAMED[line.backend]}")
     return line
 
 
 def _tags(grid: Grid, line: Line) -> dict[str, str]:
-    """The tags that identify the line's training. Raises Unfit where the request does not set them: without them it could not be
-    told from a stranger's."""
+    """The tags that identify the line's training in SageMaker. Raises Unfit where the request does not set them, or where the input of
+    an execution does not name the line: without them it could not be told from a stranger's."""
+    if line.backend is Backend.EC2:
+        if not is_marked(line, grid):
+            raise Unfit(f"The input of line {line.index} does not say of which grid and line it is")
+        return {}
     wanted = {
         tags.DEPLOYMENT: grid.deployment,
         tags.GRID: grid.id,

@@ -27,7 +27,7 @@ class Known(str, Enum):
 
 
 class SubmitAnswer(str, Enum):
-    """How CreateTrainingJob answered."""
+    """How the submission was answered."""
 
     ACCEPTED = "accepted"
     IN_USE = "the name is taken"
@@ -60,6 +60,10 @@ class ChildRules:
     """How long all lines of the region take at the grid's pace: if each line repeats a call once in this time, the pace is kept."""
     leaves_at: float
     """When the child exits by itself, UTC epoch seconds."""
+    watch_s: float
+    """How often it looks at a training that runs."""
+    service: str = "SageMaker"
+    """Who takes the submission, for a person."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,13 +72,13 @@ class ChildFacts:
 
     known: Known
     status: str = ""
-    """TrainingJobStatus of our training."""
+    """Status of our training, as contract.records has it."""
     holder: str = ""
     """The training that has the name, where it is a stranger's."""
     unwanted: str = ""
     """Why there must be no training (the grid is ending, or the line has its record); empty otherwise."""
     stopping: bool = False
-    """SageMaker has accepted StopTrainingJob."""
+    """The backend has accepted that it is to end."""
     answer: SubmitAnswer | None = None
     """The answer to the last submission."""
     said: str = ""
@@ -119,7 +123,7 @@ def _watch(facts: ChildFacts, rules: ChildRules, chance: random.Random) -> Verdi
         return Verdict(Action.RECORD, f"the training is {facts.status}")
     if facts.unwanted and not facts.stopping and facts.status != "Stopping":
         return Verdict(Action.STOP, facts.unwanted, _again_s(facts.troubles, rules, chance))
-    every = rules.timing.training_watch_s / (4.0 if facts.unwanted else 1.0)
+    every = rules.watch_s / (4.0 if facts.unwanted else 1.0)
     return Verdict(Action.LOOK, f"the training is {facts.status}", jittered(every, chance))
 
 
@@ -132,7 +136,7 @@ def _submit(facts: ChildFacts, rules: ChildRules, now: float, chance: random.Ran
         case None:
             return Verdict(Action.CREATE, "its turn", max(0.0, rules.earliest - now))
         case SubmitAnswer.REFUSED:
-            return Verdict(Action.REFUSE, f"SageMaker refused the request: {facts.said}")
+            return Verdict(Action.REFUSE, f"{rules.service} refused the request: {facts.said}")
         case SubmitAnswer.QUOTA if not patient:
             return Verdict(Action.REFUSE, out_of_quota(facts.said, patience))
         case SubmitAnswer.QUOTA:
@@ -141,7 +145,7 @@ def _submit(facts: ChildFacts, rules: ChildRules, now: float, chance: random.Ran
     if not patient:
         return Verdict(
             Action.LEAVE,
-            f"SageMaker did not take the submission for {patience:.0f} s; the next attempt goes on: {facts.said}",
+            f"{rules.service} did not take the submission for {patience:.0f} s; the next attempt goes on: {facts.said}",
         )
     most = min(max(watch / 2, rules.turn_s), 5 * watch)
     return Verdict(Action.CREATE, facts.said, backoff_s(facts.tries, watch / 30, most, chance))
@@ -162,6 +166,7 @@ THROTTLES = frozenset(
         "RequestThrottled",
         "RequestThrottledException",
         "BandwidthLimitExceeded",
+        "ExecutionLimitExceeded",
     }
 )
 PASSING = frozenset(
@@ -182,12 +187,12 @@ PASSING = frozenset(
 
 
 def answered(code: str, status: int) -> SubmitAnswer:
-    """What an error of CreateTrainingJob means; status 0 where there was no answer."""
+    """What an error of CreateTrainingJob or StartExecution means; status 0 where there was no answer."""
     if code in THROTTLES or status == 429:
         return SubmitAnswer.THROTTLED
     if code == "ResourceLimitExceeded":
         return SubmitAnswer.QUOTA
-    if code == "ResourceInUse":
+    if code in {"ResourceInUse", "ExecutionAlreadyExists"}:
         return SubmitAnswer.IN_USE
     if code in PASSING or not 400 <= status < 500:
         return SubmitAnswer.OPEN

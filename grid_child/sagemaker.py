@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
 from functools import cached_property
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 
 from contract.aws_errors import code_of
+from contract.records import LineFacts
+from contract.training_facts import describe_training
 from grid_child.clients import client
-from grid_child.policy import SubmitAnswer, answered
+from grid_child.plan import Work
+from grid_child.policy import SubmitAnswer, answered, is_ours
 from grid_child.trouble import status_of, trouble_of, words_of
 
 NOT_THERE = frozenset({"ResourceNotFound", "ValidationException"})
@@ -18,20 +21,22 @@ NOT_THERE = frozenset({"ResourceNotFound", "ValidationException"})
 if it meant something else, a submission under the same name would be refused as in use, so nothing would be created twice."""
 
 
-class SageMaker:
-    """SageMaker in one region. Methods do not retry; they raise Trouble where a failure may pass, Unfit where a permission is missing."""
+class SageMakerLine:
+    """One line as a training of SageMaker in its region."""
 
-    def __init__(self, region: str) -> None:
-        self.region = region
+    service = "SageMaker"
+
+    def __init__(self, work: Work) -> None:
+        self._line, self._tags = work.line, work.tags
 
     @cached_property
     def _client(self) -> Any:
-        return client("sagemaker", self.region)
+        return client("sagemaker", self._line.region)
 
-    def create(self, arguments: Mapping[str, Any]) -> tuple[SubmitAnswer, str]:
-        """Submits a training. Returns SageMaker's answer and its message; never raises because of an answer, or a lost one."""
+    def create(self) -> tuple[SubmitAnswer, str]:
+        """As LineBackend.create."""
         try:
-            made = self._client.create_training_job(**arguments)
+            made = self._client.create_training_job(**self._line.request)
         except ParamValidationError as problem:
             return SubmitAnswer.REFUSED, str(problem)
         except ClientError as problem:
@@ -40,32 +45,36 @@ class SageMaker:
             return SubmitAnswer.OPEN, f"{type(problem).__name__}: {problem}"
         return SubmitAnswer.ACCEPTED, str(made["TrainingJobArn"])
 
-    def describe(self, name: str) -> dict[str, Any] | None:
-        """DescribeTrainingJob's answer, None where there is no training of that name."""
+    def find(self) -> LineFacts | None:
         try:
-            found: dict[str, Any] = self._client.describe_training_job(TrainingJobName=name)
+            found: dict[str, Any] = self._client.describe_training_job(TrainingJobName=self._line.training)
         except (ClientError, BotoCoreError) as problem:
             if _is_absent(problem):
                 return None
-            raise trouble_of(problem, f"sagemaker:DescribeTrainingJob in {self.region}") from problem
-        return found
+            raise trouble_of(problem, f"sagemaker:DescribeTrainingJob in {self._line.region}") from problem
+        return describe_training(self._line, found)
 
-    def tags(self, arn: str) -> dict[str, str]:
-        """All tags of a training."""
+    def name_stranger(self, facts: LineFacts) -> str:
+        tags = self._read_tags(facts.arn)
+        if is_ours(tags, self._tags):
+            return ""
+        return f"{facts.arn}, with the tags {json.dumps(tags, sort_keys=True, ensure_ascii=False)}"
+
+    def stop(self) -> None:
+        """The training is stopping, or had ended before, which SageMaker calls a ValidationException too, or is not there."""
+        try:
+            self._client.stop_training_job(TrainingJobName=self._line.training)
+        except (ClientError, BotoCoreError) as problem:
+            if _is_absent(problem):
+                return
+            raise trouble_of(problem, f"sagemaker:StopTrainingJob in {self._line.region}") from problem
+
+    def _read_tags(self, arn: str) -> dict[str, str]:
         try:
             pages = self._client.get_paginator("list_tags").paginate(ResourceArn=arn)
             return {one["Key"]: one["Value"] for page in pages for one in page["Tags"]}
         except (ClientError, BotoCoreError) as problem:
-            raise trouble_of(problem, f"sagemaker:ListTags in {self.region}") from problem
-
-    def stop(self, name: str) -> None:
-        """The training is stopping, or had ended before, which SageMaker calls a ValidationException too, or is not there."""
-        try:
-            self._client.stop_training_job(TrainingJobName=name)
-        except (ClientError, BotoCoreError) as problem:
-            if _is_absent(problem):
-                return
-            raise trouble_of(problem, f"sagemaker:StopTrainingJob in {self.region}") from problem
+            raise trouble_of(problem, f"sagemaker:ListTags in {self._line.region}") from problem
 
 
 def _is_absent(problem: Exception) -> bool:

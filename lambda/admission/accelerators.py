@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from admission.efa import Mode
 from admission.machines import is_allowed
-from admission.request import MOST_TYPES, JobRequest
 from aws.facts import Accelerators, InstanceType
 from contract.environments import AdmissionEnvironment
 from contract.limits import Limits
+from job_requests.request import MOST_TYPES, JobRequest
+from job_requests.values import Mode
 from refusals.wording import plain
 
 

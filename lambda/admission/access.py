@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from admission.facts import Execution, RequestFacts
-from admission.request import JobRequest
 from contract import keys, names, sessions, training
 from contract.environments import AdmissionEnvironment
 from contract.mounts import JobMount
+from job_requests.request import JobRequest
 from refusals.addresses import Address
 from refusals.places import is_offered
 from refusals.wording import denial, plain

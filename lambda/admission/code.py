@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from admission.access import check_code_place
 from admission.facts import RequestFacts
-from admission.git import GitCommit, list_fetch_problems, list_host_problems
-from admission.request import JobRequest
 from aws.facts import Object
 from contract import keys
 from contract.environments import AdmissionEnvironment
 from contract.jobs import Code
+from job_requests.git import GitCommit, list_fetch_problems, list_host_problems
+from job_requests.request import JobRequest
 from refusals.archive import absent, object_problems
 from refusals.fields import ARCHIVE_SUFFIXES
 from refusals.requirements import requirements_problems

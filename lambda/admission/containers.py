@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from admission.facts import RegistryAnswer
 from admission.image_names import NamedImage
-from admission.request import JobRequest
 from aws.facts import StoredImage
 from contract.containers import ARCHITECTURES, UNPACKED, Container
 from contract.health import HealthCheck
+from job_requests.request import JobRequest
 from refusals.wording import plain
 
 TAGS_OF_CONTAINERS = "tags of AWS's containers begin with version and device, as in 2.9-gpu; copy public images in (docs/guides/images.md)"

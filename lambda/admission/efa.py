@@ -4,21 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import Enum
 
 from aws.facts import Card, InstanceType
 from contract.fabric import PLAIN, Interface, InterfaceType
 from contract.jobs import Job
-
-
-class Mode(str, Enum):
-    """What a request says about EFA."""
-
-    AUTO = "auto"
-    """EFA for jobs of several nodes, on types that have it."""
-    TRUE = "true"
-    """EFA, or a refusal."""
-    FALSE = "false"
+from job_requests.values import Mode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

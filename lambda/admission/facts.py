@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from admission.git import NotFetched
 from aws.facts import InstanceType, Object, Reservation, StoredImage
 from aws.prices import VolumePrices
 from contract.images import ContainerImage
 from contract.jobs import Ami, Job, SourceCheckpoint
 from contract.mounts import FileSystem
 from contract.places import Place
+from job_requests.git import NotFetched
 from refusals.archive import Listing
 
 

@@ -22,9 +22,9 @@ from dulwich.errors import GitProtocolError, HangupException
 from dulwich.object_store import DiskObjectStore, ObjectStoreGraphWalker
 from dulwich.objects import Blob, Commit, ObjectID, Tree
 
-from admission.git import FETCH_S, MIB, MOST_PACK, FetchTrouble, NotFetched
 from admission.tree import TooMuch, files, write
 from contract.archives import Refused
+from job_requests.git import FETCH_S, MIB, MOST_PACK, FetchTrouble, NotFetched
 
 MOST_MEMORY = 768 * MIB
 MOST_DISK = 384 * MIB

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from botocore.exceptions import ClientError
 
-from admission.git import FETCH_S, FetchTrouble, GitCommit, NotFetched
 from aws import secrets
 from aws.facts import Object
 from aws.s3 import HomeBucket
 from contract import keys
 from contract.aws_errors import code_of
 from contract.jobs import Code
+from job_requests.git import FETCH_S, FetchTrouble, GitCommit, NotFetched
 from refusals.archive import Listing, listing
 
 PROGRAM = "from admission.fetch_child import main; main()"

@@ -18,7 +18,6 @@ from admission.fetching import keep_archive
 from admission.lookups import look_up_facts
 from admission.output import describe_job
 from admission.policy import admit, describe_holder
-from admission.reading import read
 from admission.trial import try_sessions
 from aws.errors import Raced
 from aws.facts import Object
@@ -31,6 +30,7 @@ from contract.aws_errors import code_of
 from contract.environments import AdmissionEnvironment
 from contract.events import ENDS
 from contract.jobs import Job
+from job_requests.reading import read
 from refusals.addresses import SCHEME, Address
 from refusals.wording import refusal, shut
 

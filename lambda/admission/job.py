@@ -7,10 +7,10 @@ from dataclasses import fields
 from typing import Any
 
 from admission.money import PricedRequest
-from admission.request import JobRequest
-from admission.values import StallField
 from contract.health import HealthCheck
 from contract.jobs import Job
+from job_requests.request import JobRequest
+from job_requests.values import StallField
 
 DECIDED = frozenset({"code", "max_hours", "volume_gb"})
 """Fields of a request that the job has too, as a step has decided them."""

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from admission.regions import ResolvedRegion
-from admission.request import JobRequest
 from admission.resolve import ResolvedRequest
 from aws.times import utc
 from contract.jobs import Market, Rung
+from job_requests.request import JobRequest
 
 MOST_RUNGS = 240
 """Of one job. A walk writes all of them down before and after each call, and Step Functions' output shows them."""

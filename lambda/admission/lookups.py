@@ -17,7 +17,6 @@ from admission.image_names import list_registries
 from admission.questions import RequestQuestions, list_questions
 from admission.region_facts import fetch_regions
 from admission.registries import fetch_answers
-from admission.request import JobRequest
 from admission.sources import find_source
 from aws import pinned, secrets
 from aws.errors import CHANGED, S3_DENIED
@@ -27,6 +26,7 @@ from aws.state import State
 from contract.aws_errors import code_of
 from contract.environments import AdmissionEnvironment
 from contract.jobs import Job
+from job_requests.request import JobRequest
 from refusals.addresses import Address
 from refusals.archive import Listing, listing
 

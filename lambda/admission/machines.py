@@ -8,12 +8,12 @@ from fnmatch import fnmatchcase
 
 from admission.containers import ResolvedImage
 from admission.facts import RegionFacts
-from admission.request import JobRequest
 from aws.facts import InstanceType
 from contract import names
 from contract.environments import AdmissionEnvironment
 from contract.jobs import Ami
 from contract.limits import Limits
+from job_requests.request import JobRequest
 from refusals.wording import plain
 
 

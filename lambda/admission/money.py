@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 from admission.facts import RegionFacts
 from admission.ladder import Ladder
-from admission.request import JobRequest
 from admission.resolve import ResolvedRequest
-from admission.values import Buying
 from admission.volumes import Disk, SizedRequest
 from contract.jobs import Job, Market, Rung
 from contract.money import HOUR_S, hourly_usd, least_s, up_to_cents
 from contract.timing import Timing
+from job_requests.request import JobRequest
+from job_requests.values import Buying
 
 LONG_SPOT_HOURS = 2.0
 """On spot, a job that is longer has to commit checkpoints often enough."""

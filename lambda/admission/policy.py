@@ -12,13 +12,13 @@ from admission.facts import Execution, RequestFacts
 from admission.job import build_job
 from admission.ladder import build_ladder
 from admission.money import PricedRequest, add_prices
-from admission.request import JobRequest
 from admission.reservations import build_reserved_ladder
 from admission.resolve import resolve
 from admission.volumes import add_disk
 from contract import names
 from contract.environments import AdmissionEnvironment
 from contract.jobs import Job
+from job_requests.request import JobRequest
 from refusals.wording import plain, refusal
 
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from admission.access import is_foreign_code, is_foreign_data, is_foreign_secret
 from admission.facts import Execution
-from admission.git import GitCommit, list_host_problems
 from admission.image_names import read_image
 from admission.machines import is_allowed
-from admission.request import JobRequest
 from contract import names
 from contract.environments import AdmissionEnvironment
 from contract.images import ContainerImage
 from contract.jobs import Market
+from job_requests.git import GitCommit, list_host_problems
+from job_requests.request import JobRequest
 from refusals.script import wanted_files
 
 

@@ -11,7 +11,6 @@ from admission import accelerators
 from admission.facts import RegionFacts
 from admission.machines import family, find_setting
 from admission.questions import RequestQuestions
-from admission.request import JobRequest
 from aws import prices, reservations
 from aws.clients import BRISK, PATIENT
 from aws.ec2 import BUSY, Ec2
@@ -24,6 +23,7 @@ from contract.environments import AdmissionEnvironment
 from contract.jobs import Ami, Market
 from contract.mounts import FileSystems
 from contract.places import Place
+from job_requests.request import JobRequest
 
 AT_ONCE = 8
 

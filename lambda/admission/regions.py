@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from admission.containers import ResolvedImage
 from admission.facts import RegionFacts
 from admission.machines import Offer, is_allowed, list_offers
-from admission.request import JobRequest
 from contract import names
 from contract.environments import AdmissionEnvironment
+from job_requests.request import JobRequest
 from refusals.wording import plain
 
 MANAGED = "alias/aws/ebs"

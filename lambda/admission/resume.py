@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from admission.facts import SourceFacts
-from admission.request import JobRequest
-from admission.values import RESUME_MAY_BE
 from aws.s3 import NO_BUCKET
 from contract.jobs import Job, Selection, SourceCheckpoint
+from job_requests.request import JobRequest
+from job_requests.values import RESUME_MAY_BE
 from refusals.wording import denial, plain
 
 

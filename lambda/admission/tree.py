@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO
 
-from admission.git import MOST_BYTES, MOST_FILES
 from contract.archives import Refused, inside, named
+from job_requests.git import MOST_BYTES, MOST_FILES
 
 SUBMODULE = 0o160000
 LFS = b"version https://git-lfs.github.com/spec/"

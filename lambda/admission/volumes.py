@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from admission.ladder import Ladder, PlacedRequest
-from admission.reading import list_allowed
 from admission.resolve import ResolvedRequest
 from aws.facts import Object
 from contract import volumes
 from contract.jobs import Ami
 from contract.limits import Limits
+from job_requests.reading import list_allowed
 from refusals.archive import Listing
 from refusals.wording import plain
 

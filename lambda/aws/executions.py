@@ -68,12 +68,9 @@ def status(arn: str, config: Config = PATIENT) -> Status:
 
     Raises ClientError or a botocore connection error where the status is not known: throttled, denied, a wrong ARN.
     """
-    try:
-        answer = _client(config).describe_execution(executionArn=arn)
-    except ClientError as problem:
-        if code_of(problem) == "ExecutionDoesNotExist":
-            return Status(name=GONE)
-        raise
+    answer = described(arn, config)
+    if answer is None:
+        return Status(name=GONE)
     ended = answer.get("stopDate")
     return Status(
         name=answer["status"],
@@ -82,6 +79,17 @@ def status(arn: str, config: Config = PATIENT) -> Status:
         error=answer.get("error", ""),
         cause=answer.get("cause", ""),
     )
+
+
+def described(arn: str, config: Config = PATIENT) -> Mapping[str, Any] | None:
+    """DescribeExecution's whole answer; None where Step Functions does not know the execution. Raises as `status`."""
+    try:
+        answer: Mapping[str, Any] = _client(config).describe_execution(executionArn=arn)
+    except ClientError as problem:
+        if code_of(problem) == "ExecutionDoesNotExist":
+            return None
+        raise
+    return answer
 
 
 def stop(arn: str, error: str, cause: str) -> None:

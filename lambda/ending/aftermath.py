@@ -10,6 +10,8 @@ from aws.errors import Raced
 from aws.facts import Status
 from contract import names
 from contract.errors import StillRunning
+from contract.jobs import Job
+from ending.costs import describe_cost
 from ending.instances import Ended, Ending
 from ending.report import build_report, cause_of_end, covers_end
 
@@ -47,20 +49,22 @@ def clean_up(end: Ending, execution: str) -> Aftermath:
     ended = end.end(name, last + 1)  # its launcher may be about to write the next attempt's intent
     if last:  # a redriven execution pays for what ran, and not for the days until then
         end.state.note_end(name, last, ended.at, cause_of_end(status))
-    _update_report(end, name, last, status, ended)
+    _update_report(end, job, last, status, ended)
     return Aftermath.CLEARED
 
 
-def _update_report(end: Ending, job: str, attempts: int, status: Status, ended: Ended) -> None:
+def _update_report(end: Ending, job: Job, attempts: int, status: Status, ended: Ended) -> None:
     """Writes the report, unless the machine itself reported this end, whose report says more, or the bucket is gone for good."""
     if not end.home.exists():
         return
 
+    cost = describe_cost(end.state, job, ended)
+
     def replace_report(before: object, _tag: str) -> dict[str, Any] | None:
-        ours = build_report(job, attempts, cause_of_end(status), ended.intents, ended.kept, before)
+        ours = build_report(job.id, attempts, cause_of_end(status), ended.intents, ended.kept, before) | {"cost": cost}
         return None if covers_end(before, ours) else ours
 
     try:
-        end.home.tell_result(job, replace_report)
+        end.home.tell_result(job.id, replace_report)
     except Raced as problem:
-        raise StillRunning(f"other writers replace the report of job {job} again and again") from problem
+        raise StillRunning(f"other writers replace the report of job {job.id} again and again") from problem

@@ -6,23 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from aws.facts import GONE, Instance, Status
+from aws.facts import Instance, Status
+from contract.execution_facts import explain_end
 from contract.health import UnhealthyNode
 from contract.intents import Intent
-
-ENDS = {
-    "ABORTED": ("Aborted", "The execution was stopped without a reason."),
-    "TIMED_OUT": ("TimedOut", "The execution ran longer than its state machine allows."),
-    "FAILED": ("Failed", "The execution failed, and Step Functions gives no reason."),
-    GONE: ("Gone", "Step Functions no longer has the execution."),
-}
-"""Status to the error and cause of an execution for which Step Functions gives neither."""
 
 
 def cause_of_end(status: Status) -> dict[str, str]:
     """Error and cause, in words for a person, of an execution that did not end by its own steps."""
-    error, cause = ENDS.get(status.name, ENDS["FAILED"])
-    return {"error": status.error or error, "cause": status.cause or cause}
+    error, cause = explain_end(status.name, status.error, status.cause)
+    return {"error": error, "cause": cause}
 
 
 def build_report(
@@ -52,6 +45,7 @@ def build_report(
             {
                 "attempt": intent.attempt,
                 "walk": intent.walk,
+                "region": step.rung.region,
                 "zone": step.rung.zone,
                 "instance_type": step.rung.instance_type,
                 "answer": step.answer.code or step.answer.outcome.value,

@@ -11,10 +11,11 @@ from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
 from aws.grids import AT_ONCE, GridStore
-from aws.trainings import STOPPING, Trainings, training
-from contract.grid import Grid, Line
+from aws.trainings import STOPPING
+from contract.grid import Backend, Grid, Line
 from contract.records import not_started, record_of, refused
-from grids.policy import Fate, fate, taken
+from grids.backends import LineBackend, backend_of
+from grids.policy import Fate, decide_fate, describe_taken
 
 logger = Logger(service="grid_collect")
 PAGE = 500
@@ -29,13 +30,13 @@ class GridState:
 
     written: int = 0
     running: list[str] = field(default_factory=list)
-    """Names of trainings that are not over, with their region."""
+    """Names of trainings that are not over, with where they are."""
     kept: list[str] = field(default_factory=list)
     """Trainings that were not stopped because a person protects them."""
     absent: list[int] = field(default_factory=list)
     """Lines without a training."""
     unknown: list[str] = field(default_factory=list)
-    """Lines about which SageMaker or S3 did not answer, with the reason."""
+    """Lines about which their backend or S3 did not answer, with the reason."""
 
 
 @dataclass(slots=True)
@@ -48,7 +49,7 @@ class GridLook:
     end: bool = False
     fenced: str = ""
     _found: GridState = field(default_factory=GridState)
-    _failures: Counter[str] = field(default_factory=Counter)
+    _failures: Counter[tuple[Backend, str]] = field(default_factory=Counter)
 
     def read_state(self) -> GridState:
         """Reads every line, even where one fails. Raises ClientError or BotoCoreError where the plan or the list of records
@@ -76,37 +77,36 @@ class GridLook:
 
     def _one(self, line: Line) -> tuple[Fate, str]:
         """The line's fate, or why it is not known."""
-        if self._failures[line.region] >= FAILURES:
-            return Fate.RUNS, f"SageMaker does not answer in {line.region}"
+        place = (line.backend, line.region)
+        if self._failures[place] >= FAILURES:
+            return Fate.RUNS, f"{backend_of(line, self.store).service} does not answer in {line.region}"
         try:
             told = self._settle(line)
-            self._failures[line.region] = 0
+            self._failures[place] = 0
             return told, ""
         except (ClientError, BotoCoreError) as problem:
-            self._failures[line.region] += 1
+            self._failures[place] += 1
             logger.warning("a line could not be read", line=line.index, region=line.region, problem=str(problem))
             return Fate.RUNS, str(problem)
 
     def _settle(self, line: Line) -> Fate:
         """Writes the record of a line that has ended, or stops its training where that has to end."""
-        trainings = Trainings(line.region)
-        answer = trainings.described(line.training)
-        marks = trainings.tags(answer["TrainingJobArn"]) if answer else {}
-        told = fate(line, self.grid, answer, marks)
+        backend = backend_of(line, self.store)
+        found = backend.find(line, self.grid)
+        told = decide_fate(found)
         if told is Fate.ABSENT and self.fenced:
-            self._give_up(line, trainings)
-        elif answer is not None and told is Fate.STRANGER:
-            self.store.record(self.grid, refused(line, taken(line, training(answer).arn, marks)))
-        elif answer is not None and told is Fate.ENDED:
-            self.store.record(self.grid, record_of(line, answer))
-        elif answer is not None and told is Fate.RUNS and self.end and training(answer).status != STOPPING:
-            trainings.stop(line.training)
+            self._give_up(line, backend)
+        elif found is not None and told is Fate.STRANGER:
+            self.store.record(self.grid, refused(line, describe_taken(line, found.stranger)))
+        elif found is not None and told is Fate.ENDED:
+            self.store.record(self.grid, record_of(line, found.facts))
+        elif found is not None and told is Fate.RUNS and self.end and found.facts.status != STOPPING:
+            backend.stop(line)
         return told
 
-    def _give_up(self, line: Line, trainings: Trainings) -> None:
+    def _give_up(self, line: Line, backend: LineBackend) -> None:
         """Writes the record, then looks again, because a killed child's submission may arrive late. Children look for the record after
         they submit, so one of the two sees the other and stops the training."""
         self.store.record(self.grid, not_started(line, self.fenced))
-        answer = trainings.described(line.training)
-        if answer and fate(line, self.grid, answer, trainings.tags(answer["TrainingJobArn"])) is Fate.RUNS:
-            trainings.stop(line.training)
+        if decide_fate(backend.find(line, self.grid)) is Fate.RUNS:
+            backend.stop(line)

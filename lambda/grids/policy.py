@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from contract import tags
 from contract.errors import GridFailed
-from contract.grid import Grid, Line, LineOutcome, Record
-from contract.records import ended
+from contract.grid import Line, LineOutcome, Record
+from contract.records import LineFacts
 from contract.text import one_line
 
 COLUMNS = (
@@ -26,6 +25,8 @@ COLUMNS = (
     "cost_usd",
     "model_artifact",
     "metrics",
+    "backend",
+    "log",
 )
 """Of results.csv. `line` counts the manifest's lines from 1; a sweep makes several of one, which `index` tells apart."""
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -55,34 +56,33 @@ class Fate(str, Enum):
     """No training of its name was ever created."""
 
 
-def fate(line: Line, grid: Grid, answer: Mapping[str, Any] | None, marks: Mapping[str, str]) -> Fate:
-    """`answer` is DescribeTrainingJob's, None where there is none; `marks` are the training's tags."""
-    if answer is None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundTraining:
+    """The training that has a line's name."""
+
+    facts: LineFacts
+    stranger: str = ""
+    """Whose it is, in words; empty where it is this very line's."""
+    protected: bool = False
+    """A person protects it: the control plane does not end it."""
+
+
+def decide_fate(found: FoundTraining | None) -> Fate:
+    """`found` is the training of the line's name, None where there is none."""
+    if found is None:
         return Fate.ABSENT
-    if not is_ours(line, grid, marks):
+    if found.stranger:
         return Fate.STRANGER
-    if ended(answer):
+    if found.facts.ended:
         return Fate.ENDED
-    return Fate.KEPT if tags.PROTECTED in marks else Fate.RUNS
+    return Fate.KEPT if found.protected else Fate.RUNS
 
 
-def is_ours(line: Line, grid: Grid, marks: Mapping[str, str]) -> bool:
-    """Whether the tags are those of this very line: anyone can take a name."""
-    wanted = {
-        tags.DEPLOYMENT: grid.deployment,
-        tags.GRID: grid.id,
-        tags.LINE: str(line.index),
-        tags.EXECUTION: grid.execution,
-    }
-    return wanted.items() <= marks.items()
-
-
-def taken(line: Line, arn: str, marks: Mapping[str, str]) -> str:
-    """Why a line whose name is a stranger's was refused."""
-    whose = ", ".join(f"{key}={marks[key]}" for key in (tags.DEPLOYMENT, tags.GRID, tags.LINE) if key in marks)
+def describe_taken(line: Line, stranger: str) -> str:
+    """Says why a line whose name is a stranger's was refused."""
     return (
-        f"The name {line.training} belongs to another training in {line.region} ({arn}; tags: {whose or 'none of ours'}), "
-        "and SageMaker gives no name twice. Start the line again in a grid of another name."
+        f"The name {line.training} belongs to another training in {line.region} ({stranger}), and no name is given twice. "
+        "Start the line again in a grid of another name."
     )
 
 
@@ -100,6 +100,8 @@ def row(record: Record, metrics: str) -> tuple[object, ...]:
         record.cost_usd,
         record.artifact,
         metrics,
+        record.backend.value,
+        record.log,
     )
 
 

@@ -14,12 +14,12 @@ from aws.clients import IN_PASSING
 from aws.errors import Raced
 from aws.s3 import Bucket, HomeBucket
 from aws.state import State
-from contract import money
 from contract.codec import Garbled
 from contract.environments import TerminatorEnvironment
 from contract.errors import StillRunning
 from contract.intents import Intent, ran_in
 from contract.jobs import Job
+from ending.costs import describe_cost
 from ending.instances import Ended, Ending
 from ending.report import build_report
 from terminator.policy import has_progressed, is_overtaken, newest_step
@@ -50,7 +50,7 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     try:
         state.note_end(job, attempt, ended.at, event.get("problem"))
         admitted = _read_job(state, job)
-        cost = _describe_cost(state, admitted, ended)
+        cost = describe_cost(state, admitted, ended)
         unhealthy = state.unhealthy(job)
     except (ClientError, BotoCoreError) as problem:
         raise StillRunning(f"nothing of job {job} runs, but the table does not answer: {problem}") from problem
@@ -76,12 +76,6 @@ def _read_job(state: State, name: str) -> Job | None:
         return state.job(name)
     except Garbled:
         return None
-
-
-def _describe_cost(state: State, job: Job | None, ended: Ended) -> dict[str, Any]:
-    """Returns what all attempts have cost at most, US dollars."""
-    usd = money.spent_usd(job, ended.intents, state.ends(job.id), now=ended.at) if job else None
-    return {"usd_at_most": "unknown" if usd is None else money.up_to_cents(usd)}
 
 
 def _describe_progress(job: Job | None, attempt: int, ended: Ended, before: int) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import aws_cdk as cdk
 from aws_cdk import region_info
 
 from contract import grid, keys, names, tags
-from contract.records import LOG_GROUP
+from contract.training_facts import LOG_GROUP
 from stacks.parts.container_rights import list_containers
 from stacks.parts.image_rights import LOG_IN, PULL
 from stacks.parts.item_rights import note_regions, read_admission

@@ -25,7 +25,9 @@ from grid_child.policy import (
 from tests.fakes.grid_yard import NOW, REGIONS, grid_of, line_of
 
 TIMING = Timing().of(ChildTiming)
-RULES = ChildRules(timing=TIMING, earliest=NOW + 100, turn_s=1250.0, leaves_at=NOW + 13 * 86_400)
+RULES = ChildRules(
+    timing=TIMING, earliest=NOW + 100, turn_s=1250.0, leaves_at=NOW + 13 * 86_400, watch_s=TIMING.training_watch_s
+)
 ABSENT = ChildFacts(known=Known.ABSENT)
 OURS = ChildFacts(known=Known.OURS, status="InProgress", answer=SubmitAnswer.ACCEPTED)
 

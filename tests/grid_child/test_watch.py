@@ -13,6 +13,7 @@ from contract import records
 from contract.codec import encode
 from contract.grid import ExitCode, LineOutcome
 from contract.timing import Timing
+from contract.training_facts import LOG_GROUP
 from grid_child.policy import LONGEST_S
 from localaws.services.sagemaker_planned import Life
 from tests.fakes.faults import Kind, Mishap
@@ -45,7 +46,7 @@ def test_a_failure_is_recorded_with_its_reason(yard: GridYard) -> None:
     record = yard.recorded()
     assert record.outcome is LineOutcome.FAILED
     assert "AlgorithmError: exit code 1" in record.reason
-    assert records.LOG_GROUP in record.reason
+    assert LOG_GROUP in record.reason
 
 
 def test_spot_interruptions_are_watched_through(yard: GridYard) -> None:

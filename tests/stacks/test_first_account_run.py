@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from admission.reading import read
 from contract import names
 from contract.timing import Timing
+from job_requests.reading import read
 from refusals.archive import MOST_CODE
 from stacks.settings import BLOCK, Settings
 from tests.builders import LIMITS

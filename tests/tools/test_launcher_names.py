@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from admission.request import JobRequest
 from contract import training
 from contract.cluster import Cluster
 from contract.jobs import Launcher
 from grid_plan import columns
+from job_requests.request import JobRequest
 from localaws.services import sagemaker_mpi
 from tests.architecture.sources import ROOT
 from tools.containers import page

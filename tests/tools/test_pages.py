@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from admission.request import JobRequest
 from image_build.request import ImageRequest
+from job_requests.request import JobRequest
 from tools import requests
 from tools.__main__ import WRITERS
 from tools.synthesis import ROOT

@@ -11,10 +11,10 @@ from moto.ec2.models.instance_types import INSTANCE_TYPES
 
 from admission import accelerators
 from admission.machines import family
-from admission.reading import read
-from admission.request import JobRequest
 from aws.types import instance_type
 from contract.errors import InvalidRequest
+from job_requests.reading import read
+from job_requests.request import JobRequest
 from tests.builders import ADMISSION, IMAGE, LIMITS, PLACE
 from tests.fakes.yard import home
 from tests.functions.admission.account import Account, start

@@ -12,12 +12,12 @@ from botocore.exceptions import ClientError
 
 from admission.facts import Execution, RegionFacts, RequestFacts
 from admission.policy import admit
-from admission.reading import read
-from admission.request import JobRequest
 from aws.ec2 import Ec2
 from aws.facts import Card, InstanceType, Object
 from contract.errors import InvalidRequest
 from contract.places import Place
+from job_requests.reading import read
+from job_requests.request import JobRequest
 from localaws.model import Refused
 from tests.builders import ADMISSION, IMAGE, NOW, PLACE
 from tests.fakes.faults import Kind

@@ -16,13 +16,13 @@ import pytest
 from botocore.exceptions import ClientError
 
 from admission import fetch_child, fetching
-from admission.git import MIB, MOST_BYTES, FetchTrouble, GitCommit, NotFetched, list_fetch_problems, read_git
 from admission.tree import EARLIEST, TooMuch, files, write
 from aws.s3 import HomeBucket
 from contract.archives import Refused
 from contract.errors import InvalidRequest
 from contract.jobs import Code, Job
 from contract.unpacking import unpack
+from job_requests.git import MIB, MOST_BYTES, FetchTrouble, GitCommit, NotFetched, list_fetch_problems, read_git
 from localaws.git_host import GitHosts, Instead, blob, commit, git, tree
 from tests.archives import tarred
 from tests.fakes.faults import Kind

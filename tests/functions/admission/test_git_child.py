@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from admission import fetch_child, fetching
-from admission.git import FetchTrouble, GitCommit, NotFetched
+from job_requests.git import FetchTrouble, GitCommit, NotFetched
 from tests.fakes.git import HOST, PRIVATE, TOKEN
 from tools.refusals.jobs.git import HEADS
 

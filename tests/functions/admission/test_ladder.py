@@ -11,14 +11,14 @@ from botocore.exceptions import ClientError
 
 from admission.facts import Execution, RegionFacts, RequestFacts
 from admission.ladder import MOST_RUNGS, Ladder, build_ladder
-from admission.reading import read
-from admission.request import JobRequest
 from admission.resolve import resolve
 from aws.facts import InstanceType
 from contract.environments import AdmissionEnvironment
 from contract.errors import InvalidRequest
 from contract.jobs import Market, Rung
 from contract.places import Place, Zone
+from job_requests.reading import read
+from job_requests.request import JobRequest
 from tests.builders import ADMISSION, IMAGE, NOW, PLACE
 from tests.fakes.faults import Kind
 from tests.fakes.functions import TIMEOUTS

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 
-from admission.launchers import list_process_problems
-from admission.reading import read
-from admission.request import JobRequest
-from admission.shell import read_first_words
 from aws.facts import InstanceType
 from aws.types import instance_type
 from contract import keys
 from contract.cluster import Cluster
 from contract.codec import encode
 from contract.jobs import Launcher
+from job_requests.launchers import list_process_problems
+from job_requests.reading import read
+from job_requests.request import JobRequest
+from job_requests.shell import read_first_words
 from refusals.archive import Listing, listing
 from refusals.commands import find_launcher, find_shell_text, script
 from refusals.script import archive_problems, wanted_files

@@ -6,7 +6,7 @@ import pytest
 
 from tests.architecture.sources import ROOT, below, import_graph, imports, python_files
 
-STEPS = ("reading", "resolve", "ladder", "reservations", "volumes", "money", "job", "policy")
+STEPS = ("resolve", "ladder", "reservations", "volumes", "money", "job", "policy")
 RESOLVED = (
     "accelerators",
     "access",
@@ -36,7 +36,7 @@ def test_a_step_knows_no_later_one(step: str) -> None:
 
 @pytest.mark.parametrize("part", RESOLVED)
 def test_a_part_that_is_resolved_knows_no_later_step(part: str) -> None:
-    assert known_by(part) & {*STEPS[1:]} == set()
+    assert known_by(part) & {*STEPS} == set()
 
 
 @pytest.mark.parametrize("module", [*STEPS, *RESOLVED])
@@ -44,6 +44,12 @@ def test_what_decides_neither_asks_aws_nor_reads_a_clock(module: str) -> None:
     assert known_by(module) & ASKING == set()
     file = ROOT / "lambda" / "admission" / f"{module}.py"
     assert imports(file) & {"boto3", "botocore", "os", "time", "datetime", "subprocess"} <= {"datetime"}
+
+
+def test_what_reads_a_request_knows_no_step_and_asks_nothing() -> None:
+    room = python_files("lambda/job_requests")
+    forbidden = {"admission", "boto3", "botocore", "os", "time", "datetime", "subprocess"}
+    assert {file.stem: found for file in room if (found := imports(file) & forbidden)} == {}
 
 
 def test_only_the_policy_calls_the_steps() -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from admission.mounts import KEPT, SHARED, MountField
 from contract.errors import InvalidRequest
 from contract.jobs import Job
+from job_requests.mount_fields import KEPT, SHARED, MountField
 from tests.builders import FILE_SYSTEMS, PLACE
 from tests.fakes.yard import ABROAD
 from tests.functions.admission.account import ADMITTING, Account, account, start

@@ -7,12 +7,12 @@ import json
 
 import pytest
 
-from admission.request import JobRequest
 from aws.s3 import as_json
 from contract import items
 from contract.codec import encode
 from contract.errors import InvalidRequest
 from contract.jobs import Job
+from job_requests.request import JobRequest
 from tests.fakes.state import store
 from tests.functions.admission.account import FORGOTTEN, TAKEN, Account, start
 from tools.refusals.jobs import LEAST, SECTIONS, Row, Section

@@ -7,8 +7,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from admission.reading import read
-from admission.request import schema
+from job_requests.reading import read
+from job_requests.request import schema
 from tests.builders import LIMITS
 from tools.refusals.jobs import LEAST
 

@@ -6,8 +6,8 @@ import shlex
 
 import pytest
 
-from admission.reading import read
-from admission.shell import shell_syntax
+from job_requests.reading import read
+from job_requests.shell import shell_syntax
 from tests.builders import ADMISSION
 from tools.refusals.jobs import LEAST
 

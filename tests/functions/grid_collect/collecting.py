@@ -17,6 +17,7 @@ from contract.environments import GridCleanupEnvironment, GridDefaults
 from contract.grid import GridPrefix, Record
 from contract.records import record_of
 from contract.timings import CollectTiming
+from contract.training_facts import describe_training
 from localaws.services.sagemaker_jobs import Training
 from localaws.services.sagemaker_planned import Life
 from tests.builders import GRID_LIMITS
@@ -64,7 +65,9 @@ class Yard(GridYard):
         """Their children wrote what SageMaker says of their trainings."""
         for index in indices:
             training = self.trained(index)
-            record = record_of(self.lines[index], training.described(self.aws.clock.now))
+            record = record_of(
+                self.lines[index], describe_training(self.lines[index], training.described(self.aws.clock.now))
+            )
             self.put(PREFIX.record(index), encode(record))
 
     def complete(self, *indices: int) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from admission import efa
-from admission.efa import Mode
 from aws.ec2 import Ec2
 from aws.facts import Card, InstanceType
 from contract.fabric import Interface, InterfaceType
 from contract.intents import Step
+from job_requests.values import Mode
 from launcher.arguments import LaunchMarks, build_arguments, security_group
 from launcher.interfaces import list_interfaces
 from tests.builders import JOB, rung

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from admission.request import JobRequest
+from job_requests.request import JobRequest
 from tools.refusals.jobs.command import COMMAND
 from tools.refusals.jobs.health import HEALTH
 from tools.refusals.jobs.image import ARGUMENTS, IMAGE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from admission.mounts import MOUNT_MAY_BE
+from job_requests.mount_fields import MOUNT_MAY_BE
 from tools.refusals.jobs.table import LEAST, Row, Section
 
 SHAPE = '{"from": "fsx:corpus", "at": "/data", "read_only": true}'

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from admission.request import JobRequest
+from job_requests.request import JobRequest
 from tools.refusals.refusal import Refusal
 
 LEAST: dict[str, Any] = {

@@ -13,14 +13,13 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, WithJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
-from admission.efa import Mode
-from admission.git import COMMIT, GIT_MAY_BE, MOST_URL, PLAIN_URL, GitCommit, read_git
-from admission.shell import shell_syntax
 from contract import training
 from contract.images import parsed
 from contract.jobs import Market, NoProgress, Reaction, RetryPlan
 from contract.limits import Limits
 from contract.names import JOB_PATTERN, JOB_ROLE_PATTERN, MACHINE_IMAGE_PATTERN
+from job_requests.git import COMMIT, GIT_MAY_BE, MOST_URL, PLAIN_URL, GitCommit, read_git
+from job_requests.shell import shell_syntax
 from refusals.addresses import Address
 from refusals.fields import ARCHIVE_MAY_BE, MOST_ADDRESS, REGION, ArchiveAddress, read_whole, without_nul
 from refusals.wording import plain, shown, what
@@ -56,6 +55,16 @@ RESUME_MAY_BE = "the name of a job of this deployment that has ended and has com
 
 LEAST_MINUTES, MOST_MINUTES = 0.01, 1440
 """The least and the most minutes between two commits of a checkpoint, and without progress."""
+
+
+class Mode(str, Enum):
+    """What a request says about EFA."""
+
+    AUTO = "auto"
+    """EFA for jobs of several nodes, on types that have it."""
+    TRUE = "true"
+    """EFA, or a refusal."""
+    FALSE = "false"
 
 
 @dataclass(frozen=True, slots=True)

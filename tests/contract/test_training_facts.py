@@ -12,6 +12,7 @@ import pytest
 from contract import records
 from contract.codec import decode, encode
 from contract.grid import Line, LineOutcome, Record
+from contract.training_facts import LOG_GROUP, describe_training
 
 BEGAN, OVER = 1_800_000_300.0, 1_800_001_200.0
 LINE = Line(
@@ -41,6 +42,10 @@ COMPLETED: dict[str, Any] = {
 }
 
 
+def recorded(line: Line, answer: dict[str, Any]) -> Record:
+    return records.record_of(line, describe_training(line, answer))
+
+
 def failed(reason: str) -> dict[str, Any]:
     return COMPLETED | {"TrainingJobStatus": "Failed", "SecondaryStatus": "Failed", "FailureReason": reason}
 
@@ -50,7 +55,7 @@ def stopped(secondary: str) -> dict[str, Any]:
 
 
 def test_a_completed_training_has_no_reason_and_all_its_figures() -> None:
-    record = records.record_of(LINE, COMPLETED)
+    record = recorded(LINE, COMPLETED)
     assert record == Record(
         index=3,
         line=2,
@@ -66,21 +71,23 @@ def test_a_completed_training_has_no_reason_and_all_its_figures() -> None:
         metrics={"loss": 0.25},
         submitted_at=1_800_000_000.0,
         ended_at=OVER,
+        log="https://eu-west-1.console.aws.amazon.com/cloudwatch/home?region=eu-west-1#logsV2:log-groups/log-group/"
+        f"$252Faws$252Fsagemaker$252FTrainingJobs$3FlogStreamNameFilter$3D{LINE.training}$252F",
     )
     assert decode(Record, encode(record)) == record
 
 
 def test_times_may_be_seconds_as_a_machine_hands_them_on() -> None:
     plain = COMPLETED | {"CreationTime": 1_800_000_000, "TrainingStartTime": BEGAN, "TrainingEndTime": OVER}
-    assert records.record_of(LINE, plain) == records.record_of(LINE, COMPLETED)
+    assert recorded(LINE, plain) == recorded(LINE, COMPLETED)
 
 
 @pytest.mark.parametrize("status", ["InProgress", "Stopping", "Deleting", "Something new"])
 def test_a_training_that_has_not_ended_has_no_record(status: str) -> None:
     answer = COMPLETED | {"TrainingJobStatus": status}
-    assert not records.ended(answer)
+    assert not describe_training(LINE, answer).ended
     with pytest.raises(ValueError, match="has no record yet"):
-        records.record_of(LINE, answer)
+        recorded(LINE, answer)
 
 
 @pytest.mark.parametrize(
@@ -94,27 +101,27 @@ def test_a_training_that_has_not_ended_has_no_record(status: str) -> None:
     ],
 )
 def test_a_failure_says_what_its_class_means_and_what_sagemaker_said(reason: str, meaning: str, logs: bool) -> None:
-    record = records.record_of(LINE, failed(reason))
+    record = recorded(LINE, failed(reason))
     assert record.outcome is LineOutcome.FAILED
     assert meaning in record.reason
     assert reason.rstrip(".") in record.reason
-    assert (f"{records.LOG_GROUP} in eu-west-1, streams {LINE.training}/" in record.reason) is logs
+    assert (f"{LOG_GROUP} in eu-west-1, streams {LINE.training}/" in record.reason) is logs
 
 
 def test_a_failure_of_a_class_nobody_knows_is_told_as_it_is_with_the_place_of_the_logs() -> None:
-    record = records.record_of(LINE, failed("MysteryError: what?"))
+    record = recorded(LINE, failed("MysteryError: what?"))
     assert record.reason.startswith("SageMaker: MysteryError: what?")
-    assert records.LOG_GROUP in record.reason
+    assert LOG_GROUP in record.reason
 
 
 @pytest.mark.parametrize("said", ["", None, "  \n "])
 def test_a_failure_without_a_reason_says_so(said: str | None) -> None:
     answer = failed("") | {"FailureReason": said}
-    assert records.record_of(LINE, answer).reason.startswith("SageMaker says Failed and gives no reason")
+    assert recorded(LINE, answer).reason.startswith("SageMaker says Failed and gives no reason")
 
 
 def test_a_reason_is_one_line_of_a_table() -> None:
-    record = records.record_of(LINE, failed("AlgorithmError: Traceback\n  File x\r\nValueError"))
+    record = recorded(LINE, failed("AlgorithmError: Traceback\n  File x\r\nValueError"))
     assert "\n" not in record.reason
     assert "\r" not in record.reason
 
@@ -130,66 +137,66 @@ def test_a_reason_is_one_line_of_a_table() -> None:
     ],
 )
 def test_a_stop_says_what_stopped_it(secondary: str, words: str) -> None:
-    record = records.record_of(LINE, stopped(secondary))
+    record = recorded(LINE, stopped(secondary))
     assert record.outcome is LineOutcome.STOPPED
     assert words in record.reason
 
 
 def test_a_stop_by_a_limit_that_the_line_does_not_name_is_told_all_the_same() -> None:
     line = replace(LINE, request={"TrainingJobName": "a"})
-    assert "SageMaker's default" in records.record_of(line, stopped("MaxRuntimeExceeded")).reason
+    assert "SageMaker's default" in recorded(line, stopped("MaxRuntimeExceeded")).reason
 
 
 def test_braces_in_sagemakers_words_are_text() -> None:
-    assert "{0} {runtime}" in records.record_of(LINE, failed("AlgorithmError: {0} {runtime}")).reason
+    assert "{0} {runtime}" in recorded(LINE, failed("AlgorithmError: {0} {runtime}")).reason
 
 
 def test_without_a_price_there_is_no_cost() -> None:
-    record = records.record_of(replace(LINE, hourly_usd=None), COMPLETED)
+    record = recorded(replace(LINE, hourly_usd=None), COMPLETED)
     assert record.cost_usd is None
     assert record.billable_seconds == 900
 
 
 def test_what_spot_saves_is_in_the_seconds() -> None:
-    record = records.record_of(LINE, COMPLETED | {"EnableManagedSpotTraining": True, "BillableTimeInSeconds": 270})
+    record = recorded(LINE, COMPLETED | {"EnableManagedSpotTraining": True, "BillableTimeInSeconds": 270})
     assert (record.seconds, record.billable_seconds, record.cost_usd) == (900.0, 270.0, 0.3)
 
 
 def test_a_spot_training_of_which_sagemaker_bills_something_unknown_has_no_cost() -> None:
     answer = {k: v for k, v in COMPLETED.items() if k != "BillableTimeInSeconds"} | {"EnableManagedSpotTraining": True}
-    record = records.record_of(LINE, answer)
+    record = recorded(LINE, answer)
     assert (record.billable_seconds, record.cost_usd) == (None, None)
 
 
 def test_an_on_demand_training_is_billed_from_start_to_end() -> None:
     answer = {k: v for k, v in COMPLETED.items() if k != "BillableTimeInSeconds"}
-    assert records.record_of(LINE, answer).billable_seconds == 900
+    assert recorded(LINE, answer).billable_seconds == 900
 
 
 def test_a_training_that_never_started_costs_nothing_even_without_a_price() -> None:
     answer = failed("CapacityError: none") | {"LastModifiedTime": OVER}
     for name in ("TrainingStartTime", "TrainingEndTime", "BillableTimeInSeconds"):
         del answer[name]
-    record = records.record_of(replace(LINE, hourly_usd=None), answer)
+    record = recorded(replace(LINE, hourly_usd=None), answer)
     assert (record.seconds, record.billable_seconds, record.cost_usd, record.ended_at) == (None, 0.0, 0.0, OVER)
 
 
 def test_a_clock_that_went_back_makes_no_negative_time() -> None:
     answer = COMPLETED | {"TrainingStartTime": OVER, "TrainingEndTime": BEGAN}
-    assert records.record_of(LINE, answer).seconds == 0.0
+    assert recorded(LINE, answer).seconds == 0.0
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
 def test_a_metric_that_is_no_number_is_left_out_of_the_record(value: float) -> None:
     metrics = [{"MetricName": "loss", "Value": value}, {"MetricName": "epoch", "Value": 3.0}]
-    record = records.record_of(LINE, COMPLETED | {"FinalMetricDataList": metrics})
+    record = recorded(LINE, COMPLETED | {"FinalMetricDataList": metrics})
     assert json.loads(encode(record))["metrics"] == {"epoch": 3.0}
 
 
 def test_a_training_without_artifact_and_metrics_has_empty_ones() -> None:
     answer = failed("AlgorithmError: x")
     del answer["ModelArtifacts"], answer["FinalMetricDataList"]
-    record = records.record_of(LINE, answer)
+    record = recorded(LINE, answer)
     assert (record.artifact, record.metrics) == ("", {})
 
 
@@ -202,6 +209,4 @@ def test_a_line_without_a_training_costs_nothing_and_names_none(make: Any, outco
 
 
 def test_the_same_answer_makes_the_same_bytes_whoever_writes_them() -> None:
-    assert encode(records.record_of(LINE, dict(reversed(COMPLETED.items())))) == encode(
-        records.record_of(LINE, COMPLETED)
-    )
+    assert encode(recorded(LINE, dict(reversed(COMPLETED.items())))) == encode(recorded(LINE, COMPLETED))

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from pydantic import ValidationError
 
-from admission.launchers import list_launcher_problems
-from admission.request import JobRequest
-from admission.values import MayBe
 from contract.limits import Limits
+from job_requests.launchers import list_launcher_problems
+from job_requests.request import JobRequest
+from job_requests.values import MayBe
 from refusals.wording import line, plain
 
 MAY_BE = {

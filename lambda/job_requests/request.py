@@ -7,11 +7,14 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, field_validator
 
-from admission import values
-from admission.efa import Mode
-from admission.mounts import MOUNT_MAY_BE, MOUNTS_MAY_BE, MountField
-from admission.program import NEEDS_LAUNCHER, ProgramFields
-from admission.values import (
+from contract.events import Event
+from contract.health import HealthCheck
+from contract.jobs import CheckpointLayout, Reaction, Scope, Selection
+from contract.mounts import MOST as MOST_MOUNTS
+from job_requests import values
+from job_requests.mount_fields import MOUNT_MAY_BE, MOUNTS_MAY_BE, MountField
+from job_requests.program import NEEDS_LAUNCHER, ProgramFields
+from job_requests.values import (
     AUTO,
     LEAST_MINUTES,
     MOST_MINUTES,
@@ -19,15 +22,12 @@ from admission.values import (
     STRINGS,
     Buying,
     MayBe,
+    Mode,
     Passable,
     TrainingRegion,
     Variable,
     one_of,
 )
-from contract.events import Event
-from contract.health import HealthCheck
-from contract.jobs import CheckpointLayout, Reaction, Scope, Selection
-from contract.mounts import MOST as MOST_MOUNTS
 from refusals.fields import OWNER_MAY_BE, Owner, read_whole
 
 MOST_TYPES = 10

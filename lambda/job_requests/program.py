@@ -7,11 +7,11 @@ from typing import Annotated
 from pydantic import BaseModel, BeforeValidator, Field, field_validator
 from pydantic.config import JsonDict
 
-from admission import values
-from admission.git import GIT_MAY_BE
-from admission.values import AUTO, MOST_PROCESSES, STRINGS, MayBe, Passable, one_of
 from contract.cluster import SCRIPT
 from contract.jobs import Launcher
+from job_requests import values
+from job_requests.git import GIT_MAY_BE
+from job_requests.values import AUTO, MOST_PROCESSES, STRINGS, MayBe, Passable, one_of
 from refusals.commands import TORCHRUN
 from refusals.fields import ARCHIVE_MAY_BE
 

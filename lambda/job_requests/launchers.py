@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from admission.request import JobRequest
-from admission.shell import read_first_words
-from admission.values import AUTO
 from aws.facts import InstanceType
 from contract.jobs import Launcher
+from job_requests.request import JobRequest
+from job_requests.shell import read_first_words
+from job_requests.values import AUTO
 from refusals.commands import find_launcher, find_shell_text
 from refusals.wording import plain
 

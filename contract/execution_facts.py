@@ -1,0 +1,186 @@
+"""Says what an execution of the Train machine means as a line of a grid, in the words that all backends share."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from contract import keys, names
+from contract.errors import InvalidRequest
+from contract.grid import Grid, Line, LineOutcome
+from contract.links import Console
+from contract.records import LineFacts
+
+RUNNING, SUCCEEDED, FAILED, TIMED_OUT, ABORTED = "RUNNING", "SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"
+_ENDS = {
+    ABORTED: ("Aborted", "The execution was stopped without a reason."),
+    TIMED_OUT: ("TimedOut", "The execution ran longer than its state machine allows."),
+    FAILED: ("Failed", "The execution failed, and Step Functions gives no reason."),
+    "GONE": ("Gone", "Step Functions no longer has the execution."),
+}
+"""Status to the error and cause of an execution for which Step Functions gives neither."""
+METRIC = "metric"
+"""Name of the value that a job's PROGRESS_FILE has."""
+REPORTED_S = 1800.0
+"""How long after an execution's end its report is waited for. The cleanup writes it once no instance of the job runs, which takes minutes;
+where it cannot prove that, people get a letter and an alarm."""
+
+
+def explain_end(status: str, error: str, cause: str) -> tuple[str, str]:
+    """Returns error and cause of an execution that did not succeed, in words where Step Functions gives none."""
+    known = _ENDS.get(status, _ENDS[FAILED])
+    return error or known[0], cause or known[1]
+
+
+ENDED_BY = "GridEnded"
+"""Error of an execution that its grid stops."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What the home bucket has of an execution's job."""
+
+    is_admitted: bool
+    """Whether there is a job.json: without one nothing was launched."""
+    report: Mapping[str, Any] | None = None
+    """The report.json; None where there is none, or where it cannot be read."""
+
+
+MARK = "grid_line"
+"""The field of a request by which an execution is a line's."""
+
+
+def is_marked(line: Line, grid: Grid) -> bool:
+    """Whether the input of the line's execution names the line and its grid: without that it could be another's."""
+    try:
+        given = json.loads(line.request["input"])
+    except (KeyError, ValueError, TypeError):
+        return False
+    mark = {"execution": grid.execution, "index": line.index}
+    return isinstance(given, dict) and given.get(MARK) == mark
+
+
+def needs_evidence(answer: Mapping[str, Any]) -> bool:
+    """Whether a DescribeExecution answer alone does not tell how the execution ended."""
+    return answer["status"] not in {RUNNING, SUCCEEDED}
+
+
+def describe_execution(line: Line, answer: Mapping[str, Any], evidence: Evidence | None, *, now: float) -> LineFacts:
+    """Returns the facts of a DescribeExecution answer. `evidence` is needed where `needs_evidence` says so.
+
+    An execution that was stopped has ended once its job's report says so: instances of it may run until then.
+    """
+    status, arn = str(answer["status"]), str(answer["executionArn"])
+    began, over = _seconds(answer["startDate"]), _seconds(answer.get("stopDate"))
+    base = {"arn": arn, "detail": status, "submitted_at": began, "log": link_to_log(line, arn)}
+    if status == RUNNING:
+        return LineFacts(status="InProgress", region=line.region, **base)
+    if status == SUCCEEDED:
+        return _describe_success(line, _read_output(answer), base, over)
+    error, cause = explain_end(status, str(answer.get("error") or ""), str(answer.get("cause") or ""))
+    assert evidence is not None, "a stopped or failed execution needs evidence"
+    report = evidence.report if evidence.report and evidence.report.get("error") == error else None
+    waits = over is not None and now < over + REPORTED_S
+    if evidence.is_admitted and report is None and waits:
+        return LineFacts(status="Stopping", region=line.region, said=f"{error}: {cause}", **base)
+    outcome = LineOutcome.STOPPED if status == ABORTED else LineOutcome.FAILED
+    if error == InvalidRequest.__name__ and not evidence.is_admitted:
+        outcome = LineOutcome.REFUSED
+    told = report or {}
+    cost = told.get("cost") if evidence.is_admitted else {"usd_at_most": 0.0, "billed_s": 0.0}
+    where = where_to_look(line, arn) if evidence.is_admitted else f"The execution is {arn}."
+    return LineFacts(
+        status="Stopped" if outcome is LineOutcome.STOPPED else "Failed",
+        region=_region_of(told) or line.region,
+        outcome=outcome,
+        reason=f"{error}: {' '.join(cause.split()).rstrip('.')}. {where}",
+        ended_at=over,
+        seconds=None if began is None or over is None else round(max(0.0, over - began), 3),
+        **_costs(cost),
+        **base,
+    )
+
+
+def _describe_success(line: Line, output: Mapping[str, Any], base: Mapping[str, Any], over: float | None) -> LineFacts:
+    began = base["submitted_at"]
+    return LineFacts(
+        status="Completed",
+        region=str(output.get("region") or line.region),
+        outcome=LineOutcome.COMPLETED,
+        artifact=str(_member(output, "artifacts").get("list") or ""),
+        metrics=_metrics(_member(output, "progress")),
+        ended_at=over,
+        seconds=None if began is None or over is None else round(max(0.0, over - began), 3),
+        **_costs(output.get("cost")),
+        **base,
+    )
+
+
+def deployment_of(arn: str) -> str:
+    """Returns the deployment whose Train machine the execution is of."""
+    return arn.split(":")[6].removesuffix(names.machine(""))
+
+
+def link_to_log(line: Line, arn: str) -> str:
+    """Returns the console's address of what all nodes of the line's job write."""
+    console = Console(arn.split(":")[1], arn.split(":")[3])
+    return console.streams(names.log_group(deployment_of(arn)), f"{line.training}/")
+
+
+def where_to_look(line: Line, arn: str) -> str:
+    """Returns one sentence: the log group and its streams, and the report."""
+    logs = f"{names.log_group(deployment_of(arn))} in {arn.split(':')[3]}, streams {line.training}/"
+    return f"Logs: {logs}; report: {keys.JobPrefix(line.training).result} in the home bucket."
+
+
+def read_report(body: bytes | None) -> Mapping[str, Any] | None:
+    """Returns the content of a report.json; None where it is none."""
+    try:
+        found = json.loads(body or b"null")
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _read_output(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    try:
+        found = json.loads(answer.get("output") or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _member(output: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = output.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _metrics(progress: Mapping[str, Any]) -> dict[str, float]:
+    found = progress.get("metric")
+    is_number = isinstance(found, (int, float)) and not isinstance(found, bool) and math.isfinite(found)
+    return {METRIC: float(found)} if is_number and found is not None else {}
+
+
+def _costs(cost: object) -> dict[str, Any]:
+    """Returns what the instances cost at most, and how long they ran; None where that is not known."""
+    known = cost if isinstance(cost, Mapping) else {}
+    usd, billed = known.get("usd_at_most"), known.get("billed_s")
+    return {
+        "cost_usd": float(usd) if isinstance(usd, (int, float)) else None,
+        "billable_seconds": float(billed) if isinstance(billed, (int, float)) else None,
+    }
+
+
+def _region_of(report: Mapping[str, Any]) -> str:
+    """Returns the region of the newest launch that a report names, empty where it names none."""
+    zones = [str(one.get("region", "")) for one in report.get("launches") or [] if one.get("instances")]
+    return zones[-1] if zones else ""
+
+
+def _seconds(moment: Any) -> float | None:
+    if moment is None:
+        return None
+    return float(moment.timestamp() if hasattr(moment, "timestamp") else moment)

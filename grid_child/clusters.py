@@ -1,0 +1,88 @@
+"""Every Step Functions call of a child: starts, reads and stops the execution of the Train machine that is its line's training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
+
+from contract import keys
+from contract.aws_errors import code_of
+from contract.execution_facts import ENDED_BY, Evidence, describe_execution, needs_evidence, read_report
+from contract.records import LineFacts
+from grid_child.clients import client
+from grid_child.plan import Work
+from grid_child.policy import SubmitAnswer, answered
+from grid_child.store import Home
+from grid_child.trouble import status_of, trouble_of, words_of
+
+
+class ClusterLine:
+    """One line as an execution of the Train machine."""
+
+    service = "Step Functions"
+
+    def __init__(self, work: Work, home: Home, now: Callable[[], float]) -> None:
+        """`now`: UTC epoch seconds."""
+        self._line, self._home, self._now = work.line, home, now
+        request = work.line.request
+        self._arn = f"{str(request['stateMachineArn']).replace(':stateMachine:', ':execution:')}:{work.line.training}"
+
+    @cached_property
+    def _client(self) -> Any:
+        return client("stepfunctions", self._line.region)
+
+    def create(self) -> tuple[SubmitAnswer, str]:
+        """As LineBackend.create. Step Functions answers a repeat with the execution that runs under the name with the same input."""
+        try:
+            made = self._client.start_execution(**self._line.request)
+        except ParamValidationError as problem:
+            return SubmitAnswer.REFUSED, str(problem)
+        except ClientError as problem:
+            return answered(code_of(problem), status_of(problem)), f"{code_of(problem)}: {words_of(problem)}"
+        except BotoCoreError as problem:
+            return SubmitAnswer.OPEN, f"{type(problem).__name__}: {problem}"
+        return SubmitAnswer.ACCEPTED, str(made["executionArn"])
+
+    def find(self) -> LineFacts | None:
+        answer = self._describe()
+        if answer is None:
+            return None
+        evidence = self._read_evidence() if needs_evidence(answer) else None
+        return describe_execution(self._line, answer, evidence, now=self._now())
+
+    def name_stranger(self, facts: LineFacts) -> str:
+        """An execution of another input is a stranger's: the input names the grid's execution and the line."""
+        answer = self._describe()
+        if answer is None or answer.get("input") == self._line.request["input"]:
+            return ""
+        return f"{facts.arn}, which was started with another input"
+
+    def stop(self) -> None:
+        try:
+            self._client.stop_execution(
+                executionArn=self._arn, error=ENDED_BY, cause="The grid of this line has ended."
+            )
+        except (ClientError, BotoCoreError) as problem:
+            if not _is_absent(problem):
+                raise trouble_of(problem, "states:StopExecution") from problem
+
+    def _describe(self) -> Mapping[str, Any] | None:
+        try:
+            answer: Mapping[str, Any] = self._client.describe_execution(executionArn=self._arn)
+        except (ClientError, BotoCoreError) as problem:
+            if _is_absent(problem):
+                return None
+            raise trouble_of(problem, "states:DescribeExecution") from problem
+        return answer
+
+    def _read_evidence(self) -> Evidence:
+        prefix = keys.JobPrefix(self._line.training)
+        body = self._home.read(prefix.result)
+        return Evidence(is_admitted=self._home.exists(prefix.description), report=read_report(body))
+
+
+def _is_absent(problem: Exception) -> bool:
+    return isinstance(problem, ClientError) and code_of(problem) == "ExecutionDoesNotExist"
