@@ -172,6 +172,7 @@ def _grid(
         network=network,
         grid=grids,
         settings=settings.grid,
+        job_limits=settings.limits,
         child_image=child_tag(settings.grid.child_base),
         output_key=names.region_key(settings.deployment) if settings.compliance else "",
     )

@@ -349,6 +349,10 @@ class GridEnvironment(JobsEnvironment):
     child_image: str
     """Tag of the child's image in the repository `names.PLATFORM`."""
     limits: GridLimits
+    job_limits: Limits
+    """Of jobs, for lines that run on clusters of our own."""
+    train_machine: str
+    """ARN of the Train machine."""
     defaults: GridDefaults
     output_key: str = ""
     """Alias of the key, the same in every region, under which SageMaker writes what trainings make, unless their lines name another;

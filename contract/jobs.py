@@ -11,6 +11,7 @@ from contract.containers import Container
 from contract.errors import BudgetExceeded, DeadlineReached
 from contract.events import Event
 from contract.fabric import PLAIN, Interface, InterfaceType
+from contract.grid import GridLine
 from contract.health import NETWORK_SHARE, HealthCheck
 from contract.mounts import JobMount
 from contract.places import Place
@@ -298,6 +299,8 @@ class Job:
     launcher: Launcher = field(default=Launcher.NONE, metadata=UNWRITTEN)
     processes_per_node: int = field(default=0, metadata=UNWRITTEN)
     """Processes that the launcher starts on each node; 0 for one for each accelerator of its type, or one where that has none."""
+    grid_line: GridLine | None = field(default=None, metadata=UNWRITTEN)
+    """Which line of which grid the job is; None for a job of its own."""
     left_out: tuple[str, ...] = ()
     """What the ladder lacks although the request allows it: regions with the reason, and how many dearer places."""
 

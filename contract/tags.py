@@ -20,7 +20,7 @@ NAME = "Name"
 """What the console shows: `<job>/<attempt>/<rank>` of a node. The rank comes after the launch, which gives one name to all nodes."""
 GRID = "trainyard:grid"
 LINE = "trainyard:line"
-"""On a training job: its index in the grid, from 0."""
+"""On a training job, and on what the job of a line has: its index in the grid, from 0."""
 
 AFTER_LAUNCH = (MASTER_ADDRESS, NAME)
 

@@ -14,7 +14,7 @@ from grid_child.sagemaker import SageMakerLine
 from grid_child.store import Home
 
 
-class LineBackend(Protocol):
+class ChildBackend(Protocol):
     """The training of one line, by its name. Methods do not retry; they raise Trouble where a failure may pass, Unfit where a permission is
     missing."""
 
@@ -39,7 +39,7 @@ DESCRIBED_A_S = 5.0
 a bucket of 250 to 300 calls, refilled with 10 to 15 a second), which the functions share."""
 
 
-def backend_of(work: Work, home: Home, now: Callable[[], float]) -> LineBackend:
+def backend_of(work: Work, home: Home, now: Callable[[], float]) -> ChildBackend:
     """Returns the backend that the line names. `now`: UTC epoch seconds."""
     return ClusterLine(work, home, now) if work.line.backend is Backend.EC2 else SageMakerLine(work)
 

@@ -35,7 +35,7 @@ class ClusterLine:
         return client("stepfunctions", self._line.region)
 
     def create(self) -> tuple[SubmitAnswer, str]:
-        """As LineBackend.create. Step Functions answers a repeat with the execution that runs under the name with the same input."""
+        """As ChildBackend.create. Step Functions answers a repeat with the execution that runs under the name with the same input."""
         try:
             made = self._client.start_execution(**self._line.request)
         except ParamValidationError as problem:

@@ -34,7 +34,7 @@ class SageMakerLine:
         return client("sagemaker", self._line.region)
 
     def create(self) -> tuple[SubmitAnswer, str]:
-        """As LineBackend.create."""
+        """As ChildBackend.create."""
         try:
             made = self._client.create_training_job(**self._line.request)
         except ParamValidationError as problem:

@@ -20,6 +20,7 @@ from contract.environments import (
     GridCollectEnvironment,
     GridEnvironment,
 )
+from contract.limits import Limits
 from contract.timings import ChildTiming, CollectTiming
 from stacks.foundation import FoundationExports
 from stacks.parts import interfaces
@@ -59,10 +60,12 @@ class GridStack(cdk.Stack):
         network: Network | ExistingNetwork,
         grid: GridRights,
         settings: GridSettings,
+        job_limits: Limits,
         child_image: str,
         output_key: str = "",
     ) -> None:
-        """`drain` ends what runs before a destroy deletes anything; `network` is the home region's; `child_image` is a tag in the
+        """`job_limits` are those of lines that run on clusters of our own; `drain` ends what runs before a destroy deletes anything;
+        `network` is the home region's; `child_image` is a tag in the
         home region's repository names.PLATFORM; `output_key` is the alias of a key in every region."""
         rights, timing, deployment = common.rights, common.timing, common.deployment
         super().__init__(
@@ -91,6 +94,8 @@ class GridStack(cdk.Stack):
             queue=names.grid_queue(deployment),
             child_image=child_image,
             limits=settings.limits,
+            job_limits=job_limits,
+            train_machine=rights.train_machine,
             defaults=settings.defaults,
             output_key=output_key,
             tags=dict(common.tags),

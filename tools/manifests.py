@@ -5,8 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from grid_plan.cells import FOLDERS, READERS
+from pydantic import BaseModel
+
+from grid_plan.cells import FOLDERS
+from grid_plan.cluster_lines import INSTEAD, SAME
 from grid_plan.columns import DEFAULTS, TrainingSpec
+from grid_plan.job_columns import JOB_ONLY
+from job_requests.request import JobRequest
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "manifest.md"
 HEAD = """# Manifests
@@ -36,6 +41,29 @@ region: Plan copies it to where its lines run ([how code runs](../guides/grid.md
 
 | column | what | default | as in |
 |---|---|---|---|
+"""
+JOBS = """
+## Lines on clusters of our own
+
+A line with `"backend": "ec2"` is a job: an execution of the Train machine, whose request has the line's fields. Beside `region`, `code`,
+`image`, `arguments`, `environment`, `volume_gb`, `market`, `max_hours` and `max_wait_hours`, which mean what they mean in
+[a request](request.md), it takes:
+
+| column | what | default | as in |
+|---|---|---|---|
+{columns}
+
+Names of a line of SageMaker are taken for those of a request, so that a line may differ in `backend` alone. An `instance_type` loses its
+`ml.`, a `region` of `auto` means all training regions, `hyperparameters` become arguments as AWS's toolkit writes them, and `channel`,
+`mode` and `metrics` change nothing: the metric of a job is the one in its PROGRESS_FILE.
+
+| column | field of the request |
+|---|---|
+{same}
+
+| column that a job cannot have | in its place |
+|---|---|
+{without}
 """
 TAIL = """
 ## Tables of pandas and spreadsheets
@@ -67,12 +95,16 @@ def pages() -> dict[Path, str]:
 def page() -> str:
     """Returns the whole page."""
     folders = ", ".join(f"`{beginning}<name>`" for beginning in FOLDERS)
-    rows = [_row(name) for name in READERS]
-    return HEAD.format(folders=folders) + "\n".join(rows) + "\n" + TAIL
+    rows = [_row(name, TrainingSpec) for name in TrainingSpec.model_fields]
+    jobs = [_row(name, JobRequest) for name in JOB_ONLY]
+    same = [f"| `{name}` | `{other}` |" for name, (other, _) in SAME.items() if name != other]
+    without = [f"| `{name}` | {instead} |" for name, instead in INSTEAD.items()]
+    tables = JOBS.format(columns="\n".join(jobs), same="\n".join(same), without="\n".join(without))
+    return HEAD.format(folders=folders) + "\n".join(rows) + "\n" + tables + TAIL
 
 
-def _row(name: str) -> str:
-    field = TrainingSpec.model_fields[name]
+def _row(name: str, of: type[BaseModel]) -> str:
+    field = of.model_fields[name]
     default = f"`{json.dumps(DEFAULTS[name])}`" if name in DEFAULTS else ""
     examples = " or ".join(f"`{json.dumps(one)}`" for one in field.examples or ())
     return f"| `{name}` | {(field.description or '').replace('<', chr(92) + '<')} | {default} | {examples} |"

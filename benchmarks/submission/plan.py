@@ -10,10 +10,12 @@ from contract import names
 from contract.codec import encode
 from contract.environments import ChildEnvironment, GridDefaults, GridEnvironment, GridLimits
 from contract.grid import SHARD, Grid, GridPrefix, Line, Manifest
+from contract.limits import Limits
 from contract.timing import Timing
 from contract.timings import ChildTiming
 from grid_plan.choice import Decision
-from grid_plan.columns import DEFAULTS, TrainingSpec, source
+from grid_plan.columns import DEFAULTS, TrainingSpec
+from grid_plan.merging import source
 from grid_plan.training_arguments import GridRun, build_arguments
 from grid_plan.wanted import Wanted
 
@@ -95,6 +97,10 @@ def _settings() -> GridEnvironment:
             max_volume_gb=2000,
             instance_types=("ml.*",),
         ),
+        job_limits=Limits(
+            max_nodes=16, max_hours=72.0, recoveries=2, volume_gb=100, max_volume_gb=2000, instance_types=("*",)
+        ),
+        train_machine=f"arn:aws:states:{HOME}:{ACCOUNT}:stateMachine:{names.machine(DEPLOYMENT)}",
         defaults=GridDefaults(image="", instance_type=""),
     )
 

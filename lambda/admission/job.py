@@ -9,6 +9,7 @@ from typing import Any
 from admission.money import PricedRequest
 from contract.health import HealthCheck
 from contract.jobs import Job
+from job_requests.grid_line import GridLineField
 from job_requests.request import JobRequest
 from job_requests.values import StallField
 
@@ -62,7 +63,7 @@ def _keep_fields(request: JobRequest) -> dict[str, Any]:
 
 
 def _freeze(value: Any) -> Any:
-    if isinstance(value, StallField):
+    if isinstance(value, StallField | GridLineField):
         return value.meant
     return tuple(value) if isinstance(value, list) else value
 

@@ -18,6 +18,7 @@ from admission.volumes import add_disk
 from contract import names
 from contract.environments import AdmissionEnvironment
 from contract.jobs import Job
+from job_requests.grid_line import list_mark_problems
 from job_requests.request import JobRequest
 from refusals.wording import plain, refusal
 
@@ -44,6 +45,7 @@ def _list_problems(priced: PricedRequest, reading: Iterable[str]) -> list[str]:
     resolved = priced.resolved
     return [
         *_check_name(resolved.execution, resolved.facts),
+        *list_mark_problems(resolved.request.grid_line, resolved.execution.arn, resolved.env.deployment),
         *reading,
         *resolved.accelerator_problems,
         *_rename_field(priced.ladder.problems, "accelerators" if resolved.request.accelerators else "instance_types"),

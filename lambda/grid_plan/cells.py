@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from grid_plan import strict
+from grid_plan.cell_values import Wrong, read_flag, read_json, read_number, read_text, read_whole, read_words
+from grid_plan.job_columns import JOB_READERS
 from grid_plan.spellings import find_error, find_stand_in, trim
 from refusals.fields import REGION
 from refusals.wording import plain
@@ -17,96 +18,40 @@ PLAIN_COLUMNS = ("region", "data")
 SYNONYMS = {"s3_location": "data", "command": "entrypoint"}
 FOLDERS = {"hp.": "hyperparameters", "env.": "environment", "tag.": "tags", "metric.": "metrics"}
 """Prefixes of columns that each hold one entry of a field, by that field."""
-NUMBER = re.compile(r"-?([0-9]{1,12}(\.[0-9]{0,20})?|\.[0-9]{1,20})([eE][+-]?[0-9]{1,2})?", re.ASCII)
-"""As pandas and spreadsheets write numbers, with a point: 2, 2.0, 1e-05."""
-GROUPED = re.compile(r"-?[0-9]+([.,' \u00a0\u202f][0-9]+)+", re.ASCII)
-"""With what some languages write between thousands or before decimals."""
-THOUSANDS = re.compile(r"-?[1-9][0-9]{0,2}(\.[0-9]{3})+", re.ASCII)
-FLAGS = {"true": True, "yes": True, "1": True, "1.0": True, "false": False, "no": False, "0": False, "0.0": False}
-"""By lower case. pandas makes numbers of a column of flags where one is missing."""
-
-
-class Wrong(ValueError):
-    """A cell holds something that its column does not take; the message is a problem's second half."""
-
-
-def _text(cell: str) -> str:
-    return cell
-
-
-def _whole(cell: str) -> int:
-    if THOUSANDS.fullmatch(cell):
-        raise Wrong(f"{plain(cell)} is {cell.partition('.')[0]} in English and {cell.replace('.', '')} in German")
-    number = _number(cell, "a whole number")
-    if not number.is_integer():
-        raise Wrong(f"{plain(cell)} is not a whole number")
-    return int(number)
-
-
-def _number(cell: str, what: str = "a number") -> float:
-    if not NUMBER.fullmatch(cell):
-        hint = " (decimals follow a point, and nothing separates thousands)" if GROUPED.fullmatch(cell) else ""
-        raise Wrong(f"{plain(cell)} is not {what}{hint}")
-    return float(cell)
-
-
-def _flag(cell: str) -> bool:
-    if cell.lower() not in FLAGS:
-        raise Wrong(f"{plain(cell)} is neither true nor false")
-    return FLAGS[cell.lower()]
-
-
-def _words(cell: str) -> list[str]:
-    return cell.split()
-
-
-def _json(kind: type) -> Callable[[str], Any]:
-    what = "an object" if kind is dict else "a list"
-
-    def read(cell: str) -> Any:
-        try:
-            found = strict.loads(cell)
-        except ValueError as problem:
-            raise Wrong(f"{plain(cell)} is not JSON ({plain(str(problem))})") from None
-        if not isinstance(found, kind):
-            raise Wrong(f"{plain(cell)} is JSON, but not {what}")
-        return found
-
-    return read
-
-
 READERS: dict[str, Callable[[str], Any]] = {
-    "region": _text,
-    "data": _text,
-    "channel": _text,
-    "mode": _text,
-    "channels": _json(dict),
-    "image": _text,
-    "code": _text,
-    "program": _text,
-    "entrypoint": _json(list),
-    "arguments": _json(list),
-    "hyperparameters": _json(dict),
-    "environment": _json(dict),
-    "sweep": _json(dict),
-    "instance_type": _text,
-    "instance_count": _whole,
-    "volume_gb": _whole,
-    "market": _text,
-    "max_hours": _number,
-    "max_wait_hours": _number,
-    "checkpoint": _text,
-    "distribution": _text,
-    "processes_per_host": _whole,
-    "mpi_options": _text,
-    "tags": _json(dict),
-    "metrics": _json(dict),
-    "subnets": _words,
-    "security_groups": _words,
-    "kms_key": _text,
-    "volume_kms_key": _text,
-    "network_isolation": _flag,
-    "encrypt_traffic": _flag,
+    "region": read_text,
+    "data": read_text,
+    "channel": read_text,
+    "mode": read_text,
+    "channels": read_json(dict),
+    "image": read_text,
+    "code": read_text,
+    "program": read_text,
+    "entrypoint": read_json(list),
+    "arguments": read_json(list),
+    "hyperparameters": read_json(dict),
+    "environment": read_json(dict),
+    "sweep": read_json(dict),
+    "instance_type": read_text,
+    "instance_count": read_whole,
+    "volume_gb": read_whole,
+    "market": read_text,
+    "max_hours": read_number,
+    "max_wait_hours": read_number,
+    "checkpoint": read_text,
+    "distribution": read_text,
+    "processes_per_host": read_whole,
+    "mpi_options": read_text,
+    "tags": read_json(dict),
+    "metrics": read_json(dict),
+    "subnets": read_words,
+    "security_groups": read_words,
+    "kms_key": read_text,
+    "volume_kms_key": read_text,
+    "network_isolation": read_flag,
+    "encrypt_traffic": read_flag,
+    "backend": read_text,
+    **JOB_READERS,
 }
 """How the text of each column is read, without spaces at its ends; texts of FOLDERS keep everything, including spaces and line ends."""
 

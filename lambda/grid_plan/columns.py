@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 from contract.environments import LONGEST_TRAINING_H
+from contract.grid import Backend
 from contract.images import parsed
 from grid_plan import code, limits
 from grid_plan.spellings import find_stand_in, trim
@@ -211,6 +212,10 @@ class TrainingSpec(Closed):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, title="Trainyard grid line")
 
+    backend: Annotated[Text, AfterValidator(_one_of(*Backend))] | None = Field(
+        default=None,
+        description="What trains the line: sagemaker (the default), or ec2, a job on clusters of our own.",
+    )
     region: Annotated[Text, AfterValidator(_region)] | None = Field(
         default=None,
         description="Where to train; auto, the default, takes the region with the data and the image where an hour costs least.",
@@ -358,40 +363,3 @@ class TrainingSpec(Closed):
         if why := find_stand_in(value):
             raise ValueError(f"{plain(value)} {why}")
         return trim(value)
-
-
-MERGED = ("channels", "hyperparameters", "environment", "tags", "metrics")
-"""Fields whose entries in a line are added to those of the defaults; a line's other fields replace the defaults'."""
-INSTEAD = {"program": ("entrypoint", "arguments"), "entrypoint": ("program",)}
-"""Fields of a line that take the place of others of the defaults: arguments are those of the entry point, which no program has."""
-DEPENDENT = {"market": ("max_wait_hours",), "distribution": ("processes_per_host", "mpi_options")}
-"""Defaults that do not apply to a line that sets another value for the field they depend on."""
-
-
-def merged(defaults: TrainingSpec, line: TrainingSpec) -> TrainingSpec:
-    """Returns the line, with the defaults for the fields that it does not set."""
-    told: dict[str, Any] = {name: value for name, value in line if value is not None}
-    for name in MERGED:
-        before = getattr(defaults, name)
-        if before and told.get(name):
-            told[name] = {**before, **told[name]}
-    for name, others in DEPENDENT.items():
-        if told.get(name, getattr(defaults, name)) != getattr(defaults, name):
-            told = dict.fromkeys(others) | told
-    for name, others in INSTEAD.items():
-        if name in told:
-            told = dict.fromkeys(others) | told
-    return defaults.model_copy(update=told)
-
-
-def source(training: TrainingSpec) -> dict[str, Any]:
-    """Returns the training as a line of JSON that needs no defaults."""
-    found = training.model_dump(exclude_none=True)
-    if len(found.get("data", ())) == 1:
-        (found["data"],) = found["data"]
-    return found
-
-
-def schema() -> dict[str, Any]:
-    """JSON Schema of a line, for `docs/reference/manifest.schema.json`."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **TrainingSpec.model_json_schema()}

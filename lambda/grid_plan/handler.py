@@ -37,12 +37,12 @@ CHANGED_PROBLEM = (
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     env = GridEnvironment.read()
     execution = event["execution"]
-    asked, wrong_defaults, problems = input_.read(event["request"], env.limits)
+    asked, given, problems = input_.read(event["request"], env.limits)
     run = GridRun(
         grid=execution["name"], execution=execution["arn"], started_at=execution["started_at"], owner=asked.owner
     )
     store, prefix = Bucket(env.bucket), GridPrefix(run.grid)
-    planner = Planner(asked, run, env, wrong_defaults)
+    planner = Planner(asked, run, env, given)
     grid = findings = None
     if names.GRID_PATTERN.fullmatch(run.grid):
         grid, findings = _known(store, prefix, run)

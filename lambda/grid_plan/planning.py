@@ -19,15 +19,16 @@ from typing import IO
 from aws.facts import Object
 from aws.service_models import training_model
 from contract.environments import GridEnvironment
-from contract.grid import SHARD, GridPrefix, Line
-from grid_plan import choice, code, lookups, policy
+from contract.grid import SHARD, Backend, GridPrefix, Line
+from grid_plan import choice, cluster_lines, code, lookups, policy
 from grid_plan.answers import Answers
 from grid_plan.choice import Decision, Undecided, decide
-from grid_plan.columns import source
-from grid_plan.drafts import Draft, Drafts, batches, digest
+from grid_plan.cluster_lines import ClusterSpec
+from grid_plan.columns import TrainingSpec
+from grid_plan.drafts import Draft, Drafts, batches, describe_source, digest
 from grid_plan.manifest import UnreadableManifest
 from grid_plan.problems import Report
-from grid_plan.request import GridRequest
+from grid_plan.request import GivenDefaults, GridRequest
 from grid_plan.training_arguments import GridRun, build_arguments, code_folder
 from grid_plan.wanted import Wanted, with_settings
 from refusals.addresses import Address
@@ -69,11 +70,9 @@ class Judged:
 class Planner:
     """Reads one version of a manifest on behalf of one execution."""
 
-    def __init__(
-        self, request: GridRequest, run: GridRun, env: GridEnvironment, wrong_defaults: frozenset[str]
-    ) -> None:
+    def __init__(self, request: GridRequest, run: GridRun, env: GridEnvironment, given: GivenDefaults) -> None:
         self._asked, self._run, self._env = request, run, env
-        self._drafts = Drafts(request, env.limits, wrong_defaults)
+        self._drafts = Drafts(request, env.limits, env.defaults, given)
         self._types = training_model.instance_types()
         self._seen: dict[bytes, int] = {}
         self._checkpoints: dict[str, int] = {}
@@ -101,20 +100,41 @@ class Planner:
         for index, draft in enumerate(self._drafts.read(file)):
             if draft.training is None or draft.problems:
                 raise RuntimeError(f"Line {draft.line} was checked, and now is wrong: {draft.problems}")
-            training = Wanted.of(draft.training, self._env)
-            decision = decide(training, answers)
-            yield Line(
-                index=index,
-                line=draft.line,
-                region=decision.region,
-                why=decision.why,
-                slot=slots[decision.region],
-                request=build_arguments(training, decision, index, self._run),
-                source=source(with_settings(draft.training, self._env)),
-                hourly_usd=decision.hourly_usd,
-            )
-            slots[decision.region] += 1
-            self._note_code(training, decision, answers)
+            if isinstance(draft.training, ClusterSpec):
+                line = self._build_job(draft, draft.training, index, slots[self._env.home_region])
+            else:
+                line = self._build_training(draft, draft.training, index, slots, answers)
+            yield line
+            slots[line.region] += 1
+
+    def _build_job(self, draft: Draft, spec: ClusterSpec, index: int, slot: int) -> Line:
+        return Line(
+            index=index,
+            line=draft.line,
+            region=self._env.home_region,
+            why=cluster_lines.UNKNOWN,
+            slot=slot,
+            request=cluster_lines.build_start(spec, index, self._run, self._env),
+            source=describe_source(spec),
+            backend=Backend.EC2,
+        )
+
+    def _build_training(
+        self, draft: Draft, spec: TrainingSpec, index: int, slots: Counter[str], answers: Answers
+    ) -> Line:
+        training = Wanted.of(spec, self._env)
+        decision = decide(training, answers)
+        self._note_code(training, decision, answers)
+        return Line(
+            index=index,
+            line=draft.line,
+            region=decision.region,
+            why=decision.why,
+            slot=slots[decision.region],
+            request=build_arguments(training, decision, index, self._run),
+            source=describe_source(with_settings(spec, self._env)),
+            hourly_usd=decision.hourly_usd,
+        )
 
     def _note_code(self, training: Wanted, decision: Decision, answers: Answers) -> None:
         if training.code is None:
@@ -145,23 +165,43 @@ class Planner:
 
     def _check_batch(self, batch: list[Draft], checked: Checked, pool: ThreadPoolExecutor) -> None:
         checked.lines += len(batch)
-        judged = [one for one in (self._judge(draft, checked.report) for draft in batch) if one]
+        judged = [one for one in (self._judge(draft, checked) for draft in batch) if one]
         lookups.learn([one.training for one in judged], checked.answers, pool)
         costs = [self._check_place(one, checked) for one in judged]
         checked.costs.append(math.fsum(cost for cost in costs if cost is not None))
 
-    def _judge(self, draft: Draft, report: Report) -> Judged | None:
-        """Judges a draft without asking AWS; None for a line that makes no training."""
+    def _judge(self, draft: Draft, checked: Checked) -> Judged | None:
+        """Judges a draft without asking AWS; None for a line that makes no training of SageMaker's."""
         problems, judged = list(draft.problems), None
-        if draft.training is not None:
+        if isinstance(draft.training, ClusterSpec):
+            problems += self._judge_job(draft, draft.training, checked)
+        elif draft.training is not None:
             training = Wanted.of(draft.training, self._env)
             problems += policy.problems(training, self._types, excused=draft.wrong)
             problems += [] if problems else self._repeats(draft)
             wrong = draft.wrong | {re.split("[.:]", problem)[0] for problem in problems}
             judged = Judged(draft, training.without(wrong), right=not wrong)
         for problem in problems:
-            report.add(problem, draft.line)
+            checked.report.add(problem, draft.line)
         return judged
+
+    def _judge_job(self, draft: Draft, spec: ClusterSpec, checked: Checked) -> list[str]:
+        """Lists what is wrong with the form of a job; Admit alone sees whether what it names exists."""
+        problems = cluster_lines.list_problems(spec, self._run, self._env)
+        problems += [] if problems or draft.problems else list(self._repeats(draft))
+        if spec.most_usd is not None:
+            checked.costs.append(spec.most_usd)
+        elif self._asked.max_cost_usd is not None:
+            problems.append(
+                "max_cost_usd: the line has none, and what a job costs is not known before it starts, so the plan cannot keep to the "
+                "input's; allowed: max_cost_usd in each line with the backend ec2, or none in the input"
+            )
+        else:
+            checked.unpriced += 1
+        checked.regions[self._env.home_region] += 1
+        for warning in draft.warnings:
+            checked.warnings.add(warning, draft.line)
+        return problems
 
     def _repeats(self, draft: Draft) -> Iterator[str]:
         """Finds what two trainings must not share."""
@@ -170,6 +210,8 @@ class Planner:
             first = self._seen.setdefault(digest(draft.training), draft.line)
             if first != draft.line:
                 yield f'is the same as line {first}; allowed: each training once, or "allow_duplicates": true in the input'
+        if isinstance(draft.training, ClusterSpec):
+            return
         if (folder := draft.training.checkpoint) and (draft.makes > 1 or folder in self._checkpoints):
             other = f"line {self._checkpoints[folder]}" if folder in self._checkpoints else "each training of the sweep"
             yield f"checkpoint: is that of {other} too; allowed: a folder for this training alone, or none"

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from grid_plan.cells import SYNONYMS
 from grid_plan.columns import Channel, TrainingSpec
+from grid_plan.job_columns import JOB_ONLY
 from refusals.wording import line, plain
 
 ENTRIES = {"data": "addresses, as in s3://bucket/folder/"}
@@ -18,7 +19,7 @@ ENTRIES = {"data": "addresses, as in s3://bucket/folder/"}
 
 def read(fields: Mapping[str, Any], may_be: Mapping[str, str]) -> tuple[TrainingSpec, list[str]]:
     """Returns the fields that are right, and a line for every problem; wrong fields are left out."""
-    known, problems = _renamed(fields)
+    known, problems = rename(fields)
     try:
         return TrainingSpec.model_validate(known), problems
     except ValidationError as refused:
@@ -28,7 +29,7 @@ def read(fields: Mapping[str, Any], may_be: Mapping[str, str]) -> tuple[Training
     return TrainingSpec.model_validate({name: value for name, value in known.items() if name not in wrong}), problems
 
 
-def _renamed(fields: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def rename(fields: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Replaces synonyms by the field's own name, and drops fields that are null."""
     known, problems = {name: value for name, value in fields.items() if value is not None}, list[str]()
     for other, name in SYNONYMS.items():
@@ -53,6 +54,8 @@ def _describe_error(error: Mapping[str, Any], may_be: Mapping[str, str]) -> str:
         hint = f" (did you mean {near[0]}?)" if near else ""
         where = ".".join(plain(part) for part in path)
         return f"{where}: there is no such field{hint}; allowed: {', '.join(Channel.model_fields)}"
+    if error["type"] == "extra_forbidden" and path[0] in JOB_ONLY:
+        return f"{path[0]}: is a field of jobs on clusters of our own; allowed: with the backend ec2, or left out"
     if error["type"] == "extra_forbidden":
         error = {**error, "loc": (path[0],)}
     if error["type"] == "string_too_short":

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from contract.environments import GridLimits
+from contract.grid import Backend
 from grid_plan import reading
 from grid_plan.columns import TrainingSpec
+from grid_plan.job_columns import JOB_ONLY, add_job_fields
 from grid_plan.limits import MOST_SWEEP, allowed
 from refusals.addresses import Address
 from refusals.fields import MOST_ADDRESS, OWNER_MAY_BE, Owner
@@ -62,10 +65,20 @@ class GridRequest(BaseModel):
     allow_duplicates: bool = Field(default=False, description="Train equal lines as often as they appear.")
 
 
-def read(raw: object, limits: GridLimits) -> tuple[GridRequest, frozenset[str], list[str]]:
-    """Returns the input, the names of the defaults that are wrong (so that no line is blamed for lacking them), and a line per problem."""
+@dataclass(frozen=True, slots=True)
+class GivenDefaults:
+    """The defaults as a person wrote them: those of lines that run on clusters of our own are checked with each line."""
+
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    """Under the fields' own names."""
+    wrong: frozenset[str] = frozenset()
+    """Names of those that are wrong, so that no line is blamed for lacking them."""
+
+
+def read(raw: object, limits: GridLimits) -> tuple[GridRequest, GivenDefaults, list[str]]:
+    """Returns the input, its defaults as they were given, and a line per problem."""
     outer = dict(raw) if isinstance(raw, Mapping) else raw
-    problems, wrong = list[str](), frozenset[str]()
+    problems, given = list[str](), GivenDefaults()
     if isinstance(outer, dict):
         defaults, sweep = outer.pop("defaults", None), outer.get("sweep")
         if isinstance(sweep, Mapping):
@@ -76,9 +89,12 @@ def read(raw: object, limits: GridLimits) -> tuple[GridRequest, frozenset[str], 
     may_be = allowed(limits)
     base = TrainingSpec()
     if isinstance(defaults, Mapping):
-        base, found = reading.read(defaults, may_be)
-        problems += [f"defaults.{one}" for one in found]
-        wrong = frozenset(name for name in defaults if getattr(base, str(name), None) is None)
+        known, both = reading.rename(defaults)
+        base, found = reading.read({name: one for name, one in known.items() if name not in JOB_ONLY}, may_be)
+        if known.get("backend") != Backend.EC2.value:  # there each line says what is wrong, in a request's words
+            problems += [f"defaults.{one}" for one in (*both, *found)]
+        wrong = frozenset(name for name in known if name not in JOB_ONLY and getattr(base, str(name), None) is None)
+        given = GivenDefaults(known, wrong)
         if base.sweep is not None:
             problems.append("defaults.sweep: is a field of the input itself; allowed: sweep beside defaults")
     elif defaults is not None:
@@ -87,7 +103,7 @@ def read(raw: object, limits: GridLimits) -> tuple[GridRequest, frozenset[str], 
         swept, found = reading.read({"sweep": sweep}, may_be)
         problems += found
         asked = asked.model_copy(update={"sweep": swept.sweep or {}})
-    return asked.model_copy(update={"defaults": base}), wrong, problems
+    return asked.model_copy(update={"defaults": base}), given, problems
 
 
 def _what(value: object) -> str:
@@ -111,4 +127,6 @@ def _outer(raw: object) -> tuple[GridRequest, list[str]]:
 
 def schema() -> dict[str, Any]:
     """JSON Schema of the input, for `docs/reference/grid.schema.json`."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **GridRequest.model_json_schema()}
+    found = GridRequest.model_json_schema()
+    add_job_fields(found["$defs"]["TrainingSpec"], found)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}

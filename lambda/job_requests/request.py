@@ -12,6 +12,7 @@ from contract.health import HealthCheck
 from contract.jobs import CheckpointLayout, Reaction, Scope, Selection
 from contract.mounts import MOST as MOST_MOUNTS
 from job_requests import values
+from job_requests.grid_line import GRID_LINE_MAY_BE, GridLineField
 from job_requests.mount_fields import MOUNT_MAY_BE, MOUNTS_MAY_BE, MountField
 from job_requests.program import NEEDS_LAUNCHER, ProgramFields
 from job_requests.values import (
@@ -294,6 +295,11 @@ class JobRequest(ProgramFields):
         max_length=MOST_MOUNTS,
         description="File systems of the deployment's setting file_systems that every node has in its folders, with an image or without.",
         examples=[[{"from": "fsx:corpus", "at": "/data", "read_only": True}]],
+    )
+    grid_line: Annotated[GridLineField | None, MayBe(GRID_LINE_MAY_BE)] = Field(
+        default=None,
+        description="Which line of which grid the job is, written by the grid; people leave it out.",
+        examples=[{"execution": "arn:aws:states:eu-central-1:123456789012:execution:yard-grid:sweep-7", "index": 0}],
     )
     owner: Annotated[Owner, MayBe(OWNER_MAY_BE)] = Field(
         default="", description="Whom to ask about this job; a tag on everything it uses."

@@ -68,6 +68,7 @@ class GridRights:
             rights.list_home(),
             self._look_at_trainings("sagemaker:DescribeTrainingJob", "sagemaker:ListTags"),
             self._stop_trainings(),
+            *self._watch_jobs(),
             *self.end_jobs(),
             *rights.publish(topic, key),
         ]
@@ -87,6 +88,8 @@ class GridRights:
             # Has no condition on tags: whether a name is taken, and by whom, must be asked about a stranger's training as well.
             self._look_at_trainings("sagemaker:DescribeTrainingJob", "sagemaker:ListTags"),
             self._stop_trainings(),
+            Right("StartJobs", ["states:StartExecution"], [self.rights.train_machine]),
+            *self._watch_jobs(),
             Right(
                 "PassTheTrainingRole",
                 ["iam:PassRole"],
@@ -182,6 +185,24 @@ class GridRights:
             ),
             *self.end_jobs(),
         ]
+
+    def jobs_of_lines(self, name: str, *actions: str) -> Right:
+        """Allows `actions` on executions of the Train machine under the names of lines, and on no others."""
+        ours = f"{names.machine(self.rights.deployment)}:{self._prefix}*"
+        every = self._arn("states", self.rights.home_region, f"execution:{ours}")
+        return Right(name, actions, [every], "Executions come and go; the machine is ours, and lines' names begin so.")
+
+    def _watch_jobs(self) -> list[Right]:
+        """Sees how the jobs of lines end, and ends them."""
+        job = keys.JobPrefix(f"{self._prefix}*")
+        return [
+            self.jobs_of_lines("WatchJobsOfLines", "states:DescribeExecution", "states:StopExecution"),
+            self.rights.home("ReadReportsOfLines", ["s3:GetObject"], job.description, job.result),
+        ]
+
+    @property
+    def _prefix(self) -> str:
+        return grid.training_prefix(self.rights.deployment)
 
     def grid_executions(self, name: str, *actions: str) -> Right:
         """Allows `actions` on executions of the Grid machine."""

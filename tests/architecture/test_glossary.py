@@ -22,6 +22,7 @@ PLAIN = {
     "contents",
     "environment",
     "exit",
+    "facts",
     "file",
     "folder",
     "kind",

@@ -9,7 +9,7 @@ import pytest
 from contract import training
 from contract.cluster import Cluster
 from contract.jobs import Launcher
-from grid_plan import columns
+from grid_plan import columns, merging
 from job_requests.request import JobRequest
 from localaws.services import sagemaker_mpi
 from tests.architecture.sources import ROOT
@@ -50,7 +50,7 @@ def test_no_field_of_one_side_is_asked_for_on_the_other() -> None:
 
 def test_every_field_that_says_how_processes_start_is_in_it() -> None:
     words = " ".join(cell for one in LAUNCHERS for cell in one.cells)
-    wanted = {"launcher", "processes_per_node", "distribution", *columns.DEPENDENT["distribution"]}
+    wanted = {"launcher", "processes_per_node", "distribution", *merging.DEPENDENT["distribution"]}
     assert wanted - set(FIELD.findall(words)) == set()
 
 

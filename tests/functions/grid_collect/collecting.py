@@ -21,9 +21,10 @@ from contract.training_facts import describe_training
 from localaws.services.sagemaker_jobs import Training
 from localaws.services.sagemaker_planned import Life
 from tests.builders import GRID_LIMITS
+from tests.builders import LIMITS as JOB_LIMITS
 from tests.fakes.aws import Aws
 from tests.fakes.events import Event
-from tests.fakes.executions import GRID_MACHINE, Execution
+from tests.fakes.executions import GRID_MACHINE, MACHINE, Execution
 from tests.fakes.faults import Mishap
 from tests.fakes.functions import Functions, Outcome
 from tests.fakes.grid_yard import BUCKET, DEPLOYMENT, EXECUTION, HOME, NOW, REGIONS, GridYard, grid_of, line_of
@@ -176,6 +177,8 @@ def collected(lines: int = 4, regions: Sequence[str] = REGIONS) -> Iterator[Yard
         queue=QUEUE,
         child_image="grid-child-1",
         limits=LIMITS,
+        job_limits=JOB_LIMITS,
+        train_machine=MACHINE,
         defaults=GridDefaults(image="", instance_type=""),
         timing=made.timing.of(CollectTiming),
         topic=TOPIC,

@@ -16,6 +16,7 @@ from contract.codec import decode
 from contract.environments import GridDefaults, GridEnvironment
 from contract.grid import Grid, GridPrefix, Line
 from grid_plan.handler import handler
+from tests.builders import LIMITS as JOB_LIMITS
 from tests.fakes.aws import Aws
 from tests.fakes.ecr import FakeEcr
 from tests.fakes.s3 import Bucket
@@ -60,6 +61,8 @@ ENVIRONMENT = GridEnvironment(
     queue=names.grid_queue("yard"),
     child_image=CHILD,
     limits=LIMITS,
+    job_limits=JOB_LIMITS,
+    train_machine=f"arn:aws:states:{HOME}:{ACCOUNT}:stateMachine:{names.machine('yard')}",
     defaults=NOTHING_CHOSEN,
 )
 

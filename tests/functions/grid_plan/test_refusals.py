@@ -9,6 +9,7 @@ import pytest
 from contract.errors import InvalidRequest
 from grid_plan import columns, request
 from grid_plan.cells import READERS
+from grid_plan.job_columns import JOB_ONLY
 from tests.functions.grid_plan.account import Account, plan
 from tests.functions.grid_plan.troubles import THERE
 from tools.refusals.grids.page import ROWS
@@ -72,7 +73,7 @@ def test_a_manifest_of_very_many_different_mistakes_is_told_in_what_a_cause_hold
 
 
 def test_the_page_of_columns_has_those_of_the_fields() -> None:
-    assert set(READERS) == set(columns.TrainingSpec.model_fields)
+    assert set(READERS) == {*columns.TrainingSpec.model_fields, *JOB_ONLY}
 
 
 def test_what_the_account_has_belongs_to_a_refusal() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from job_requests.request import JobRequest
 from tools.refusals.jobs.command import COMMAND
+from tools.refusals.jobs.grid_line import GRID_LINE
 from tools.refusals.jobs.health import HEALTH
 from tools.refusals.jobs.image import ARGUMENTS, IMAGE
 from tools.refusals.jobs.launcher import LAUNCHER, PROCESSES
@@ -34,6 +35,7 @@ SECTIONS = tuple(
             PROCESSES,
             RESERVATION,
             RESUME,
+            GRID_LINE,
             RETRIES,
             STALL,
             *MONEY,

@@ -1,0 +1,225 @@
+"""Lines with the backend ec2: each is a request of the Train machine, in its own words or in those of a line of SageMaker."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from contract.environments import GridDefaults, GridEnvironment
+from contract.execution_facts import MARK
+from contract.grid import Backend, training_name
+from grid_plan.columns import AUTO, sent
+from grid_plan.training_arguments import GridRun
+from job_requests import reading
+
+OWN = ("backend", "hyperparameters", "sweep")
+"""Fields of a line that no request has."""
+MOST_INPUT = 256 * 1024
+"""The most bytes of an execution's input (Step Functions' quotas)."""
+UNKNOWN = "not known before it starts: Admit chooses the place and the type, among those that have capacity, when its turn comes"
+"""Why a line runs where it does, and its price."""
+
+
+def _without_ml(value: Any) -> Any:
+    return [value.removeprefix("ml.")] if isinstance(value, str) else value
+
+
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+def _as_command(value: Any) -> Any:
+    """As AWS's toolkit runs a program: by Python, or by itself."""
+    if not isinstance(value, str):
+        return value
+    return ["python", value] if value.endswith(".py") else [f"./{value}"]
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+SAME: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "entrypoint": ("command", _as_it_is),
+    "program": ("command", _as_command),
+    "instance_type": ("instance_types", _without_ml),
+    "instance_count": ("nodes", _as_it_is),
+    "distribution": ("launcher", _as_it_is),
+    "processes_per_host": ("processes_per_node", _as_it_is),
+    "data": ("data", _as_list),
+}
+"""Fields of a line of SageMaker that mean the same as a field of a request, and how their value is written there."""
+LEFT_OUT = ("channel", "mode", "metrics")
+"""Fields of a line of SageMaker without which a job is the same: it has no channels, and its metric is what PROGRESS_FILE says."""
+INSTEAD = {
+    "channels": "mounts, or data that the program reads itself",
+    "checkpoint": "resume_from with the name of a job",
+    "mpi_options": "variables of mpirun in environment",
+    "tags": "owner in the input, and tags in cdk.json",
+    "kms_key": "nothing; the region's settings name keys",
+    "volume_kms_key": "nothing; the region's settings name keys",
+    "network_isolation": "false",
+    "encrypt_traffic": "false",
+    "subnets": "nothing; the region's settings name networks",
+    "security_groups": "nothing; each job has one of its own",
+}
+"""Fields of a line of SageMaker that a job cannot have, and what it has in their place."""
+OF_THE_INPUT = {
+    "owner": "owner in the input",
+    "dry_run": "nothing; Plan checks the line, and starts nothing if it is wrong",
+    MARK: "nothing; the grid writes it",
+}
+ALTERNATIVES = (("instance_types", "accelerators"), ("region", "regions"))
+"""Of these a request has one; a line's own takes the place of the defaults' other."""
+DEPENDENT = {"launcher": ("processes_per_node",), "command": ("arguments",)}
+"""Defaults that do not apply to a line that sets another value for the field they depend on."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSpec:
+    """One job: the fields of its request, and its hyperparameters."""
+
+    fields: Mapping[str, Any]
+    hyperparameters: Mapping[str, Any]
+
+    @property
+    def source(self) -> dict[str, Any]:
+        """The job as a line of JSON that needs no defaults."""
+        found = {"backend": Backend.EC2.value, **self.fields}
+        return found | ({"hyperparameters": dict(self.hyperparameters)} if self.hyperparameters else {})
+
+    @property
+    def most_usd(self) -> float | None:
+        """The most that it may cost, US dollars; None where it names no cap."""
+        cap = self.fields.get("max_cost_usd")
+        return float(cap) if isinstance(cap, int | float) and not isinstance(cap, bool) else None
+
+
+def is_cluster_line(fields: Mapping[str, Any], defaults: Mapping[str, Any]) -> bool:
+    """Whether the line, or else the defaults, name clusters of our own."""
+    named = fields.get("backend")
+    return (defaults.get("backend") if named is None else named) == Backend.EC2.value
+
+
+def read_cluster_line(
+    fields: Mapping[str, Any], defaults: Mapping[str, Any], settings: GridDefaults
+) -> tuple[ClusterSpec, list[str]]:
+    """Returns the job of a line without its hyperparameters, and a line for every problem. `fields` and `defaults` are as they were
+    given, under the fields' own names."""
+    own, problems = _translate(fields)
+    base, found = _translate(defaults)
+    whole = _merge(_with_settings(base, own, settings), own)
+    return ClusterSpec(whole, {}), [*problems, *(one for one in found if one not in problems)]
+
+
+def vary(spec: ClusterSpec, hyperparameters: Mapping[str, Any] | None) -> ClusterSpec:
+    """Returns the job with these hyperparameters, one combination of a sweep."""
+    return replace(spec, hyperparameters=dict(hyperparameters or {}))
+
+
+def list_problems(spec: ClusterSpec, run: GridRun, env: GridEnvironment) -> list[str]:
+    """Lists what is wrong with the form of the job's request, as Admit would."""
+    request = build_request(spec, 0, run)
+    _, problems = reading.read(request, env.job_limits)
+    if (size := len(json.dumps(request, ensure_ascii=False).encode())) > MOST_INPUT:
+        problems.append(f"request: has {size:,} bytes; allowed: up to {MOST_INPUT:,} bytes")
+    return problems
+
+
+def list_warnings(spec: ClusterSpec, given: Mapping[str, Any]) -> Iterator[str]:
+    """Yields what a person may not expect of a line that could run in SageMaker too."""
+    if spec.fields.get("data"):
+        yield "data: is checked, and not brought to the nodes as a channel is; the program reads it from S3, or from mounts"
+    if given.get("metrics"):
+        yield "metrics: are read from the log by SageMaker alone; the metric of a job is the one in its PROGRESS_FILE"
+
+
+def build_request(spec: ClusterSpec, index: int, run: GridRun) -> dict[str, Any]:
+    """Returns the request of the Train machine."""
+    words = write_arguments(spec.hyperparameters)
+    found = dict(spec.fields) | ({"owner": run.owner} if run.owner else {})
+    found[MARK] = {"execution": run.execution, "index": index}
+    if not words:
+        return found
+    if found.get("image") is not None:
+        given = found.get("arguments") or []
+        return found | {"arguments": [*given, *words]} if isinstance(given, list) else found
+    command = found.get("command")
+    if isinstance(command, str):
+        return found | {"command": f"{command} {shlex.join(words)}"}
+    return found | {"command": [*command, *words]} if isinstance(command, list) else found
+
+
+def build_start(spec: ClusterSpec, index: int, run: GridRun, env: GridEnvironment) -> dict[str, Any]:
+    """Returns the arguments of StartExecution, which do not depend on when they are made."""
+    return {
+        "stateMachineArn": env.train_machine,
+        "name": training_name(env.deployment, run.execution, run.started_at, index),
+        "input": json.dumps(build_request(spec, index, run), sort_keys=True, ensure_ascii=False),
+    }
+
+
+def write_arguments(hyperparameters: Mapping[str, Any]) -> list[str]:
+    """Writes hyperparameters as AWS's toolkit does: sorted by name, one hyphen before a letter, values read as JSON where they are."""
+    words = list[str]()
+    for name, value in sorted(hyperparameters.items()):
+        words += [f"-{name}" if len(name) == 1 else f"--{name}", _write_value(value)]
+    return words
+
+
+def _write_value(value: Any) -> str:
+    try:
+        meant: Any = json.loads(sent(value))
+    except ValueError:
+        meant = sent(value)
+    return str(meant) if isinstance(meant, str | int | float) else json.dumps(meant)
+
+
+def _translate(fields: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Returns fields of a request, and what is wrong with those that it cannot have."""
+    found, problems = dict[str, Any](), list[str]()
+    for name, value in fields.items():
+        if value is None or name in OWN or name in LEFT_OUT:
+            continue
+        if name in INSTEAD or name in OF_THE_INPUT:
+            may_be = INSTEAD.get(name) or OF_THE_INPUT[name]
+            if value is not False:
+                problems.append(f"{name}: means nothing with the backend {Backend.EC2.value}; allowed: {may_be}")
+            continue
+        other, write = SAME.get(name, (name, _as_it_is))
+        if name == "region" and value == AUTO:
+            other, write = "regions", _as_it_is
+        if other in fields and other != name:
+            problems.append(f"{name}: is another name of {other}, and the line has both; allowed: one of them")
+        found[other] = write(value)
+    return found, problems
+
+
+def _with_settings(base: Mapping[str, Any], own: Mapping[str, Any], settings: GridDefaults) -> dict[str, Any]:
+    """Adds the deployment's own choices where a job would lack something without them."""
+    given, found = base.keys() | own.keys(), dict(base)
+    if settings.image and "image" not in given and not {"code", "command"} <= given:
+        found["image"] = settings.image
+    if settings.instance_type and not {"instance_types", "accelerators"} & given:
+        found["instance_types"] = _without_ml(settings.instance_type)
+    return found
+
+
+def _merge(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the line's fields, with the defaults for those that it does not set."""
+    left = dict(base)
+    for one, other in ALTERNATIVES:
+        if one in own or other in own:
+            left.pop(one, None)
+            left.pop(other, None)
+    for name, others in DEPENDENT.items():
+        if name in own and own[name] != base.get(name):
+            left = {key: value for key, value in left.items() if key not in others}
+    found = {**left, **own}
+    before, said = left.get("environment"), own.get("environment")
+    if isinstance(before, Mapping) and isinstance(said, Mapping):
+        found["environment"] = {**before, **said}
+    return found
