@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
-from localaws.model import Pages, Refused
+from localaws.model import Pages, Refused, Tokens
 from tests.fakes.clock import Clock
 from tests.fakes.wire import Call
 
@@ -29,6 +29,7 @@ class Execution:
     ended_at: float | None = None
     error: str | None = None
     cause: str | None = None
+    output: str | None = None
 
     @property
     def name(self) -> str:
@@ -45,7 +46,7 @@ class Execution:
         }
 
     def described(self) -> dict[str, Any]:
-        return self.listed() | {"input": self.input, "error": self.error, "cause": self.cause}
+        return self.listed() | {"input": self.input, "error": self.error, "cause": self.cause, "output": self.output}
 
 
 def _time(at: float | None) -> datetime | None:
@@ -60,6 +61,12 @@ class Executions:
     publish: Publish = lambda *_: None
     machines: set[str] = field(default_factory=lambda: {MACHINE, GRID_MACHINE})
     known: dict[str, Execution] = field(default_factory=dict)
+    began: Callable[[Execution], None] = lambda _: None
+    """What happens in an execution that StartExecution began."""
+    stopped: Callable[[Execution], None] = lambda _: None
+    """What follows a stop of one that ran."""
+    limits: dict[str, Tokens] = field(default_factory=dict)
+    """Operation to its bucket of calls."""
     lag_s: float = 1.0
     """How long a listing does not know a new execution."""
     pages: Pages = field(default_factory=lambda: Pages(size=1000, error="InvalidToken"))
@@ -96,6 +103,8 @@ class Executions:
         }
 
     def answer(self, call: Call) -> dict[str, Any]:
+        if (bucket := self.limits.get(call.operation)) and not bucket.take(self.clock.now):
+            raise Refused("ThrottlingException", "Rate exceeded")
         match call.operation:
             case "ListExecutions":
                 return self._list(call.params)
@@ -137,6 +146,7 @@ class Executions:
         execution = self._found(params["executionArn"])
         if execution.status == "RUNNING":
             self.end(execution, "ABORTED", params.get("error"), params.get("cause"))
+            self.stopped(execution)
         return {"stopDate": _time(execution.ended_at)}
 
     def _start(self, params: dict[str, Any]) -> dict[str, Any]:
@@ -148,4 +158,6 @@ class Executions:
             raise Refused("ExecutionAlreadyExists", f"Execution Already Exists: '{arn}'")
         made = before or self.begin(name, machine)
         made.input = given
+        if before is None:
+            self.began(made)
         return {"executionArn": arn, "startDate": _time(made.started_at)}

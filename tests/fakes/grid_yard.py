@@ -12,7 +12,7 @@ from typing import Any
 from contract import tags
 from contract.codec import decode, encode
 from contract.environments import ChildEnvironment
-from contract.grid import SHARD, Grid, GridPrefix, Line, Manifest, Record, training_name
+from contract.grid import SHARD, Backend, Grid, GridPrefix, Line, Manifest, Record, training_name
 from contract.timing import Timing
 from contract.timings import ChildTiming
 from grid_child.identity import ATTEMPT, INDEX, JOB
@@ -21,6 +21,7 @@ from grid_child.waits import Waits
 from localaws.services.sagemaker_jobs import Training
 from localaws.services.sagemaker_planned import Planned
 from tests.fakes.aws import Aws
+from tests.fakes.executions import MACHINE, Execution
 from tests.fakes.faults import Mishap
 from tests.fakes.s3 import Bucket
 
@@ -72,6 +73,29 @@ def request_of(index: int, region: str, **changes: Any) -> dict[str, Any]:
         "Tags": [{"Key": key, "Value": value} for key, value in marks.items()],
     }
     return request | changes
+
+
+def job_line_of(index: int, slot: int = 0) -> Line:
+    """A line on clusters of our own, as Plan writes it."""
+    request = {
+        "instance_types": ["g5.xlarge"],
+        "image": "images:1",
+        "grid_line": {"execution": EXECUTION, "index": index},
+    }
+    return Line(
+        index=index,
+        line=index + 1,
+        region=HOME,
+        why="not known before it starts",
+        slot=slot,
+        request={
+            "stateMachineArn": MACHINE,
+            "name": training_name(DEPLOYMENT, EXECUTION, STARTED, index),
+            "input": json.dumps(request, sort_keys=True),
+        },
+        source={"backend": "ec2"},
+        backend=Backend.EC2,
+    )
 
 
 def line_of(index: int, regions: Sequence[str] = REGIONS, **changes: Any) -> Line:
@@ -149,6 +173,11 @@ class GridYard:
 
     def training(self, index: int = 0) -> Training | None:
         return self.sagemaker(index).trainings.get(self.lines[index].training)
+
+    def execution(self, index: int = 0) -> Execution | None:
+        """The execution of a line on clusters of our own."""
+        arn = f"{MACHINE.replace(':stateMachine:', ':execution:')}:{self.lines[index].training}"
+        return self.aws.states.executions.known.get(arn)
 
     def record(self, index: int = 0) -> Record | None:
         body = self.aws.s3.read(BUCKET, PREFIX.record(index))

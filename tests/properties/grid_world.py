@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import math
 import random
 import resource
 import threading
@@ -24,14 +25,19 @@ from grid_child.waits import Waits
 from localaws.model import Tokens
 from localaws.services.sagemaker_planned import Life
 from tests.fakes.aws import Aws
+from tests.fakes.executions import Execution
 from tests.fakes.faults import Faults, Kind
-from tests.fakes.grid_yard import BUCKET, HOME, NOW, PREFIX, REGIONS, GridYard, grid_of, line_of
+from tests.fakes.grid_yard import BUCKET, HOME, NOW, PREFIX, REGIONS, GridYard, grid_of, job_line_of, line_of
+from tests.fakes.line_jobs import JobLife, LineJobs
 from tests.fakes.s3 import Bucket
 from tests.fakes.threads import STACK, Process, SharedClock
 from tests.fakes.wire import Call
 
 SIGKILL_S = 30.0
 ATTEMPTS = 10
+BACKENDS = ("sagemaker", "stepfunctions")
+PUBLISHED = {"StartExecution": (150.0, 800.0), "DescribeExecution": (10.0, 250.0), "StopExecution": (25.0, 200.0)}
+"""Calls a second and at once that Step Functions takes in a region like eu-central-1 (Step Functions' quotas)."""
 STARTS_A_SECOND = 20.0
 """Tasks that Fargate starts, about (its quota on launches in most accounts)."""
 
@@ -41,7 +47,7 @@ class Weather:
     """How often what goes wrong, from 0 to 1."""
 
     throttled: float = 0.05
-    """Of calls to SageMaker."""
+    """Of calls to SageMaker and Step Functions."""
     lost: float = 0.01
     """Of all calls: done, and never answered."""
     killed: float = 0.03
@@ -51,7 +57,7 @@ class Weather:
     doubled: float = 0.01
     """A second child of the same line at the same time."""
     refused: float = 0.005
-    """Of the lines: Planned does not take their requests."""
+    """Of the lines: Planned, or Admit, does not take their requests."""
 
 
 class RandomFaults(Faults):
@@ -69,7 +75,7 @@ class RandomFaults(Faults):
         if drawn < self.weather.lost:
             self.counts["lost responses"] += 1
             return Kind.LOST
-        if call.service == "sagemaker" and drawn < self.weather.lost + self.weather.throttled:
+        if call.service in BACKENDS and drawn < self.weather.lost + self.weather.throttled:
             self.counts["throttles by chance"] += 1
             return Kind.THROTTLED
         return None
@@ -92,6 +98,8 @@ class GridWorld:
 
     lines: int
     seed: int
+    jobs: float = 0.0
+    """The share of the lines that run on clusters of our own."""
     weather: Weather = field(default_factory=Weather)
     pace: float = 0.5
     concurrent: int = 10_000
@@ -104,14 +112,22 @@ class GridWorld:
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
-        self.aws = Aws(now=NOW)
         self.clock = SharedClock(NOW)
-        self.aws.clock = self.aws.s3.clock = self.clock
+        self.aws = Aws(now=NOW, clock=self.clock)
         self.aws.s3.buckets[BUCKET] = Bucket(region=HOME)
         self.faults = RandomFaults(self.weather, self.chance, self.counts)
         self.aws.faults = self.faults
-        self.grid = grid_of(self.lines, REGIONS, self.pace)
-        self.yard = GridYard(self.aws, self.grid, [line_of(index) for index in range(self.lines)])
+        lines = [self._line(index) for index in range(self.lines)]
+        counts = Counter(one.region for one in lines)
+        slots: Counter[str] = Counter()
+        for index, one in enumerate(lines):
+            lines[index] = replace(one, slot=slots[one.region])
+            slots[one.region] += 1
+        self.grid = replace(grid_of(self.lines, REGIONS, self.pace), regions=dict(counts))
+        self.yard = GridYard(self.aws, self.grid, lines)
+        self.line_jobs = LineJobs(self.aws, BUCKET, self._job_life)
+        self._job_lives: dict[str, JobLife] = {}
+        self.aws.states.executions.limits = {operation: Tokens(*rate) for operation, rate in PUBLISHED.items()}
         self.refused = {one.training for one in self.yard.lines if self.chance.random() < self.weather.refused}
         for region in REGIONS:
             sagemaker = self.aws.sagemaker(region)
@@ -125,6 +141,16 @@ class GridWorld:
         self.coming = 0
         """Attempts that Batch is about to start."""
         self._starting = False
+
+    def _line(self, index: int) -> Line:
+        return job_line_of(index) if index < self.jobs * self.lines else line_of(index)
+
+    def _job_life(self, name: str) -> JobLife:
+        if name not in self._job_lives:
+            drawn, ends_s = self.chance.random(), self.chance.uniform(60, 200)
+            fails = "InvalidRequest" if name in self.refused else "TrainingFailed" if drawn < 0.05 else ""
+            self._job_lives[name] = JobLife(ends_s=ends_s, error=fails)
+        return self._job_lives[name]
 
     def _life(self, _: str) -> Life:
         drawn = self.chance.random()
@@ -234,11 +260,27 @@ class GridWorld:
     def trainings(self) -> list[Any]:
         return [one for region in REGIONS for one in self.aws.sagemaker(region).trainings.values()]
 
+    def executions(self) -> list[Execution]:
+        """Of the lines on clusters of our own."""
+        return list(self.aws.states.executions.known.values())
+
+    def still_alive(self) -> list[str]:
+        """What is still alive."""
+        trainings = [one.name for one in self.trainings() if one.lives(self.clock.now)]
+        return [
+            *trainings,
+            *self.line_jobs.running,
+            *(one.name for one in self.executions() if one.status == "RUNNING"),
+        ]
+
     def alive_at_once(self) -> int:
         """The most trainings that any line had alive at the same moment, over all regions."""
         spans: dict[str, list[tuple[float, float]]] = {}
         for one in self.trainings():
             spans.setdefault(one.tags[tags.LINE], []).append((one.created_at, one.ends_at))
+        for job in self.executions():
+            mark = json.loads(job.input)["grid_line"]["index"]
+            spans.setdefault(str(mark), []).append((job.started_at, job.ended_at or self.clock.now))
         return max(
             sum(begin <= moment < end for begin, end in found) for found in spans.values() for moment, _ in found
         )
@@ -252,11 +294,22 @@ class GridWorld:
         """Lines of which the record was written twice, or says something else than SageMaker."""
         wrong, objects = [], self.aws.s3.buckets[BUCKET].objects
         for index, record in self.records().items():
-            training = self.yard.training(index)
-            status = LineOutcome.REFUSED.value if training is None else training.step(self.clock.now).status
+            status = self._outcome(index)
             if record.outcome.value != status or len(objects[PREFIX.record(index)]) != 1:
                 wrong.append(index)
         return wrong
+
+    def _outcome(self, index: int) -> str:
+        """How the line ended, by what its backend has."""
+        if (job := self.yard.execution(index)) is not None:
+            outcomes = {
+                "SUCCEEDED": LineOutcome.COMPLETED,
+                "FAILED": LineOutcome.FAILED,
+                "ABORTED": LineOutcome.STOPPED,
+            }
+            return (LineOutcome.REFUSED if job.error == "InvalidRequest" else outcomes[job.status]).value
+        training = self.yard.training(index)
+        return LineOutcome.REFUSED.value if training is None else training.step(self.clock.now).status
 
     def rate_held(self) -> float:
         """The share of the lines that was accepted when the schedule of its region was over."""
@@ -264,10 +317,13 @@ class GridWorld:
         for region, count in self.grid.regions.items():
             of_region = [one for one in self.yard.lines if one.region == region and one.training not in self.refused]
             over = self._begin_of(of_region[0]) + count / self.pace
-            known = self.aws.sagemaker(region).trainings
-            on_time += sum(one.training in known and known[one.training].created_at <= over for one in of_region)
+            on_time += sum(self._created_at(one) <= over for one in of_region)
             total += len(of_region)
         return on_time / total
+
+    def _created_at(self, line: Line) -> float:
+        job, training = self.yard.execution(line.index), self.yard.training(line.index)
+        return job.started_at if job is not None else math.inf if training is None else training.created_at
 
     def _begin_of(self, line: Line) -> float:
         return self.grid.planned_at + min(Timing().training_watch_s, turn_s(line, self.grid))
@@ -277,13 +333,15 @@ class GridWorld:
         records = self.lines - len(self.missing())
         trainings = self.trainings()
         throttled = sum(bucket.throttled for one in REGIONS for bucket in self.aws.sagemaker(one).limits.values())
+        throttled += sum(bucket.throttled for bucket in self.aws.states.executions.limits.values())
         return [
             ("lines", f"{self.lines:,} in {len(self.grid.regions)} regions"),
             ("records", f"{records:,}"),
             ("trainings created", f"{len(trainings):,}"),
             ("trainings of one line alive at once, at most", f"{self.alive_at_once()}"),
-            ("trainings running at the end", f"{sum(one.lives(self.clock.now) for one in trainings)}"),
-            ("lines refused by SageMaker", f"{len(self.refused):,}"),
+            ("executions of the Train machine started", f"{len(self.line_jobs.started):,}"),
+            ("trainings and jobs running at the end", f"{len(self.still_alive())}"),
+            ("lines refused by SageMaker or Admit", f"{len(self.refused):,}"),
             ("children started", f"{self.counts['children']:,}"),
             ("second children of a line", f"{self.counts['second children']:,}"),
             ("children killed", f"{self.counts['killed']:,}"),

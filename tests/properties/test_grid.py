@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from contract.grid import LineOutcome
+from contract.grid import Backend, LineOutcome
 from localaws.model import Tokens
 from tests.properties.grid_load import LEAST_RATE
 from tests.properties.grid_world import GridWorld, Weather, driven
@@ -14,10 +14,10 @@ from tests.properties.grid_world import GridWorld, Weather, driven
 LINES = 400
 
 
-@pytest.fixture(scope="module")
-def world() -> GridWorld:
+@pytest.fixture(scope="module", params=[0.0, 0.5], ids=["sagemaker", "both backends"])
+def world(request: pytest.FixtureRequest) -> GridWorld:
     """Throttles, lost answers, children killed, retired and started twice, trainings that fail and are interrupted."""
-    found, _ = driven(LINES, seed=7)
+    found, _ = driven(LINES, seed=7, jobs=request.param)
     return found
 
 
@@ -31,13 +31,19 @@ def test_no_line_ever_has_two_trainings_alive(world: GridWorld) -> None:
 
 
 def test_nothing_runs_when_the_last_child_has_ended(world: GridWorld) -> None:
-    assert [one.name for one in world.trainings() if one.lives(world.clock.now)] == []
+    assert world.still_alive() == []
 
 
-def test_a_line_that_sagemaker_refuses_has_no_training_and_says_why(world: GridWorld) -> None:
+def test_a_line_that_its_backend_refuses_has_no_training_and_says_why(world: GridWorld) -> None:
     refused = [one for one in world.records().values() if one.outcome is LineOutcome.REFUSED]
     assert {one.training for one in refused} == world.refused != set()
-    assert all("Invalid image" in one.reason for one in refused)
+    words = {Backend.SAGEMAKER: "Invalid image", Backend.EC2: "nodes: 99 is too large"}
+    assert all(words[one.backend] in one.reason for one in refused)
+
+
+def test_every_job_was_started_once_and_as_many_as_there_are_lines(world: GridWorld) -> None:
+    lines = [one.training for one in world.yard.lines if one.backend is Backend.EC2]
+    assert sorted(world.line_jobs.started) == sorted(lines)
 
 
 def test_the_pace_is_held_in_spite_of_it_all(world: GridWorld) -> None:
@@ -62,14 +68,15 @@ def test_everything_that_was_to_go_wrong_went_wrong(world: GridWorld) -> None:
         assert world.counts[what] > 0, what
 
 
+@pytest.mark.parametrize("jobs", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("seed", range(3))
-def test_children_that_die_all_the_time_still_leave_one_record_each(seed: int) -> None:
+def test_children_that_die_all_the_time_still_leave_one_record_each(seed: int, jobs: float) -> None:
     rough = Weather(throttled=0.2, lost=0.1, killed=0.3, retired=0.3, doubled=0.3, refused=0.05)
-    world, _ = driven(40, seed=seed, weather=rough)
+    world, _ = driven(40, seed=seed, weather=rough, jobs=jobs)
     assert world.missing() == world.wrong_records() == []
     assert world.problems == []
     assert world.alive_at_once() == 1
-    assert not any(one.lives(world.clock.now) for one in world.trainings())
+    assert world.still_alive() == []
 
 
 def test_more_lines_than_children_at_once_wait_for_their_turn() -> None:

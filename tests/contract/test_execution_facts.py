@@ -1,0 +1,112 @@
+"""What an execution of the Train machine means as a line of a grid, whatever is missing from its answer."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+
+from contract.execution_facts import REPORTED_S, Evidence, describe_execution, explain_end, is_marked, read_report
+from contract.grid import LineOutcome
+from tests.fakes.executions import MACHINE
+from tests.fakes.grid_yard import NOW, grid_of, job_line_of
+
+LINE = job_line_of(3)
+ARN = f"{MACHINE.replace(':stateMachine:', ':execution:')}:{LINE.training}"
+OVER = NOW + 900
+ADMITTED, UNKNOWN = Evidence(is_admitted=True), Evidence(is_admitted=False)
+
+
+def answer(status: str, **more: Any) -> dict[str, Any]:
+    began = {"executionArn": ARN, "status": status, "startDate": datetime.fromtimestamp(NOW, timezone.utc)}
+    ended = {} if status == "RUNNING" else {"stopDate": datetime.fromtimestamp(OVER, timezone.utc)}
+    return {**began, **ended, **more}
+
+
+def test_a_job_that_runs_has_not_ended() -> None:
+    facts = describe_execution(LINE, answer("RUNNING"), None, now=OVER)
+    assert (facts.status, facts.ended, facts.region) == ("InProgress", False, LINE.region)
+
+
+@pytest.mark.parametrize("output", [None, "", "not json", "[]", "{}", '{"cost": 3, "progress": [], "artifacts": null}'])
+def test_a_job_that_ended_well_completed_whatever_its_output_lacks(output: str | None) -> None:
+    facts = describe_execution(LINE, answer("SUCCEEDED", output=output), None, now=OVER)
+    assert facts.outcome is LineOutcome.COMPLETED
+    assert (facts.cost_usd, facts.metrics, facts.artifact, facts.seconds) == (None, {}, "", 900.0)
+
+
+@pytest.mark.parametrize("metric", [float("nan"), float("inf"), None, True, "0.5"])
+def test_a_metric_that_is_no_finite_number_is_left_out(metric: Any) -> None:
+    output = json.dumps({"progress": {"metric": metric}})
+    assert describe_execution(LINE, answer("SUCCEEDED", output=output), None, now=OVER).metrics == {}
+
+
+def test_an_unknown_cost_is_no_cost() -> None:
+    output = json.dumps({"cost": {"usd_at_most": "unknown", "billed_s": 60.0}})
+    facts = describe_execution(LINE, answer("SUCCEEDED", output=output), None, now=OVER)
+    assert (facts.cost_usd, facts.billable_seconds) == (None, 60.0)
+
+
+@pytest.mark.parametrize("status", ["ABORTED", "TIMED_OUT", "FAILED"])
+def test_until_its_report_says_so_an_admitted_job_has_not_ended(status: str) -> None:
+    other = Evidence(is_admitted=True, report={"error": "NodeLost", "cost": {"usd_at_most": 1.0}})
+    for evidence in (ADMITTED, other):
+        facts = describe_execution(LINE, answer(status), evidence, now=OVER + REPORTED_S - 1)
+        assert (facts.status, facts.ended) == ("Stopping", False)
+        late = describe_execution(LINE, answer(status), evidence, now=OVER + REPORTED_S)
+        assert (late.ended, late.cost_usd) == (True, None)
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome"),
+    [("ABORTED", LineOutcome.STOPPED), ("TIMED_OUT", LineOutcome.FAILED), ("FAILED", LineOutcome.FAILED)],
+)
+def test_a_job_that_was_never_admitted_has_ended_at_once_and_cost_nothing(status: str, outcome: LineOutcome) -> None:
+    facts = describe_execution(LINE, answer(status), UNKNOWN, now=OVER)
+    assert (facts.outcome, facts.cost_usd, facts.billable_seconds) == (outcome, 0.0, 0.0)
+
+
+def test_only_a_refusal_of_admit_is_a_refused_line() -> None:
+    said = {"error": "InvalidRequest", "cause": "The request was refused:\n- nodes: 0 is too small"}
+    facts = describe_execution(LINE, answer("FAILED", **said), UNKNOWN, now=OVER)
+    assert facts.outcome is LineOutcome.REFUSED
+    assert facts.reason == f"InvalidRequest: The request was refused: - nodes: 0 is too small. The execution is {ARN}."
+    report = {"error": "InvalidRequest", "cost": {}}
+    later = describe_execution(LINE, answer("FAILED", **said), Evidence(is_admitted=True, report=report), now=OVER)
+    assert later.outcome is LineOutcome.FAILED
+
+
+def test_the_region_is_that_of_the_newest_launch_with_instances() -> None:
+    launches = [
+        {"region": "eu-west-1", "instances": ["i-1"]},
+        {"region": "us-east-1", "instances": ["i-2"]},
+        {"region": "us-west-2", "instances": []},
+    ]
+    report = {"error": "Aborted", "launches": launches}
+    facts = describe_execution(LINE, answer("ABORTED"), Evidence(is_admitted=True, report=report), now=OVER)
+    assert facts.region == "us-east-1"
+
+
+@pytest.mark.parametrize("status", ["ABORTED", "TIMED_OUT", "FAILED", "GONE", "Something new"])
+def test_an_end_without_words_gets_some(status: str) -> None:
+    error, cause = explain_end(status, "", "")
+    assert error
+    assert cause.endswith(".")
+    assert explain_end(status, "E", "c") == ("E", "c")
+
+
+@pytest.mark.parametrize("given", ["", "[]", "null", "not json", "{}", '{"grid_line": {"execution": "x", "index": 3}}'])
+def test_an_input_that_does_not_name_the_line_is_not_its_own(given: str) -> None:
+    line = job_line_of(3)
+    line.request["input"] = given
+    assert not is_marked(line, grid_of(4, ("eu-central-1",)))
+    assert is_marked(LINE, grid_of(4, ("eu-central-1",)))
+    assert not is_marked(replace(LINE, index=2), grid_of(4, ("eu-central-1",)))
+
+
+@pytest.mark.parametrize("body", [None, b"", b"{", b"[]", b"3", b"\xff"])
+def test_a_report_that_is_none_is_no_report(body: bytes | None) -> None:
+    assert read_report(body) is None
