@@ -55,12 +55,13 @@ MARK = "grid_line"
 
 def is_marked(line: Line, grid: Grid) -> bool:
     """Whether the input of the line's execution names the line and its grid: without that it could be another's."""
-    try:
-        given = json.loads(line.request["input"])
-    except (KeyError, ValueError, TypeError):
-        return False
-    mark = {"execution": grid.execution, "index": line.index}
-    return isinstance(given, dict) and given.get(MARK) == mark
+    return _read_input(line.request.get("input")).get(MARK) == {"execution": grid.execution, "index": line.index}
+
+
+def read_mark(given: str) -> str:
+    """Returns the ARN of the grid's execution that the input of an execution names; empty where it names none."""
+    mark = _member(_read_input(given), MARK)
+    return str(mark.get("execution") or "")
 
 
 def needs_evidence(answer: Mapping[str, Any]) -> bool:
@@ -79,7 +80,7 @@ def describe_execution(line: Line, answer: Mapping[str, Any], evidence: Evidence
     if status == RUNNING:
         return LineFacts(status="InProgress", region=line.region, **base)
     if status == SUCCEEDED:
-        return _describe_success(line, _read_output(answer), base, over)
+        return _describe_success(line, _read_input(answer.get("output")), base, over)
     error, cause = explain_end(status, str(answer.get("error") or ""), str(answer.get("cause") or ""))
     assert evidence is not None, "a stopped or failed execution needs evidence"
     report = evidence.report if evidence.report and evidence.report.get("error") == error else None
@@ -145,9 +146,10 @@ def read_report(body: bytes | None) -> Mapping[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _read_output(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+def _read_input(text: object) -> Mapping[str, Any]:
+    """Reads the input or the output of an execution; empty where it is no object."""
     try:
-        found = json.loads(answer.get("output") or "{}")
+        found = json.loads(text) if isinstance(text, str) and text else {}
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}

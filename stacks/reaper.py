@@ -141,6 +141,7 @@ class ReaperStack(cdk.Stack):
                 rights.executions("DescribeExecutions", "states:DescribeExecution"),
                 self._grid.list_grids(),
                 self._grid.grid_executions("DescribeGrids", "states:DescribeExecution"),
+                self._grid.jobs_of_lines("StopJobsOfLines", "states:StopExecution"),
                 *self._grid.end_everywhere(),
                 item_rights.query_regions(rights),
                 item_rights.item_right(rights, "KeepMarks", ["GetItem", "Query", "PutItem", "DeleteItem"], items.MARKS),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from botocore.config import Config
@@ -29,6 +30,26 @@ def running(machine: str, config: Config = PATIENT) -> Iterator[str]:
     Raises ClientError or a botocore connection error part way; what came before it is not a whole answer.
     """
     return (one["executionArn"] for one in _listed(machine, "RUNNING", config))
+
+
+@dataclass(frozen=True, slots=True)
+class RunningExecution:
+    """An execution as a listing shows it."""
+
+    arn: str
+    name: str
+    started_at: float
+    """UTC epoch seconds."""
+
+
+def listed_running(machine: str, config: Config = PATIENT) -> Iterator[RunningExecution]:
+    """As `running`, with name and start. Yields nothing where there is no such machine."""
+    try:
+        for one in _listed(machine, "RUNNING", config):
+            yield RunningExecution(one["executionArn"], one["name"], one["startDate"].timestamp())
+    except ClientError as problem:
+        if code_of(problem) != "StateMachineDoesNotExist":
+            raise
 
 
 def exists(machine: str) -> bool:

@@ -217,6 +217,8 @@ class Sort(str, Enum):
     """Of SageMaker."""
     JOB = "Batch job"
     """Of a grid's children: one, or an array of them."""
+    LINE = "execution of a line"
+    """Of a grid, on clusters of our own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

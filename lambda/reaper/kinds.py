@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from aws.belongings import Belongings, Page, filters, profiled, tagged
 from contract.environments import ReaperEnvironment
-from reaper.grids import JobsLeft, TrainingsLeft
+from reaper.grids import JobsLeft, LinesLeft, TrainingsLeft
 
 
 class ResourceKind(Protocol):
@@ -92,7 +92,8 @@ def _whole(pages: Iterator[Page]) -> Page:
 def kinds(region: str, env: ReaperEnvironment) -> tuple[ResourceKind, ...]:
     """All kinds in a region in the order in which they are scanned: those that cost most come first."""
     ec2, ours = Belongings(region), tagged(env.deployment)
-    children = (JobsLeft(env.deployment, region),) if region == env.home_region else ()
+    lines = LinesLeft(env.deployment, region, env.machine, env.grid_machine)
+    children = (lines, JobsLeft(env.deployment, region)) if region == env.home_region else ()
     return (
         Tagged(
             name="instances",

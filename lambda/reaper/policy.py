@@ -11,8 +11,9 @@ from aws.facts import Belonging, Sort
 from contract.environments import ReaperEnvironment
 from ending.policy import is_alive
 
-TIMED_BY_AWS = frozenset({Sort.TRAINING, Sort.JOB})
-"""Sorts that have no deadline tag: SageMaker itself limits each training's time, and a Batch job ends with its children."""
+TIMED_BY_AWS = frozenset({Sort.TRAINING, Sort.JOB, Sort.LINE})
+"""Sorts that have no deadline tag: SageMaker itself limits each training's time, a Batch job ends with its children, and the job of a line
+has a deadline of its own."""
 REDRIVE_S = 14 * 86_400.0
 """An execution can be redriven for 14 days and launches with its old deadline; a deadline older than that is not believed."""
 

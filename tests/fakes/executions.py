@@ -113,7 +113,7 @@ class Executions:
             case "StopExecution":
                 return self._stop(call.params)
             case "StartExecution":
-                return self._start(call.params)
+                return self.start(call.params)
         raise Refused("UnknownOperationException", f"The fake has no {call.name}")
 
     def _found(self, arn: str) -> Execution:
@@ -149,7 +149,7 @@ class Executions:
             self.stopped(execution)
         return {"stopDate": _time(execution.ended_at)}
 
-    def _start(self, params: dict[str, Any]) -> dict[str, Any]:
+    def start(self, params: dict[str, Any]) -> dict[str, Any]:
         """A name is unique for 90 days; the same name with the same input on a running execution answers that one."""
         machine, name = self._machine(params["stateMachineArn"]), params.get("name") or f"auto-{next(self._number)}"
         arn, given = f"{machine.replace(':stateMachine:', ':execution:')}:{name}", params.get("input", "{}")

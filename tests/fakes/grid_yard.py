@@ -174,7 +174,11 @@ class GridYard:
     def training(self, index: int = 0) -> Training | None:
         return self.sagemaker(index).trainings.get(self.lines[index].training)
 
-    def execution(self, index: int = 0) -> Execution | None:
+    def begin(self, index: int) -> None:
+        """The execution of a line on clusters of our own begins, as its child starts it."""
+        self.aws.states.executions.start(self.lines[index].request)
+
+    def job(self, index: int = 0) -> Execution | None:
         """The execution of a line on clusters of our own."""
         arn = f"{MACHINE.replace(':stateMachine:', ':execution:')}:{self.lines[index].training}"
         return self.aws.states.executions.known.get(arn)

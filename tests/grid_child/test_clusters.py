@@ -47,7 +47,7 @@ def there() -> Iterator[tuple[GridYard, LineJobs]]:
 def test_a_record_says_what_the_job_did_where_and_at_which_cost(there: tuple[GridYard, LineJobs]) -> None:
     yard, jobs = there
     assert yard.run() == ExitCode.DONE
-    record, execution = yard.recorded(), yard.execution()
+    record, execution = yard.recorded(), yard.job()
     assert execution is not None
     assert (record.outcome, record.reason, record.arn) == (LineOutcome.COMPLETED, "", execution.arn)
     assert (record.backend, record.region) == (Backend.EC2, "us-east-1")
@@ -119,7 +119,7 @@ def test_an_execution_of_another_input_is_a_strangers_and_stays(there: tuple[Gri
 
 def abort(yard: GridYard) -> None:
     """A person, or whoever ends the grid, stops the execution."""
-    execution, executions = yard.execution(), yard.aws.states.executions
+    execution, executions = yard.job(), yard.aws.states.executions
     assert execution is not None
     executions.end(execution, "ABORTED", "GridEnded", "The grid of this line has ended.")
     executions.stopped(execution)
@@ -179,7 +179,7 @@ def test_once_the_grid_is_to_end_nothing_is_started(there: tuple[GridYard, LineJ
 def test_a_grid_that_ends_during_the_start_stops_the_job(there: tuple[GridYard, LineJobs]) -> None:
     yard, jobs = there
     assert yard.run(mishaps=[Mishap(START, meanwhile=yard.stop)]) == ExitCode.DONE
-    execution = yard.execution()
+    execution = yard.job()
     assert execution is not None
     assert execution.status == "ABORTED"
     assert not jobs.running
@@ -188,7 +188,7 @@ def test_a_grid_that_ends_during_the_start_stops_the_job(there: tuple[GridYard, 
 def test_sigterm_without_an_order_leaves_the_job_running(there: tuple[GridYard, LineJobs]) -> None:
     yard, _ = there
     assert yard.run(waits=sigterm(yard, 20)) == ExitCode.AGAIN
-    execution = yard.execution()
+    execution = yard.job()
     assert execution is not None
     assert execution.status == "RUNNING"
 

@@ -143,7 +143,8 @@ class GridWorld:
         self._starting = False
 
     def _line(self, index: int) -> Line:
-        return job_line_of(index) if index < self.jobs * self.lines else line_of(index)
+        is_job = int((index + 1) * self.jobs) > int(index * self.jobs)
+        return job_line_of(index) if is_job else line_of(index)
 
     def _job_life(self, name: str) -> JobLife:
         if name not in self._job_lives:
@@ -301,7 +302,7 @@ class GridWorld:
 
     def _outcome(self, index: int) -> str:
         """How the line ended, by what its backend has."""
-        if (job := self.yard.execution(index)) is not None:
+        if (job := self.yard.job(index)) is not None:
             outcomes = {
                 "SUCCEEDED": LineOutcome.COMPLETED,
                 "FAILED": LineOutcome.FAILED,
@@ -322,7 +323,7 @@ class GridWorld:
         return on_time / total
 
     def _created_at(self, line: Line) -> float:
-        job, training = self.yard.execution(line.index), self.yard.training(line.index)
+        job, training = self.yard.job(line.index), self.yard.training(line.index)
         return job.started_at if job is not None else math.inf if training is None else training.created_at
 
     def _begin_of(self, line: Line) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 
 import pytest
@@ -280,3 +281,77 @@ def test_all_that_is_asked_of_grids_services_is_what_the_cut_clients_know(yard: 
     yard.run(2)
     for service in ("sagemaker", "batch"):
         assert {call.operation for call in yard.fake.calls if call.service == service} == set(narrow.CALLS[service])
+
+
+# executions of lines on clusters of our own
+
+
+def start(yard: Yard, execution: Execution, index: int = 0, given: str = "", name: str = "") -> Execution:
+    """The execution of a line, which runs since an hour."""
+    mark = {"grid_line": {"execution": execution.arn, "index": index}}
+    name = name or training_name(JOB.deployment, execution.arn, "2027-01-15T08:00:00.000Z", index)
+    made = yard.fake.states.executions.begin(name)
+    made.input, made.started_at = given or json.dumps(mark), made.started_at - HOUR
+    return made
+
+
+def test_an_execution_of_a_line_whose_grid_is_over_is_stopped_at_the_second_look(yard: Yard) -> None:
+    execution = grid(yard)
+    lines = [start(yard, execution, index) for index in range(3)]
+    over(yard, execution)
+    yard.run()
+    assert [one.status for one in lines] == ["RUNNING"] * 3
+    yard.reaping.later()
+    assert [(one.status, one.error) for one in lines] == [("ABORTED", "GridEnded")] * 3
+    ((subject, text),) = yard.fake.topics.messages
+    assert "ended 3" in subject
+    assert "of grid sweep" in text
+
+
+def test_an_execution_of_a_line_whose_grid_runs_is_kept(yard: Yard) -> None:
+    line = start(yard, grid(yard))
+    yard.run(4)
+    assert line.status == "RUNNING"
+    assert yard.fake.topics.messages == []
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "{}",
+        "not json",
+        '{"grid_line": 7}',
+        '{"grid_line": {"execution": "arn:aws:states:eu-central-1:123456789012:execution:lab-grid:sweep", "index": 0}}',
+    ],
+)
+def test_an_execution_with_such_a_name_that_is_no_line_of_ours_is_never_touched(yard: Yard, given: str) -> None:
+    execution = grid(yard)
+    job = start(yard, execution, given=given, name=f"{JOB.deployment}-my-own-job-7")
+    over(yard, execution)
+    yard.run(4)
+    assert job.status == "RUNNING"
+
+
+def test_a_job_of_a_person_is_not_even_asked_for(yard: Yard) -> None:
+    execution = grid(yard)
+    job = start(yard, execution, name="resnet-7")
+    over(yard, execution)
+    yard.run(4)
+    assert job.status == "RUNNING"
+    assert [one for one in yard.calls("stepfunctions:DescribeExecution") if one["executionArn"] == job.arn] == []
+
+
+def test_one_execution_of_a_grid_is_read_while_scanning_however_many_it_has(yard: Yard) -> None:
+    execution = grid(yard)
+    lines = {start(yard, execution, index).arn for index in range(30)}
+    yard.run()
+    assert len([one for one in yard.calls("stepfunctions:DescribeExecution") if one["executionArn"] in lines]) == 1
+
+
+def test_step_functions_that_does_not_answer_stops_no_line(yard: Yard) -> None:
+    execution = grid(yard)
+    line = start(yard, execution)
+    over(yard, execution)
+    yard.fake.faults.add(Kind.THROTTLED, "stepfunctions:*", times=10_000)
+    yard.run(4)
+    assert line.status == "RUNNING"
