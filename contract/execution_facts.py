@@ -111,7 +111,7 @@ def _describe_success(line: Line, output: Mapping[str, Any], base: Mapping[str, 
         status="Completed",
         region=str(output.get("region") or line.region),
         outcome=LineOutcome.COMPLETED,
-        artifact=str(_member(output, "artifacts").get("list") or ""),
+        artifact=_address_artifacts(line, base["arn"], output),
         metrics=_metrics(_member(output, "progress")),
         ended_at=over,
         seconds=None if began is None or over is None else round(max(0.0, over - began), 3),
@@ -135,6 +135,15 @@ def where_to_look(line: Line, arn: str) -> str:
     """Returns one sentence: the log group and its streams, and the report."""
     logs = f"{names.log_group(deployment_of(arn))} in {arn.split(':')[3]}, streams {line.training}/"
     return f"Logs: {logs}; report: {keys.JobPrefix(line.training).result} in the home bucket."
+
+
+def _address_artifacts(line: Line, arn: str, output: Mapping[str, Any]) -> str:
+    """Returns the folder of all ranks' artifacts, in the region of the last attempt; empty where there are none."""
+    if not _member(output, "artifacts").get("artifacts"):
+        return ""
+    region = str(output.get("region") or line.region)
+    bucket = names.bytes_bucket(deployment_of(arn), arn.split(":")[4], region)
+    return f"s3://{bucket}/{keys.BytesPrefix(line.training).artifacts}"
 
 
 def read_report(body: bytes | None) -> Mapping[str, Any] | None:

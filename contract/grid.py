@@ -240,7 +240,7 @@ class Record:
     """Billable seconds by SageMaker's count: wall-clock time less spot savings. SageMaker bills them for every instance."""
     cost_usd: float | None = None
     artifact: str = ""
-    """`s3://` address of the model artifact."""
+    """`s3://` address of the model artifact; of the folder of artifacts on clusters of our own."""
     metrics: dict[str, float] = field(default_factory=dict)
     """Last values of the metric definitions."""
     submitted_at: float | None = None

@@ -30,7 +30,7 @@ class LineFacts:
     billable_seconds: float | None = None
     cost_usd: float | None = None
     artifact: str = ""
-    """`s3://` address."""
+    """`s3://` address of a file, or of a folder."""
     metrics: dict[str, float] = field(default_factory=dict)
     """Finite numbers by name."""
     submitted_at: float | None = None

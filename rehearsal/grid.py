@@ -13,7 +13,7 @@ from typing import Any
 
 from contract import names, tags
 from contract.codec import decode
-from contract.grid import Grid, GridPrefix, Line, LineOutcome, Record
+from contract.grid import Backend, Grid, GridPrefix, Line, LineOutcome, Record
 from localaws.services import batch, sagemaker
 from localaws.services.batch_jobs import Job as BatchJob
 from localaws.services.sagemaker_run import Run
@@ -66,6 +66,8 @@ class GridJob(StartedJob):
         """Returns SageMaker's description of each line's training, in the line's region; lines without a training are left out."""
         found = {}
         for line in self.lines():
+            if line.backend is Backend.EC2:
+                continue
             client = self.yard.client("sagemaker", line.region)
             try:
                 found[line.index] = client.describe_training_job(TrainingJobName=line.training)
@@ -77,8 +79,22 @@ class GridJob(StartedJob):
         """Counts lines by state: the secondary status of the training, or how the line ended."""
         outcomes = {record.index: record.outcome.value for record in self.records()}
         states = {index: str(one["SecondaryStatus"]) for index, one in self.described().items()}
+        states |= {index: f"job {job.describe()['status']}" for index, job in self.jobs().items()}
         plan = self.plan()
         return Counter(outcomes.get(i) or states.get(i) or "waiting" for i in range(plan.lines if plan else 0))
+
+    def jobs(self) -> dict[int, StartedJob]:
+        """Returns the execution of each line on clusters that has one by now."""
+        lines = {line.training: line for line in self.lines() if line.backend is Backend.EC2}
+        if not lines:
+            return {}
+        pages = (
+            self.yard.client("stepfunctions")
+            .get_paginator("list_executions")
+            .paginate(stateMachineArn=next(iter(lines.values())).request["stateMachineArn"])
+        )
+        found = [one for page in pages for one in page["executions"] if one["name"] in lines]
+        return {lines[one["name"]].index: StartedJob(self.yard, one["name"], one["executionArn"]) for one in found}
 
     def trainings(self) -> list[Run]:
         """Lists every training that SageMaker ever had for this grid, in all regions."""
@@ -104,7 +120,9 @@ class GridJob(StartedJob):
     def settle_grid(self, limit_s: float) -> None:
         """Waits until nothing of the grid runs: the reaper, the last layer, may still be at work."""
         until = time.monotonic() + limit_s
-        while time.monotonic() < until and (self.trainings_left() or self.children_left() or self.processes_left()):
+        while time.monotonic() < until and (
+            self.trainings_left() or self.children_left() or self.processes_left() or self.instances_left()
+        ):
             time.sleep(0.1)
 
 
@@ -164,6 +182,8 @@ class GridSummary:
     outcomes: dict[str, int]
     trainings: int
     """Trainings that SageMaker ever had, in all regions together."""
+    jobs: int
+    """Executions of the Train machine."""
     interruptions: int
     children: int
     attempts: int
@@ -171,6 +191,7 @@ class GridSummary:
     trainings_left: list[str]
     children_left: list[str]
     processes_left: int
+    instances_left: int
     astray: list[str]
     """Artifacts that are not in their line's region."""
     state_path: list[str]
@@ -193,12 +214,14 @@ def summarise(job: GridJob, *, wall_s: float) -> GridSummary:
         regions=plan.regions if plan else {},
         outcomes=dict(Counter(record.outcome.value for record in results)),
         trainings=len(trainings),
+        jobs=len(job.jobs()),
         interruptions=sum(one.interruptions for one in trainings),
         children=len(ran),
         attempts=sum(len(one.attempts) for one in ran),
         trainings_left=job.trainings_left(),
         children_left=job.children_left(),
         processes_left=job.processes_left(),
+        instances_left=job.instances_left(),
         astray=[record.artifact for record in results if not _at_home(job.yard, record)],
         state_path=job.states(),
         execution_s=round(execution.get("stopDate", execution["startDate"]).timestamp() - begun, 1),
@@ -216,13 +239,15 @@ def shortcomings(summary: GridSummary) -> list[str]:
         lines.append(f"the execution ended as {summary.status} ({summary.error})")
     if summary.outcomes != {LineOutcome.COMPLETED.value: summary.lines}:
         lines.append(f"of {summary.lines} lines the results say {summary.outcomes or 'nothing'}")
-    if summary.trainings != summary.lines:
-        lines.append(f"{summary.lines} lines, and SageMaker had {summary.trainings} trainings")
+    if summary.trainings + summary.jobs != summary.lines:
+        lines.append(f"{summary.lines} lines, and there were {summary.trainings} trainings and {summary.jobs} jobs")
     for what, left in (("trainings", summary.trainings_left), ("children", summary.children_left)):
         if left:
             lines.append(f"{what} are left: {', '.join(left)}")
     if summary.processes_left:
         lines.append(f"{summary.processes_left} processes are left")
+    if summary.instances_left:
+        lines.append(f"{summary.instances_left} instances are left")
     if summary.astray:
         lines.append(f"artifacts are missing from their line's region: {', '.join(summary.astray)}")
     return lines
@@ -236,8 +261,5 @@ def _at_home(yard: Yard, record: Record) -> bool:
     s3 = yard.client("s3", record.region)
     if bucket != names.bytes_bucket(yard.context["trainyard"]["deployment"], ACCOUNT, record.region):
         return False
-    try:
-        s3.head_object(Bucket=bucket, Key=key)
-    except s3.exceptions.ClientError:
-        return False
-    return True
+    listed = s3.list_objects_v2(Bucket=bucket, Prefix=key, MaxKeys=1)
+    return bool(listed.get("KeyCount"))

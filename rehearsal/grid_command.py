@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from contract.grid import Backend
 from localaws.surroundings import open_session
 from rehearsal.deployment import context
 from rehearsal.faults import UnknownFault, parse_faults
@@ -85,10 +87,19 @@ def _regions_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
 
 
+def has_clusters(options: argparse.Namespace) -> bool:
+    """Whether a line of the manifest, or the input, names clusters of our own."""
+    text = f"{options.text}\n{json.dumps(options.request)}"
+    return Backend.EC2.value in re.findall(r"\w+", text)
+
+
 def regions(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Returns home with its network, as in the settings; the regions of the data, and the named ones, serve only the grid."""
+    """Returns home with its network, as in the settings; the regions of the data, and the named ones. These serve only the grid where all
+    lines are SageMaker's, and have networks of their own where some run on clusters."""
     settings = context(1.0)["trainyard"]
     (home,) = (place for place in settings["regions"] if place["region"] == settings["home_region"])
     data = _regions_in(options.grid_data) if options.grid_data else []
     more = sorted({*data, *options.region} - {home["region"]})
-    return [home, *({"region": region} for region in more)]
+    if not has_clusters(options):
+        return [home, *({"region": region} for region in more)]
+    return [home, *({"region": region, "cidr": f"10.{110 + place}.0.0/16"} for place, region in enumerate(more))]

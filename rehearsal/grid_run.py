@@ -12,7 +12,7 @@ from rich.markup import escape
 from localaws.conditions import Conditions
 from localaws.containers import real
 from rehearsal import grid, grid_screen
-from rehearsal.grid_command import regions
+from rehearsal.grid_command import has_clusters, regions
 from rehearsal.options import LAST_LAYER_S
 from rehearsal.runs import Run, leave
 from rehearsal.screen import Screen
@@ -20,14 +20,17 @@ from rehearsal.yard import Yard
 
 STACKS = ("grid", "images", "reaper")
 """Stacks that a grid needs, without those they depend on; `images` builds the child's image."""
+CLUSTERS = ("workflow",)
+"""Stacks that its lines on clusters of our own need beside them."""
 
 
 def carry_out(options: argparse.Namespace, screen: Screen, run: Run) -> int:
     """Returns 0 only if every line completed and nothing runs; see `rehearsal.grid.shortcomings`."""
     conditions = Conditions(speed=options.speed, seed=options.seed)
-    settings = {"regions": regions(options)}
+    settings, clusters = {"regions": regions(options)}, has_clusters(options)
+    wanted = (*STACKS, *(CLUSTERS if clusters else ()))
     really = real.announced(screen.say)
-    with Yard(run.work, conditions, settings=settings, wanted=STACKS, parts=screen.parts, real_images=really) as yard:
+    with Yard(run.work, conditions, settings=settings, wanted=wanted, parts=screen.parts, real_images=really) as yard:
         if options.image:
             with screen.parts.part(f"image of {options.image}, into every region"):
                 grid.build_image(yard, options.image)

@@ -67,10 +67,10 @@ def show(
         ("lines", f"{summary.lines} in {', '.join(f'{region} ({n})' for region, n in summary.regions.items())}"),
         ("outcomes", ", ".join(f"{number} {name}" for name, number in summary.outcomes.items()) or "none"),
         ("billable, cost", f"{_sum(summary, 'billable_seconds'):.0f} s, ${_sum(summary, 'cost_usd'):.4f}"),
-        ("trainings", f"{summary.trainings}, interrupted {summary.interruptions} times"),
+        ("trainings", f"{summary.trainings} of SageMaker, interrupted {summary.interruptions} times; {summary.jobs} jobs on clusters"),
         ("children", f"{summary.children}, attempts {summary.attempts}"),
         ("left", f"{len(summary.trainings_left)} trainings, {len(summary.children_left)} children, "
-                 f"{summary.processes_left} processes"),
+                 f"{summary.processes_left} processes, {summary.instances_left} instances"),
         ("execution, whole", f"{summary.execution_s} s, {summary.wall_s} s"),
     ):  # fmt: skip
         figures.add_row(name, str(value))
@@ -87,12 +87,13 @@ def show(
 
 def _lines(summary: GridSummary) -> Table:
     table = Table(title=f"Grid {summary.grid}")
-    for column in ("#", "line", "region", "status", "billable s", "cost $", "metrics", "reason"):
+    for column in ("#", "line", "backend", "region", "status", "billable s", "cost $", "metrics", "reason"):
         table.add_column(column, overflow="fold", no_wrap=column != "reason")
     for one in summary.results:
         table.add_row(
             str(one["index"]),
             str(one["line"]),
+            getattr(one["backend"], "value", str(one["backend"])),
             one["region"],
             getattr(one["outcome"], "value", str(one["outcome"])),
             f"{one['billable_seconds']:.0f}" if one["billable_seconds"] is not None else "",

@@ -52,7 +52,7 @@ def test_a_record_says_what_the_job_did_where_and_at_which_cost(there: tuple[Gri
     assert (record.outcome, record.reason, record.arn) == (LineOutcome.COMPLETED, "", execution.arn)
     assert (record.backend, record.region) == (Backend.EC2, "us-east-1")
     assert (record.metrics, record.cost_usd, record.billable_seconds) == ({"metric": 0.5}, 1.25, 120.0)
-    assert record.artifact == f"s3://{BUCKET}/jobs/{record.training}/attempts/1/artifacts.json"
+    assert record.artifact == f"s3://yard-bytes-123456789012-us-east-1/jobs/{record.training}/artifacts/"
     assert "/cloudwatch/home?region=eu-central-1#logsV2" in record.log
     assert jobs.started == [record.training]
 

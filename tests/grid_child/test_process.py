@@ -92,12 +92,27 @@ def test_what_a_child_imports_is_small() -> None:
     assert not loaded & {"pydantic", "aws_lambda_powertools", "sagemaker", "numpy", "pandas", "moto", "aws"}
 
 
+def find_callers() -> dict[str, set[str]]:
+    """Service to the files that call it."""
+    found: dict[str, set[str]] = {}
+    for file in CHILD.glob("*.py"):
+        for service in re.findall(r'client\("(\w+)"', file.read_text()):
+            found.setdefault(service, set()).add(file.name)
+    return found
+
+
 def test_each_service_is_called_in_one_file() -> None:
-    callers = {
-        word: {file.name for file in CHILD.glob("*.py") if f'client("{word}"' in file.read_text()}
-        for word in ("s3", "sagemaker", "batch")
+    assert find_callers() == {
+        "s3": {"store.py"},
+        "sagemaker": {"sagemaker.py"},
+        "stepfunctions": {"clusters.py"},
+        "batch": {"batch.py"},
     }
-    assert callers == {"s3": {"store.py"}, "sagemaker": {"sagemaker.py"}, "batch": {"batch.py"}}
+
+
+def test_the_image_keeps_the_model_of_every_service_that_is_called_and_of_roles() -> None:
+    kept = set(re.findall(r"! -name (\w+)", (CHILD / "Dockerfile").read_text()))
+    assert kept == {*find_callers(), "sts"}
 
 
 @pytest.mark.parametrize("wanted", ["USER 65532", "--require-hashes", "--no-cache-dir", "ENTRYPOINT", "FROM ${BASE}"])
