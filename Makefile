@@ -161,8 +161,11 @@ build/ami/ready: .venv/installer localaws/machines/requirements-ami.in localaws/
 rehearse: setup-rehearsal ## The main job on the embedded local AWS: deploy, train on two nodes, sync, terminate
 	@$(BIN)/python -m rehearsal --job examples/ddp_digits/job.json --code examples/ddp_digits --nodes $(NODES) --metric-at-least 0.93
 
-rehearse-grid: setup-rehearsal ## A grid on the embedded local AWS: four lines in four regions, each trained beside its data
+rehearse-grid: setup-rehearsal ## Grids on the embedded local AWS: four lines in four regions beside their data, then eight in SageMaker and on clusters
 	@$(BIN)/python -m rehearsal --manifest examples/grid/manifest.csv --input examples/grid/input.json --grid-data examples/grid/digits --image examples/grid/train
+	@$(BIN)/python -m rehearsal --manifest examples/backends/manifest.jsonl --input examples/backends/input.json --image examples/image_job $(AWAY:%=--region %)
+
+AWAY := us-east-1 us-west-2 ap-northeast-1
 
 CHECKS := lint types unit nodes security
 REHEARSALS := rehearsal-tests

@@ -111,6 +111,17 @@ class GridJob(StartedJob):
     def children_left(self) -> list[str]:
         return [one.id for one in batch.jobs() if one.status not in ("SUCCEEDED", "FAILED")]
 
+    def instances_left(self) -> int:
+        """Counts the instances of its lines that have not begun to end, in all regions of the deployment."""
+        wanted = [
+            {"Name": f"tag:{tags.GRID}", "Values": [self.name]},
+            {"Name": "instance-state-name", "Values": ["pending", "running", "stopping", "stopped"]},
+        ]
+        regions = [place["region"] for place in self.yard.context["trainyard"]["regions"]]
+        pagers = [self.yard.client("ec2", region).get_paginator("describe_instances") for region in regions]
+        pages = [page for pager in pagers for page in pager.paginate(Filters=wanted)]
+        return sum(len(some["Instances"]) for page in pages for some in page["Reservations"])
+
     def processes_left(self) -> int:
         """Counts the processes of trainings and children on this computer."""
         containers = [container for one in sagemaker.trainings() for container in one.containers]

@@ -13,6 +13,7 @@ from localaws.conditions import Conditions
 from localaws.containers import real
 from localaws.services import batch, codebuild, ecr, sagemaker
 from rehearsal.grid import GridJob, GridSummary
+from rehearsal.screen import REPLACED as ON_CLUSTERS
 from rehearsal.screen import not_deployed
 
 OF_IMAGES = (sagemaker.NOT_SHOWN[-1], batch.NOT_SHOWN[-1], codebuild.NOT_SHOWN)
@@ -79,6 +80,8 @@ def show(
     console.print("[dim]What this rehearsal replaces:[/dim]")
     for what in (*REPLACED, *((real.NOT_SHOWN,) if real_images else OF_IMAGES)):
         console.print(f"[dim]- {what}[/dim]", highlight=False)
+    if summary.jobs:
+        console.print(f"[dim]Jobs on clusters. {ON_CLUSTERS}[/dim]", highlight=False)
     console.print(f"[dim]{REAL}[/dim]")
     console.print(f"[dim]{not_deployed(left_out)}[/dim]", highlight=False)
     for line in wrong:

@@ -153,7 +153,7 @@ def test_a_grid_whose_lines_all_completed_and_that_left_nothing_has_no_shortcomi
         ({"outcomes": {"Completed": 1, "Failed": 1}}, "of 2 lines the results say"),
         ({"outcomes": {"Completed": 1}}, "of 2 lines the results say"),
         ({"outcomes": {}}, "nothing"),
-        ({"trainings": 3}, "2 lines, and SageMaker had 3 trainings"),
+        ({"trainings": 3}, "2 lines, and there were 3 trainings and 0 jobs"),
         ({"trainings_left": ["t"]}, "trainings are left: t"),
         ({"children_left": ["c"]}, "children are left: c"),
         ({"processes_left": 1}, "1 processes are left"),
