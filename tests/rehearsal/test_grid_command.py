@@ -121,6 +121,7 @@ def test_all_that_is_wrong_is_said_at_once(capsys: pytest.CaptureFixture[str]) -
 def test_words_in_brackets_are_shown_as_they_are() -> None:
     reason = "AlgorithmError: [rank 0] wanted [1, 2]"
     failed = {
+        "backend": "sagemaker",
         "index": 0,
         "line": 1,
         "region": "eu-central-1",

@@ -29,6 +29,36 @@ TO_SAGEMAKER = {"iam:PassedToService": "sagemaker.amazonaws.com"}
 THROUGH_SNS = {"kms:ViaService": f"sns.{REGION}.amazonaws.com"}
 TAGGED_BY_OTHERS = {f"aws:RequestTag/{tags.DEPLOYMENT}": "other"}
 UPLOAD = f"{keys.UPLOADS}lines.csv"
+TRAIN_MACHINE = f"{STATES}:{names.machine('trainyard')}"
+LINE_NAME = "trainyard-sweep-0123456789ab-0"
+LINE_EXECUTION = f"{EXECUTIONS}:{names.machine('trainyard')}:{LINE_NAME}"
+JOB_EXECUTION = f"{EXECUTIONS}:{names.machine('trainyard')}:{JOB.job}"
+"""Of a person's own job."""
+LINE_JOB = keys.JobPrefix(LINE_NAME)
+
+
+def _watching_jobs(who: str) -> list[Ask]:
+    """Of what sees how the jobs of lines end, and ends them."""
+    return [
+        Ask(who, "states:DescribeExecution", LINE_EXECUTION),
+        Ask(who, "states:StopExecution", LINE_EXECUTION),
+        Ask(who, "s3:GetObject", f"{HOME}/{LINE_JOB.result}"),
+        Ask(who, "s3:GetObject", f"{HOME}/{LINE_JOB.description}"),
+    ]
+
+
+def _not_of_people(who: str) -> list[Ask]:
+    """Jobs of people, other machines, and other objects of a line's job."""
+    return [
+        Ask(who, "states:StopExecution", JOB_EXECUTION),
+        Ask(who, "states:DescribeExecution", JOB_EXECUTION),
+        Ask(who, "states:StopExecution", LINE_EXECUTION.replace("trainyard-train", "trainyard-build")),
+        Ask(who, "states:StopExecution", LINE_EXECUTION.replace("trainyard-train", "trainyard-two-train")),
+        Ask(who, "states:ListExecutions", TRAIN_MACHINE),
+        Ask(who, "s3:GetObject", f"{HOME}/{JOB.result}"),
+        Ask(who, "s3:GetObject", f"{HOME}/{LINE_JOB.code('code.tar.gz')}"),
+        Ask(who, "s3:PutObject", f"{HOME}/{LINE_JOB.result}"),
+    ]
 
 
 def _collecting(who: str) -> list[Ask]:
@@ -115,6 +145,9 @@ ALLOWED = [
     Ask("GridPlan", "logs:PutLogEvents", log_stream("GridPlanLog", "x")),
     *_collecting("GridCollect"),
     *_collecting("GridCleanup"),
+    *(one for who in ("Child", "GridCollect", "GridCleanup") for one in _watching_jobs(who)),
+    Ask("Child", "states:StartExecution", TRAIN_MACHINE),
+    Ask("Reaper", "states:StopExecution", LINE_EXECUTION),
     Ask("GridCleanup", "states:DescribeExecution", GRID_EXECUTION),
     Ask("GridCleanup", "sqs:ReceiveMessage", queue("GridQueue")),
     Ask("GridCleanup", "sqs:ChangeMessageVisibility", queue("GridQueue")),
@@ -166,6 +199,12 @@ ALLOWED = [
 ]
 
 DENIED = [
+    *(one for who in ("Child", "GridCollect", "GridCleanup") for one in _not_of_people(who)),
+    Ask("Child", "states:StartExecution", GRID_MACHINE),
+    Ask("Child", "states:StartExecution", TRAIN_MACHINE.replace("trainyard-train", "trainyard-two-train")),
+    Ask("GridCollect", "states:StartExecution", TRAIN_MACHINE),
+    Ask("GridPlan", "states:StartExecution", TRAIN_MACHINE),
+    Ask("Training", "states:StartExecution", TRAIN_MACHINE),
     Ask("GridPlan", "sagemaker:CreateTrainingJob", TRAINING, TAGGED),
     Ask("GridPlan", "batch:SubmitJob", QUEUE, TAGGED),
     Ask("GridPlan", "iam:PassRole", role("Training"), TO_SAGEMAKER),

@@ -153,3 +153,21 @@ def test_the_cleanup_after_an_aborted_execution_ends_jobs_too(yard: Yard) -> Non
     assert not jobs.running
     assert {record.outcome for index, record in yard.records().items() if index > 1} == {LineOutcome.STOPPED}
     assert PREFIX.report in yard.aws.s3.buckets[BUCKET].live()
+
+
+@pytest.mark.parametrize("after_s", [0.0, 3.0, 6.0, 60.0, 123.0, 126.0, 300.0])
+def test_an_aborted_grid_leaves_no_job_running_whenever_it_is_aborted(yard: Yard, after_s: float) -> None:
+    """Before its admission, while it trains, just as it ends, after its end; the other line is not started yet."""
+    cleaned_up(yard)
+    jobs = start(yard, 2)
+    yard.train(0)
+    yard.settle(after_s)
+    yard.end("ABORTED")
+    yard.settle(3600)
+    assert not jobs.running
+    execution = yard.job(2)
+    assert execution is not None
+    assert execution.status in {"ABORTED", "SUCCEEDED"}
+    wanted = LineOutcome.COMPLETED if execution.status == "SUCCEEDED" else LineOutcome.STOPPED
+    assert yard.records()[2].outcome is wanted
+    assert yard.records()[3].outcome is LineOutcome.STOPPED
