@@ -330,6 +330,7 @@ def test_an_execution_with_such_a_name_that_is_no_line_of_ours_is_never_touched(
     over(yard, execution)
     yard.run(4)
     assert job.status == "RUNNING"
+    assert yard.fake.topics.messages == []
 
 
 def test_a_job_of_a_person_is_not_even_asked_for(yard: Yard) -> None:
