@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -11,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from contract.environments import GridLimits
 from contract.grid import Backend
 from grid_plan import reading
+from grid_plan.cluster_lines import OWN
 from grid_plan.columns import TrainingSpec
 from grid_plan.job_columns import JOB_ONLY, add_job_fields
 from grid_plan.limits import MOST_SWEEP, allowed
@@ -91,8 +93,11 @@ def read(raw: object, limits: GridLimits) -> tuple[GridRequest, GivenDefaults, l
     if isinstance(defaults, Mapping):
         known, both = reading.rename(defaults)
         base, found = reading.read({name: one for name, one in known.items() if name not in JOB_ONLY}, may_be)
-        if known.get("backend") != Backend.EC2.value:  # there each line says what is wrong, in a request's words
-            problems += [f"defaults.{one}" for one in (*both, *found)]
+        if (
+            known.get("backend") == Backend.EC2.value
+        ):  # each line says what is wrong with the others, in a request's words
+            found = [one for one in found if re.split("[.:]", one)[0] in OWN]
+        problems += [f"defaults.{one}" for one in (*both, *found)]
         wrong = frozenset(name for name in known if name not in JOB_ONLY and getattr(base, str(name), None) is None)
         given = GivenDefaults(known, wrong)
         if base.sweep is not None:

@@ -249,6 +249,13 @@ def test_the_cap_of_a_grid_counts_both_backends(there: Account) -> None:
     assert there.grid().cost_at_most_usd == 6.4
 
 
+@pytest.mark.parametrize("defaults", [{"hyperparameters": [1]}, {"sweep": {"lr": [1]}}, {"hyperparameters": {"": 1}}])
+def test_wrong_hyperparameters_of_the_defaults_are_refused_whatever_the_backend(there: Account, defaults: Any) -> None:
+    for backend in Backend:
+        reasons = refused(there, LEAST, defaults={"backend": backend.value, **defaults})
+        assert [one for one in reasons if one.startswith("defaults.")], reasons
+
+
 def test_equal_jobs_are_refused_as_equal_trainings_are(there: Account) -> None:
     (reason,) = refused(there, LEAST, dict(reversed(LEAST.items())))
     assert reason.startswith("line 2: is the same as line 1")
