@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from contract import keys, names
 from contract.errors import InvalidRequest
-from contract.grid import Grid, Line, LineOutcome
+from contract.grid import Grid, GridLine, Line, LineOutcome
 from contract.links import Console
 from contract.records import LineFacts
 
@@ -22,11 +21,17 @@ _ENDS = {
     "GONE": ("Gone", "Step Functions no longer has the execution."),
 }
 """Status to the error and cause of an execution for which Step Functions gives neither."""
+MOST = 1e300
+"""No figure of a report or an output is as large."""
 METRIC = "metric"
 """Name of the value that a job's PROGRESS_FILE has."""
 REPORTED_S = 1800.0
 """How long after an execution's end its report is waited for. The cleanup writes it once no instance of the job runs, which takes minutes;
 where it cannot prove that, people get a letter and an alarm."""
+
+
+BEFORE_END_S = 60.0
+"""An execution ends so soon after Terminate has written the report."""
 
 
 def explain_end(status: str, error: str, cause: str) -> tuple[str, str]:
@@ -58,10 +63,13 @@ def is_marked(line: Line, grid: Grid) -> bool:
     return _read_input(line.request.get("input")).get(MARK) == {"execution": grid.execution, "index": line.index}
 
 
-def read_mark(given: str) -> str:
-    """Returns the ARN of the grid's execution that the input of an execution names; empty where it names none."""
+def read_mark(given: str) -> GridLine | None:
+    """Returns the line that the input of an execution names; None where it names none."""
     mark = _member(_read_input(given), MARK)
-    return str(mark.get("execution") or "")
+    execution, index = mark.get("execution"), mark.get("index")
+    if not isinstance(execution, str) or isinstance(index, bool) or not isinstance(index, int):
+        return None
+    return GridLine(execution=execution, index=index)
 
 
 def needs_evidence(answer: Mapping[str, Any]) -> bool:
@@ -83,7 +91,7 @@ def describe_execution(line: Line, answer: Mapping[str, Any], evidence: Evidence
         return _describe_success(line, _read_input(answer.get("output")), base, over)
     error, cause = explain_end(status, str(answer.get("error") or ""), str(answer.get("cause") or ""))
     assert evidence is not None, "a stopped or failed execution needs evidence"
-    report = evidence.report if evidence.report and evidence.report.get("error") == error else None
+    report = evidence.report if _covers(evidence.report, error, over) else None
     waits = over is not None and now < over + REPORTED_S
     if evidence.is_admitted and report is None and waits:
         return LineFacts(status="Stopping", region=line.region, said=f"{error}: {cause}", **base)
@@ -97,12 +105,23 @@ def describe_execution(line: Line, answer: Mapping[str, Any], evidence: Evidence
         status="Stopped" if outcome is LineOutcome.STOPPED else "Failed",
         region=_region_of(told) or line.region,
         outcome=outcome,
-        reason=f"{error}: {' '.join(cause.split()).rstrip('.')}. {where}",
+        reason=_as_text(f"{error}: {' '.join(cause.split()).rstrip('.')}. {where}"),
         ended_at=over,
         seconds=None if began is None or over is None else round(max(0.0, over - began), 3),
         **_costs(cost),
         **base,
     )
+
+
+def is_of_end(report: Mapping[str, Any], over: float | None) -> bool:
+    """Whether a report was written when the execution was about to end, or later: then it is not one of an earlier attempt, or of an end
+    before a redrive. Reports of older versions do not say when they were written."""
+    at = report.get("ended_at")
+    return at is None or over is None or (isinstance(at, (int, float)) and at >= over - BEFORE_END_S)
+
+
+def _covers(report: Mapping[str, Any] | None, error: str, over: float | None) -> bool:
+    return report is not None and report.get("error") == error and is_of_end(report, over)
 
 
 def _describe_success(line: Line, output: Mapping[str, Any], base: Mapping[str, Any], over: float | None) -> LineFacts:
@@ -150,16 +169,21 @@ def read_report(body: bytes | None) -> Mapping[str, Any] | None:
     """Returns the content of a report.json; None where it is none."""
     try:
         found = json.loads(body or b"null")
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def _as_text(words: str) -> str:
+    """Returns the words without halves of surrogate pairs, which no document takes."""
+    return words.encode("utf-8", "replace").decode()
 
 
 def _read_input(text: object) -> Mapping[str, Any]:
     """Reads the input or the output of an execution; empty where it is no object."""
     try:
         found = json.loads(text) if isinstance(text, str) and text else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 
@@ -170,25 +194,30 @@ def _member(output: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _metrics(progress: Mapping[str, Any]) -> dict[str, float]:
-    found = progress.get("metric")
-    is_number = isinstance(found, (int, float)) and not isinstance(found, bool) and math.isfinite(found)
-    return {METRIC: float(found)} if is_number and found is not None else {}
+    found = _number(progress.get("metric"))
+    return {} if found is None else {METRIC: found}
 
 
 def _costs(cost: object) -> dict[str, Any]:
     """Returns what the instances cost at most, and how long they ran; None where that is not known."""
     known = cost if isinstance(cost, Mapping) else {}
     usd, billed = known.get("usd_at_most"), known.get("billed_s")
-    return {
-        "cost_usd": float(usd) if isinstance(usd, (int, float)) else None,
-        "billable_seconds": float(billed) if isinstance(billed, (int, float)) else None,
-    }
+    return {"cost_usd": _number(usd), "billable_seconds": _number(billed)}
+
+
+def _number(value: object) -> float | None:
+    """Returns a finite number; None for everything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not -MOST < value < MOST:
+        return None
+    return float(value)
 
 
 def _region_of(report: Mapping[str, Any]) -> str:
     """Returns the region of the newest launch that a report names, empty where it names none."""
-    zones = [str(one.get("region", "")) for one in report.get("launches") or [] if one.get("instances")]
-    return zones[-1] if zones else ""
+    launches = report.get("launches")
+    known = [one for one in launches if isinstance(one, dict)] if isinstance(launches, list) else []
+    found = [str(one.get("region") or "") for one in known if one.get("instances")]
+    return found[-1] if found else ""
 
 
 def _seconds(moment: Any) -> float | None:

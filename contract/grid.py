@@ -270,9 +270,21 @@ def training_name(deployment: str, execution: str, started_at: str, index: int) 
 
     At most 63 characters: deployment (20), grid (20), digest (12), index (8) and three hyphens.
     """
-    grid = re.sub(r"[^a-zA-Z0-9]+", "-", execution.rpartition(":")[2])[:20].strip("-")
+    grid = _shorten(execution)
     digest = hashlib.sha256(f"{execution} {started_at}".encode()).hexdigest()[:12]
     return training_prefix(deployment) + "-".join(part for part in (grid, digest, str(index)) if part)
+
+
+def _shorten(execution: str) -> str:
+    """Returns what the names of a grid's trainings have of the grid's own; may be empty."""
+    return re.sub(r"[^a-zA-Z0-9]+", "-", execution.rpartition(":")[2])[:20].strip("-")
+
+
+def is_name_of(name: str, deployment: str, line: GridLine) -> bool:
+    """Whether `training_name` gives such a name to the line, whenever its grid started."""
+    grid = re.escape(_shorten(line.execution))
+    middle = f"{grid}-" if grid else ""
+    return re.fullmatch(f"{training_prefix(deployment)}{middle}[0-9a-f]{{12}}-{line.index}", name) is not None
 
 
 def training_prefix(deployment: str) -> str:

@@ -61,8 +61,8 @@ def _update_report(end: Ending, job: Job, attempts: int, status: Status, ended: 
     cost = describe_cost(end.state, job, ended)
 
     def replace_report(before: object, _tag: str) -> dict[str, Any] | None:
-        ours = build_report(job.id, attempts, cause_of_end(status), ended.intents, ended.kept, before) | {"cost": cost}
-        return None if covers_end(before, ours) else ours
+        ours = build_report(job.id, attempts, cause_of_end(status), ended.intents, ended.kept, before, at=ended.at)
+        return None if covers_end(before, ours, status.ended_at) else ours | {"cost": cost}
 
     try:
         end.home.tell_result(job.id, replace_report)

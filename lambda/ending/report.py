@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from aws.facts import Instance, Status
-from contract.execution_facts import explain_end
+from contract.execution_facts import explain_end, is_of_end
 from contract.health import UnhealthyNode
 from contract.intents import Intent
 
@@ -26,11 +26,14 @@ def build_report(
     kept: Iterable[Instance] = (),
     before: object = None,
     unhealthy: Iterable[UnhealthyNode] | None = None,
+    *,
+    at: float | None = None,
 ) -> dict[str, Any]:
     """Returns the report: error and cause of the newest attempt, and in `recovered` those of the attempts before it.
 
     `problem` is {error, cause}; `before` is the report that is in the bucket already. `unhealthy` are the nodes because
-    of whose machines attempts ended; None where the caller does not know, and then those of `before`.
+    of whose machines attempts ended; None where the caller does not know, and then those of `before`. `at`: when it was known that none of
+    its instances runs (UTC epoch seconds).
     """
     return {
         "job": job,
@@ -38,6 +41,7 @@ def build_report(
         "error": problem["error"] if problem else None,
         "cause": problem["cause"] if problem else None,
         "recovered": list_recovered(before, attempts),
+        "ended_at": at,
         "unhealthy": _unhealthy_before(before) if unhealthy is None else [asdict(one) for one in unhealthy],
         "protected": [_identify(one) for one in kept if one.protected],
         "without_our_profile": [_identify(one) for one in kept if not one.protected],
@@ -81,11 +85,13 @@ def list_recovered(before: object, attempts: int) -> list[dict[str, Any]]:
     return [known[number] for number in sorted(known)]
 
 
-def covers_end(written: object, ours: Mapping[str, Any]) -> bool:
-    """Whether the report in the bucket already covers this end: the same error, of this attempt or a later one."""
+def covers_end(written: object, ours: Mapping[str, Any], over: float | None = None) -> bool:
+    """Whether the report in the bucket already covers this end: the same error, of this attempt or a later one, written when the execution
+    was about to end (`over`, UTC epoch seconds) or later."""
     return (
         isinstance(written, dict)
         and written.get("error") == ours["error"]
         and isinstance(attempts := written.get("attempts"), int)
         and attempts >= ours["attempts"]
+        and is_of_end(written, over)
     )

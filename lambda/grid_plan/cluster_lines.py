@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -12,11 +13,15 @@ from contract.environments import GridDefaults, GridEnvironment
 from contract.execution_facts import MARK
 from contract.grid import Backend, training_name
 from grid_plan.columns import AUTO, sent
+from grid_plan.spellings import trim
 from grid_plan.training_arguments import GridRun
 from job_requests import reading
+from refusals.commands import find_shell_text
 
 OWN = ("backend", "hyperparameters", "sweep")
 """Fields of a line that no request has."""
+TYPED = (*OWN, "program", "channel", "mode", "metrics")
+"""Fields whose form is that of a line of SageMaker."""
 MOST_INPUT = 256 * 1024
 """The most bytes of an execution's input (Step Functions' quotas)."""
 UNKNOWN = "not known before it starts: Admit chooses the place and the type, among those that have capacity, when its turn comes"
@@ -28,7 +33,8 @@ def _without_ml(value: Any) -> Any:
 
 
 def _as_list(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
+    """Splits a text with several addresses as a line of SageMaker is read."""
+    return re.split(r"\s+(?=s3://)", value.strip()) if isinstance(value, str) else value
 
 
 def _as_command(value: Any) -> Any:
@@ -89,19 +95,20 @@ class ClusterSpec:
     def source(self) -> dict[str, Any]:
         """The job as a line of JSON that needs no defaults."""
         found = {"backend": Backend.EC2.value, **self.fields}
-        return found | ({"hyperparameters": dict(self.hyperparameters)} if self.hyperparameters else {})
+        return found | {"hyperparameters": dict(self.hyperparameters)}
 
     @property
     def most_usd(self) -> float | None:
-        """The most that it may cost, US dollars; None where it names no cap."""
+        """The most that it may cost, US dollars; None where it names no cap. For a job with whose form nothing is wrong."""
         cap = self.fields.get("max_cost_usd")
-        return float(cap) if isinstance(cap, int | float) and not isinstance(cap, bool) else None
+        return None if cap is None else float(cap)
 
 
 def is_cluster_line(fields: Mapping[str, Any], defaults: Mapping[str, Any]) -> bool:
     """Whether the line, or else the defaults, name clusters of our own."""
-    named = fields.get("backend")
-    return (defaults.get("backend") if named is None else named) == Backend.EC2.value
+    given = fields.get("backend")
+    named = defaults.get("backend") if given is None else given
+    return isinstance(named, str) and trim(named) == Backend.EC2.value
 
 
 def read_cluster_line(
@@ -123,14 +130,28 @@ def vary(spec: ClusterSpec, hyperparameters: Mapping[str, Any] | None) -> Cluste
 def list_problems(spec: ClusterSpec, run: GridRun, env: GridEnvironment) -> list[str]:
     """Lists what is wrong with the form of the job's request, as Admit would."""
     request = build_request(spec, 0, run)
-    _, problems = reading.read(request, env.job_limits)
-    if (size := len(json.dumps(request, ensure_ascii=False).encode())) > MOST_INPUT:
-        problems.append(f"request: has {size:,} bytes; allowed: up to {MOST_INPUT:,} bytes")
-    return problems
+    bare = build_request(
+        replace(spec, hyperparameters={}), 0, run
+    )  # words behind a wrong command may make it look right
+    problems = list[str]()
+    for one in (request, bare):
+        problems += [problem for problem in reading.read(one, env.job_limits)[1] if problem not in problems]
+    if problems:
+        return problems
+    size = len(json.dumps(request, ensure_ascii=False).encode())
+    return [f"request: has {size:,} bytes; allowed: up to {MOST_INPUT:,} bytes"] if size > MOST_INPUT else []
 
 
-def list_warnings(spec: ClusterSpec, given: Mapping[str, Any]) -> Iterator[str]:
-    """Yields what a person may not expect of a line that could run in SageMaker too."""
+def list_warnings(spec: ClusterSpec, given: Mapping[str, Any], *, has_words: bool) -> Iterator[str]:
+    """Yields what a person may not expect of a line that could run in SageMaker too. `has_words`: it has hyperparameters."""
+    command = spec.fields.get("command")
+    is_text = (
+        isinstance(command, list)
+        and all(isinstance(one, str) for one in command)
+        and find_shell_text(command) is not None
+    )
+    if has_words and is_text and command[-1] == find_shell_text(command):
+        yield 'command: a shell runs its last word, and hyperparameters become its $0, $1 ...; exec program "$0" "$@" passes them on'
     if spec.fields.get("data"):
         yield "data: is checked, and not brought to the nodes as a channel is; the program reads it from S3, or from mounts"
     if given.get("metrics"):
@@ -173,7 +194,7 @@ def write_arguments(hyperparameters: Mapping[str, Any]) -> list[str]:
 def _write_value(value: Any) -> str:
     try:
         meant: Any = json.loads(sent(value))
-    except ValueError:
+    except (ValueError, RecursionError):
         meant = sent(value)
     return str(meant) if isinstance(meant, str | int | float) else json.dumps(meant)
 
@@ -192,7 +213,7 @@ def _translate(fields: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
         other, write = SAME.get(name, (name, _as_it_is))
         if name == "region" and value == AUTO:
             other, write = "regions", _as_it_is
-        if other in fields and other != name:
+        if (other in fields and other != name) or other in found:
             problems.append(f"{name}: is another name of {other}, and the line has both; allowed: one of them")
         found[other] = write(value)
     return found, problems

@@ -11,7 +11,7 @@ from typing import IO, Any, TypeVar
 
 from contract.environments import GridDefaults, GridLimits
 from grid_plan import manifest, sweeps
-from grid_plan.cluster_lines import OWN, ClusterSpec, is_cluster_line, list_warnings, read_cluster_line
+from grid_plan.cluster_lines import TYPED, ClusterSpec, is_cluster_line, list_warnings, read_cluster_line
 from grid_plan.columns import TrainingSpec
 from grid_plan.limits import allowed
 from grid_plan.merging import merged, source
@@ -59,19 +59,19 @@ class Drafts:
         fields, problems = rename(entry.fields)
         problems = [*(self._with_allowed(one) for one in entry.problems), *problems]
         is_cluster = is_cluster_line(fields, self.given.fields)
-        line, found = read(
-            {name: fields[name] for name in OWN if name in fields} if is_cluster else fields, self._may_be
-        )
+        typed = {name: fields[name] for name in TYPED if name in fields} if is_cluster else fields
+        line, found = read(typed, self._may_be)
         sweep, both = sweeps.of(line, self.request.sweep)
         problems += [*found, *both]
         whole = merged(self.request.defaults, line)
         if is_cluster:
             job, wrong = read_cluster_line(fields, self.given.fields, self.settings)
-            warnings = tuple(list_warnings(job, {**self.given.fields, **fields}))
+            has_words = bool(sweep or whole.hyperparameters)
+            warnings = tuple(list_warnings(job, {**self.given.fields, **fields}, has_words=has_words))
             return Draft(entry.number, job, (*problems, *wrong), warnings=warnings), whole, sweep
         names = fields.keys() | {one.partition(":")[0] for one in entry.problems}
         wrong_names = frozenset(name for name in names if getattr(line, name, None) is None) | self.given.wrong
-        return Draft(entry.number, whole, tuple(problems), wrong_names), whole, sweep
+        return Draft(entry.number, whole, (*problems, *self.given.of_sagemaker), wrong_names), whole, sweep
 
     def _vary(self, draft: Draft, whole: TrainingSpec, sweep: sweeps.Sweep) -> Iterator[Draft]:
         """Yields a draft for every combination of the sweep."""

@@ -26,6 +26,7 @@ from grid_plan.choice import Decision, Undecided, decide
 from grid_plan.cluster_lines import ClusterSpec
 from grid_plan.columns import TrainingSpec
 from grid_plan.drafts import Draft, Drafts, batches, describe_source, digest
+from grid_plan.job_columns import JOB_ONLY
 from grid_plan.manifest import UnreadableManifest
 from grid_plan.problems import Report
 from grid_plan.request import GivenDefaults, GridRequest
@@ -74,6 +75,7 @@ class Planner:
         self._asked, self._run, self._env = request, run, env
         self._drafts = Drafts(request, env.limits, env.defaults, given)
         self._types = training_model.instance_types()
+        self._given, self._has_jobs = given, False
         self._seen: dict[bytes, int] = {}
         self._checkpoints: dict[str, int] = {}
         self.codes: dict[Address, tuple[str, Object]] = {}
@@ -92,6 +94,11 @@ class Planner:
         if not checked.lines and not checked.report:
             checked.report.add(f"manifest: has no line of a training; allowed: 1 to {most:,} lines")
         self._check_cost(checked)
+        if not self._has_jobs and not checked.report:
+            for name in self._given.fields.keys() & set(JOB_ONLY):
+                checked.report.add(
+                    f"defaults.{name}: is a field of jobs, and no line has the backend ec2; allowed: with such a line, or left out"
+                )
         return checked
 
     def lines(self, file: IO[bytes], answers: Answers) -> Iterator[Line]:
@@ -187,8 +194,11 @@ class Planner:
 
     def _judge_job(self, draft: Draft, spec: ClusterSpec, checked: Checked) -> list[str]:
         """Lists what is wrong with the form of a job; Admit alone sees whether what it names exists."""
+        self._has_jobs = True
         problems = cluster_lines.list_problems(spec, self._run, self._env)
         problems += [] if problems or draft.problems else list(self._repeats(draft))
+        if problems:
+            return problems
         if spec.most_usd is not None:
             checked.costs.append(spec.most_usd)
         elif self._asked.max_cost_usd is not None:

@@ -75,6 +75,8 @@ class GivenDefaults:
     """Under the fields' own names."""
     wrong: frozenset[str] = frozenset()
     """Names of those that are wrong, so that no line is blamed for lacking them."""
+    of_sagemaker: tuple[str, ...] = ()
+    """What is wrong with them for a line of SageMaker, where their backend is another."""
 
 
 def read(raw: object, limits: GridLimits) -> tuple[GridRequest, GivenDefaults, list[str]]:
@@ -93,13 +95,13 @@ def read(raw: object, limits: GridLimits) -> tuple[GridRequest, GivenDefaults, l
     if isinstance(defaults, Mapping):
         known, both = reading.rename(defaults)
         base, found = reading.read({name: one for name, one in known.items() if name not in JOB_ONLY}, may_be)
-        if (
-            known.get("backend") == Backend.EC2.value
-        ):  # each line says what is wrong with the others, in a request's words
-            found = [one for one in found if re.split("[.:]", one)[0] in OWN]
-        problems += [f"defaults.{one}" for one in (*both, *found)]
+        found = [f"defaults.{one}" for one in found]
+        others = list[str]()
+        if base.backend == Backend.EC2.value:  # its lines say what is wrong with the others, in a request's words
+            others = [one for one in found if re.split("[.:]", one)[1] not in OWN]
+        problems += [*(f"defaults.{one}" for one in both), *(one for one in found if one not in others)]
         wrong = frozenset(name for name in known if name not in JOB_ONLY and getattr(base, str(name), None) is None)
-        given = GivenDefaults(known, wrong)
+        given = GivenDefaults(known, wrong, tuple(others))
         if base.sweep is not None:
             problems.append("defaults.sweep: is a field of the input itself; allowed: sweep beside defaults")
     elif defaults is not None:

@@ -3,6 +3,7 @@ region."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -87,7 +88,8 @@ class LinesLeft:
         self._deployment, self._region, self._machine = deployment, region, machine
         self._grids = f"{grid_machine.replace(':stateMachine:', ':execution:')}:"
         self._known: dict[str, str] = {}
-        """Group to the grid's execution; empty text for a group that is no grid's."""
+        """Group to the grid's execution; empty text for a group of which none that was read is a grid's."""
+        self._probes: Counter[str] = Counter()
 
     def pages(self) -> Iterator[Page]:
         prefix, now = grid.training_prefix(self._deployment), moment({})
@@ -95,14 +97,15 @@ class LinesLeft:
         for one in executions.listed_running(self._machine, BRISK):
             if not one.name.startswith(prefix):
                 continue
-            group = one.name.rpartition("-")[0]
-            if group not in self._known:
-                answer = executions.described(one.arn, BRISK)
-                if answer is None:
-                    continue
-                now, self._known[group] = moment(answer), self._read_grid(answer)
-            if self._known[group]:
-                things.append(self._thing(one.arn, one.started_at, self._known[group]))
+            group, _, number = one.name.rpartition("-")
+            if not number.isdecimal():
+                continue
+            if not self._known.get(group) and self._probes[group] < PROBES:
+                self._probes[group] += 1
+                if (answer := executions.described(one.arn, BRISK)) is not None:
+                    now, self._known[group] = moment(answer), self._read_grid(answer)
+            if of := self._known.get(group):
+                things.append(self._thing(one.arn, one.started_at, of))
         if things:
             yield Page(tuple(things), now)
 
@@ -122,8 +125,11 @@ class LinesLeft:
         return end_each(ids, lambda arn: executions.stop(arn, ENDED_BY, REASON))
 
     def _read_grid(self, answer: Mapping[str, Any]) -> str:
-        found = read_mark(str(answer.get("input") or ""))
-        return found if found.startswith(self._grids) else ""
+        """Returns the ARN of the grid whose line the execution is; empty where it is none of ours."""
+        mark = read_mark(str(answer.get("input") or ""))
+        if mark is None or not mark.execution.startswith(self._grids):
+            return ""
+        return mark.execution if grid.is_name_of(str(answer["name"]), self._deployment, mark) else ""
 
     def _thing(self, arn: str, started_at: float, of: str) -> Belonging:
         marks = {tags.DEPLOYMENT: self._deployment, tags.EXECUTION: of, tags.GRID: of.rpartition(":")[2]}

@@ -58,9 +58,9 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     def replace_report(before: object, tag: str) -> dict[str, Any] | None:
         if is_overtaken(before, attempt, meanwhile=seen is not None and tag != seen):
             return None
-        return build_report(job, attempt, event.get("problem"), ended.intents, ended.kept, before, unhealthy) | {
-            "cost": cost
-        }
+        return build_report(
+            job, attempt, event.get("problem"), ended.intents, ended.kept, before, unhealthy, at=ended.at
+        ) | {"cost": cost}
 
     try:
         home.tell_result(job, replace_report)

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from contract.codec import decode, encode
 from contract.execution_facts import REPORTED_S, Evidence, describe_execution, explain_end, is_marked, read_report
-from contract.grid import LineOutcome
+from contract.grid import LineOutcome, Record
+from contract.records import record_of
 from tests.fakes.executions import MACHINE
 from tests.fakes.grid_yard import NOW, grid_of, job_line_of
 
@@ -110,3 +112,32 @@ def test_an_input_that_does_not_name_the_line_is_not_its_own(given: str) -> None
 @pytest.mark.parametrize("body", [None, b"", b"{", b"[]", b"3", b"\xff"])
 def test_a_report_that_is_none_is_no_report(body: bytes | None) -> None:
     assert read_report(body) is None
+
+
+@pytest.mark.parametrize(("at", "ended"), [(OVER - 3600, False), (OVER - 10, True), (OVER + 300, True), (None, True)])
+def test_a_report_of_the_same_error_of_an_earlier_attempt_does_not_end_a_job(at: float | None, ended: bool) -> None:
+    """Its instances may run: recoveries that fail alike, or a redrive, leave such a report. Older versions wrote no time."""
+    report = {"error": "TrainingFailed", "cost": {"usd_at_most": 9.0}} | ({} if at is None else {"ended_at": at})
+    evidence = Evidence(is_admitted=True, report=report)
+    facts = describe_execution(LINE, answer("FAILED", error="TrainingFailed", cause="x"), evidence, now=OVER + 400)
+    assert facts.ended is ended
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"launches": [1, None]},
+        {"launches": 7},
+        {"cost": [1]},
+        {"cost": {"usd_at_most": 10**400, "billed_s": float("nan")}},
+    ],
+)
+def test_a_report_with_anything_in_it_makes_a_record(more: dict[str, Any]) -> None:
+    evidence = Evidence(is_admitted=True, report={"error": "Aborted", **more})
+    facts = describe_execution(LINE, answer("ABORTED", cause="half \ud800"), evidence, now=OVER)
+    assert facts.cost_usd is None
+    assert decode(Record, encode(record_of(LINE, facts))).outcome is LineOutcome.STOPPED
+
+
+def test_a_report_that_is_nested_without_end_is_none() -> None:
+    assert read_report(b'{"a":' * 100_000) is None

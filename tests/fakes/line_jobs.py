@@ -100,7 +100,14 @@ class LineJobs:
 
     def _report(self, execution: Execution, error: str, cost: dict[str, float]) -> None:
         launches = [{"region": "us-east-1", "zone": "us-east-1a", "instances": ["i-1"]}]
-        body = {"job": execution.name, "error": error, "cause": "", "cost": cost, "launches": launches}
+        body: dict[str, object] = {
+            "job": execution.name,
+            "error": error,
+            "cause": "",
+            "cost": cost,
+            "launches": launches,
+        }
+        body["ended_at"] = self.aws.clock.now
         self.aws.s3.write(self.bucket, keys.JobPrefix(execution.name).result, json.dumps(body).encode())
 
 

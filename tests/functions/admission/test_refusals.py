@@ -39,9 +39,9 @@ def test_a_wrong_request_is_told_what_is_wrong_and_changes_nothing(there: Accoun
 
 @pytest.mark.parametrize("section", [one for one in SECTIONS if one.taken is not None], ids=lambda one: one.field)
 def test_what_the_table_says_is_taken_or_left_out_stands_in_the_job(there: Account, section: Section) -> None:
-    wanted = {"given": section.taken} | ({} if section.left_out is None else {"left-out": section.left_out})
+    wanted = {section.name: section.taken} | ({} if section.left_out is None else {"left-out": section.left_out})
     for name, value in wanted.items():
-        start({**LEAST, **({**section.beside, section.field: value} if name == "given" else {})}, name)
+        start({**LEAST, **({**section.beside, section.field: value} if name == section.name else {})}, name)
         job = there.job(name)
         assert job is not None
         assert json.loads(encode(job))[section.field] == value

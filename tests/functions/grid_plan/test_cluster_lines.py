@@ -308,3 +308,66 @@ def test_lines_of_both_backends_share_the_pace_of_the_home_region(there: Account
     assert [one.slot for one in lines] == [0, 1, 2, 3]
     assert there.grid().regions == {HOME: 4}
     assert set(REGIONS) > {HOME}
+
+
+WRONG = [{"entrypoint": "python train.py"}, {"market": "spot-then-on-demand"}, {"max_hours": "x"}, {"region": "Mars"}]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_defaults_that_are_wrong_for_sagemaker_are_refused_with_its_lines(there: Account, wrong: Any) -> None:
+    defaults = {**DEFAULTS, "backend": "ec2", **wrong}
+    reasons = refused(there, {"backend": "sagemaker", "region": HOME}, defaults=defaults, max_cost_usd=0.01)
+    assert any(one.startswith(f"line 1: defaults.{next(iter(wrong))}:") for one in reasons), reasons
+
+
+@pytest.mark.parametrize("word", ["ec2 ", " ec2", "\u200bec2"])
+def test_marks_around_the_backend_change_nothing(there: Account, word: str) -> None:
+    one, other = planned(there, LEAST | {"backend": word}, {"nodes": 2}, defaults=LEAST | {"backend": word})
+    assert one.backend is other.backend is Backend.EC2
+
+
+def test_defaults_of_jobs_without_a_job_are_refused(there: Account) -> None:
+    reasons = refused(there, {"region": HOME}, defaults=DEFAULTS | {"max_cost_usd": 5, "nodes": 4})
+    assert sorted(reasons) == [
+        f"defaults.{name}: is a field of jobs, and no line has the backend ec2; allowed: with such a line, or left out"
+        for name in ("max_cost_usd", "nodes")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"max_cost_usd": 10**400}, "max_cost_usd"),
+        ({"hyperparameters": {"a": '"\\ud800"'}}, "arguments"),
+        ({"program": "a.py", "entrypoint": ["b"]}, "entrypoint"),
+        ({"program": ""}, "program"),
+        ({"metrics": "x"}, "metrics"),
+        ({"command": "", "hyperparameters": {"a": 1}}, "command"),
+    ],
+)
+def test_what_only_looks_right_is_refused_and_is_no_traceback(there: Account, fields: Any, field: str) -> None:
+    reasons = refused(there, LEAST | fields)
+    assert any(f": {field}" in one for one in reasons), reasons
+
+
+def test_a_hyperparameter_that_is_nested_without_end_is_a_text(there: Account) -> None:
+    deep = "[" * 1200 + "]" * 1200
+    (line,) = planned(there, LEAST | {"hyperparameters": {"a": deep}})
+    assert request_of(line)["arguments"] == ["-a", deep]
+
+
+def test_a_line_that_takes_no_hyperparameter_of_the_defaults_takes_none_again(there: Account) -> None:
+    (line,) = planned(there, LEAST | {"hyperparameters": {}}, defaults={"hyperparameters": {"lr": 1}})
+    assert line.source["hyperparameters"] == {}
+    assert "arguments" not in request_of(line)
+
+
+def test_addresses_in_one_cell_are_several(there: Account) -> None:
+    (line,) = planned(there, LEAST | {"data": "s3://data-eu/train/ s3://data-us/train/"})
+    assert request_of(line)["data"] == ["s3://data-eu/train/", "s3://data-us/train/"]
+
+
+def test_hyperparameters_behind_the_text_of_a_shell_are_warned_of(there: Account) -> None:
+    planned(there, LEAST | {"command": ["bash", "-c", "python t.py"], "hyperparameters": {"lr": 1}})
+    (warning,) = there.grid().warnings
+    assert "a shell runs its last word" in warning

@@ -356,3 +356,24 @@ def test_step_functions_that_does_not_answer_stops_no_line(yard: Yard) -> None:
     yard.fake.faults.add(Kind.THROTTLED, "stepfunctions:*", times=10_000)
     yard.run(4)
     assert line.status == "RUNNING"
+
+
+def test_a_job_of_a_person_with_the_input_of_a_line_is_never_touched(yard: Yard) -> None:
+    execution = grid(yard)
+    copied = json.dumps({"grid_line": {"execution": execution.arn, "index": 3}})
+    job = start(yard, execution, given=copied, name=f"{JOB.deployment}-my-second-try-3")
+    over(yard, execution)
+    yard.run(4)
+    assert job.status == "RUNNING"
+
+
+def test_a_stranger_whose_name_begins_as_those_of_lines_hides_none_of_them(yard: Yard) -> None:
+    execution = grid(yard)
+    lines = [start(yard, execution, index) for index in range(3)]
+    name = lines[0].name.rpartition("-")[0]
+    strangers = [start(yard, execution, given="{}", name=f"{name}-{end}") for end in ("again", "7")]
+    over(yard, execution)
+    yard.run()
+    yard.reaping.later()
+    assert {one.status for one in lines} == {"ABORTED"}
+    assert {one.status for one in strangers} == {"RUNNING"}

@@ -229,3 +229,11 @@ def test_the_same_error_of_this_attempt_or_a_later_one_is_the_same_end(attempts:
 )
 def test_any_other_report_tells_of_another_end(written: object) -> None:
     assert not covers_end(written, OURS)
+
+
+def test_a_report_that_was_written_long_before_the_end_does_not_cover_it() -> None:
+    """As after a redrive, or where an attempt that failed alike could not be ended."""
+    written = build_report("job-1", 1, LOST, [], at=1000.0)
+    assert covers_end(written, written, 1030.0)
+    assert not covers_end(written, written, 5000.0)
+    assert covers_end({**written, "ended_at": None}, written, 5000.0), "older versions wrote no time"

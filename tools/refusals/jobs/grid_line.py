@@ -13,6 +13,7 @@ GRID_LINE = Section(
     ALLOWED,
     entry=ALLOWED,
     taken={"execution": GRID, "index": 7},
+    name="yard-sweep-7-0123456789ab-7",
     rows=(
         ("a number", 7, "7 is not an object"),
         (
@@ -22,6 +23,12 @@ GRID_LINE = Section(
         ),
         ("no line of it", {"execution": GRID}, ".index: is missing"),
         ("a line before the first", {"execution": GRID, "index": -1}, ".index: -1 is too small"),
+        ("a line beyond all grids", {"execution": GRID, "index": 10**10}, f".index: {10**10} is too large"),
+        (
+            "the input of a line in an execution of its own",
+            {"execution": GRID, "index": 7},
+            "job-1 is not the name of this line's execution",
+        ),
         ("a grid of another deployment", {"execution": OTHER, "index": 0}, f"{OTHER} is no grid of yard"),
     ),
 )
