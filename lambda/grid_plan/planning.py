@@ -95,7 +95,7 @@ class Planner:
             checked.report.add(f"manifest: has no line of a training; allowed: 1 to {most:,} lines")
         self._check_cost(checked)
         if not self._has_jobs and not checked.report:
-            for name in self._given.fields.keys() & set(JOB_ONLY):
+            for name in (one for one in JOB_ONLY if one in self._given.fields):
                 checked.report.add(
                     f"defaults.{name}: is a field of jobs, and no line has the backend ec2; allowed: with such a line, or left out"
                 )
