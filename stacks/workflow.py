@@ -297,7 +297,6 @@ class WorkflowStack(cdk.Stack):
             rights=[
                 *self._end_jobs(),
                 rights.bytes("ReadClosedSets", ["s3:GetObject"], keys.ANY_CLOSED),
-                item_rights.query_ends(rights),
                 item_rights.query_unhealthy(rights),
                 rights.list_bytes(),
             ],

@@ -78,13 +78,12 @@ def launch(rights: Rights) -> list[Right]:
 
 
 def end_attempts(rights: Rights) -> list[Right]:
-    """Allows to read attempts, to close them, and to note when they ended."""
-    return [*read_attempts(rights), item_right(rights, "CloseAttempts", ["PutItem"], f"{items.CLOSED}*")]
-
-
-def query_ends(rights: Rights) -> Right:
-    """Allows to read when attempts ended."""
-    return item_right(rights, "QueryEnds", ["Query"], f"{items.CLOSED}*")
+    """Allows to read attempts, to close them, and to note and read when they ended, by which a job's cost is counted."""
+    return [
+        *read_attempts(rights),
+        item_right(rights, "CloseAttempts", ["PutItem"], f"{items.CLOSED}*"),
+        item_right(rights, "QueryEnds", ["Query"], f"{items.CLOSED}*"),
+    ]
 
 
 def query_unhealthy(rights: Rights) -> Right:

@@ -166,7 +166,7 @@ class Site:
 
     def _make_temporary(self) -> Path:
         folder = self.root / "tmp"
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         return folder
 
     @property

@@ -97,7 +97,13 @@ def test_the_childs_image_has_what_it_calls_and_its_byte_code_and_runs_as_nobody
 ) -> None:
     image = builder.image(child, {"BASE": PUBLIC})
     (services,) = image.root.glob("usr/local/lib/python3.*/dist-packages/botocore/data")
-    assert {one.name for one in services.iterdir() if one.is_dir()} == {"batch", "s3", "sagemaker", "sts"}
+    assert {one.name for one in services.iterdir() if one.is_dir()} == {
+        "batch",
+        "s3",
+        "sagemaker",
+        "stepfunctions",
+        "sts",
+    }
     assert list(image.root.glob("child/grid_child/__pycache__/main.*.pyc"))
     assert not (image.root / "child/requirements.txt").exists()
     assert image.user == "65532:65532"

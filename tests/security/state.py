@@ -41,7 +41,7 @@ PARTIQL = ("PartiQLSelect", "PartiQLInsert", "PartiQLUpdate", "PartiQLDelete")
 OF_THE_TABLE = ("Scan", "DescribeTable", "UpdateTable", "DeleteTable", "UpdateTimeToLive", "UpdateContinuousBackups")
 """Actions without a partition key."""
 
-ENDING = {"GetItem": {JOB}, "Query": {LAUNCHES}, "PutItem": {CLOSED}}
+ENDING = {"GetItem": {JOB}, "Query": {LAUNCHES, CLOSED}, "PutItem": {CLOSED}}
 MAY: dict[str, dict[str, set[str]]] = {
     "Node": {"GetItem": {MINE}, "PutItem": {MINE}},
     # One statement for two kinds: Admit gets the flag, and queries where the job ran that another one names.
@@ -64,7 +64,7 @@ MAY: dict[str, dict[str, set[str]]] = {
     "Cleanup": ENDING,
     "Drain": {
         "GetItem": {JOB, ADMISSION},
-        "Query": {LAUNCHES, REGIONS},
+        "Query": {LAUNCHES, CLOSED, REGIONS},
         "PutItem": {CLOSED, ADMISSION},
         "DeleteItem": {ADMISSION},
     },
