@@ -11,7 +11,7 @@ from contract import keys, names
 from contract.errors import InvalidRequest
 from contract.grid import Grid, GridLine, Line, LineOutcome
 from contract.links import Console
-from contract.records import LineFacts
+from contract.records import LineFacts, to_epoch
 
 RUNNING, SUCCEEDED, FAILED, TIMED_OUT, ABORTED = "RUNNING", "SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"
 _ENDS = {
@@ -42,6 +42,7 @@ def explain_end(status: str, error: str, cause: str) -> tuple[str, str]:
 
 ENDED_BY = "GridEnded"
 """Error of an execution that its grid stops."""
+ENDED_CAUSE = "The grid of this line has ended."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +73,12 @@ def read_mark(given: str) -> GridLine | None:
     return GridLine(execution=execution, index=index)
 
 
+def address_execution(line: Line) -> str:
+    """Returns the ARN of the line's execution."""
+    machine = str(line.request["stateMachineArn"])
+    return f"{machine.replace(':stateMachine:', ':execution:')}:{line.training}"
+
+
 def needs_evidence(answer: Mapping[str, Any]) -> bool:
     """Whether a DescribeExecution answer alone does not tell how the execution ended."""
     return answer["status"] not in {RUNNING, SUCCEEDED}
@@ -83,7 +90,7 @@ def describe_execution(line: Line, answer: Mapping[str, Any], evidence: Evidence
     An execution that was stopped has ended once its job's report says so: instances of it may run until then.
     """
     status, arn = str(answer["status"]), str(answer["executionArn"])
-    began, over = _seconds(answer["startDate"]), _seconds(answer.get("stopDate"))
+    began, over = to_epoch(answer["startDate"]), to_epoch(answer.get("stopDate"))
     base = {"arn": arn, "detail": status, "submitted_at": began, "log": link_to_log(line, arn)}
     if status == RUNNING:
         return LineFacts(status="InProgress", region=line.region, **base)
@@ -180,7 +187,7 @@ def _as_text(words: str) -> str:
 
 
 def _read_input(text: object) -> Mapping[str, Any]:
-    """Reads the input or the output of an execution; empty where it is no object."""
+    """Returns the object in the input or the output of an execution; an empty one where there is none."""
     try:
         found = json.loads(text) if isinstance(text, str) and text else {}
     except (ValueError, RecursionError):
@@ -218,9 +225,3 @@ def _region_of(report: Mapping[str, Any]) -> str:
     known = [one for one in launches if isinstance(one, dict)] if isinstance(launches, list) else []
     found = [str(one.get("region") or "") for one in known if one.get("instances")]
     return found[-1] if found else ""
-
-
-def _seconds(moment: Any) -> float | None:
-    if moment is None:
-        return None
-    return float(moment.timestamp() if hasattr(moment, "timestamp") else moment)

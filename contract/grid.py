@@ -160,7 +160,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridLine:
-    """Which line of which grid a job is."""
+    """Names the grid's execution and the line whose job this is."""
 
     execution: str
     """ARN of the grid's execution."""

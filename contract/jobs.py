@@ -300,7 +300,7 @@ class Job:
     processes_per_node: int = field(default=0, metadata=UNWRITTEN)
     """Processes that the launcher starts on each node; 0 for one for each accelerator of its type, or one where that has none."""
     grid_line: GridLine | None = field(default=None, metadata=UNWRITTEN)
-    """Which line of which grid the job is; None for a job of its own."""
+    """Names the line of a grid whose job this is; None for a job that a person started."""
     left_out: tuple[str, ...] = ()
     """What the ladder lacks although the request allows it: regions with the reason, and how many dearer places."""
 

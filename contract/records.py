@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from contract.grid import Line, LineOutcome, Record
 
@@ -43,6 +44,13 @@ class LineFacts:
     def ended(self) -> bool:
         """Whether it is over: nothing runs, or costs, any more."""
         return self.outcome is not None
+
+
+def to_epoch(moment: Any) -> float | None:
+    """Returns UTC epoch seconds of a moment as boto3 makes it, or of one that is a number already; None for none."""
+    if moment is None:
+        return None
+    return float(moment.timestamp() if hasattr(moment, "timestamp") else moment)
 
 
 def record_of(line: Line, facts: LineFacts) -> Record:

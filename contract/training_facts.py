@@ -8,7 +8,7 @@ from typing import Any
 
 from contract.grid import Line, LineOutcome
 from contract.links import Console
-from contract.records import LineFacts
+from contract.records import LineFacts, to_epoch
 
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 """Log group of SageMaker trainings, in the training's region; SageMaker sets its name."""
@@ -33,7 +33,7 @@ _STOPS = {
 
 def describe_training(line: Line, answer: Mapping[str, Any]) -> LineFacts:
     """Returns the facts of a DescribeTrainingJob answer. Times may be datetimes, as boto3 makes them, or UTC epoch seconds."""
-    began, over = _seconds(answer.get("TrainingStartTime")), _seconds(answer.get("TrainingEndTime"))
+    began, over = to_epoch(answer.get("TrainingStartTime")), to_epoch(answer.get("TrainingEndTime"))
     status, arn = str(answer["TrainingJobStatus"]), str(answer.get("TrainingJobArn", ""))
     outcome = _OUTCOMES.get(status)
     billable = _billable(answer, began, over)
@@ -51,8 +51,8 @@ def describe_training(line: Line, answer: Mapping[str, Any]) -> LineFacts:
         cost_usd=cost(line, billable),
         artifact=(answer.get("ModelArtifacts") or {}).get("S3ModelArtifacts", ""),
         metrics=_metrics(answer),
-        submitted_at=_seconds(answer.get("CreationTime")),
-        ended_at=over if over is not None else _seconds(answer.get("LastModifiedTime")),
+        submitted_at=to_epoch(answer.get("CreationTime")),
+        ended_at=over if over is not None else to_epoch(answer.get("LastModifiedTime")),
         log=link_to_log(line, arn),
     )
 
@@ -116,9 +116,3 @@ def _metrics(answer: Mapping[str, Any]) -> dict[str, float]:
     """Returns the last value of each metric. JSON has no NaN and no infinity, so such values (a loss that became NaN) are left out."""
     found = {one["MetricName"]: float(one["Value"]) for one in answer.get("FinalMetricDataList") or []}
     return {name: value for name, value in found.items() if math.isfinite(value)}
-
-
-def _seconds(moment: Any) -> float | None:
-    if moment is None:
-        return None
-    return float(moment.timestamp() if hasattr(moment, "timestamp") else moment)

@@ -6,17 +6,26 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from contract import keys
 from contract.aws_errors import code_of
-from contract.execution_facts import ENDED_BY, Evidence, describe_execution, needs_evidence, read_report
+from contract.execution_facts import (
+    ENDED_BY,
+    ENDED_CAUSE,
+    Evidence,
+    address_execution,
+    describe_execution,
+    needs_evidence,
+    read_report,
+)
 from contract.records import LineFacts
 from grid_child.clients import client
 from grid_child.plan import Work
-from grid_child.policy import SubmitAnswer, answered
+from grid_child.policy import SubmitAnswer
 from grid_child.store import Home
-from grid_child.trouble import status_of, trouble_of, words_of
+from grid_child.submission import submit
+from grid_child.trouble import trouble_of
 
 
 class ClusterLine:
@@ -27,8 +36,7 @@ class ClusterLine:
     def __init__(self, work: Work, home: Home, now: Callable[[], float]) -> None:
         """`now`: UTC epoch seconds."""
         self._line, self._home, self._now = work.line, home, now
-        request = work.line.request
-        self._arn = f"{str(request['stateMachineArn']).replace(':stateMachine:', ':execution:')}:{work.line.training}"
+        self._arn = address_execution(work.line)
 
     @cached_property
     def _client(self) -> Any:
@@ -36,15 +44,7 @@ class ClusterLine:
 
     def create(self) -> tuple[SubmitAnswer, str]:
         """As ChildBackend.create. Step Functions answers a repeat with the execution that runs under the name with the same input."""
-        try:
-            made = self._client.start_execution(**self._line.request)
-        except ParamValidationError as problem:
-            return SubmitAnswer.REFUSED, str(problem)
-        except ClientError as problem:
-            return answered(code_of(problem), status_of(problem)), f"{code_of(problem)}: {words_of(problem)}"
-        except BotoCoreError as problem:
-            return SubmitAnswer.OPEN, f"{type(problem).__name__}: {problem}"
-        return SubmitAnswer.ACCEPTED, str(made["executionArn"])
+        return submit(lambda: self._client.start_execution(**self._line.request), "executionArn")
 
     def find(self) -> LineFacts | None:
         answer = self._describe()
@@ -62,9 +62,7 @@ class ClusterLine:
 
     def stop(self) -> None:
         try:
-            self._client.stop_execution(
-                executionArn=self._arn, error=ENDED_BY, cause="The grid of this line has ended."
-            )
+            self._client.stop_execution(executionArn=self._arn, error=ENDED_BY, cause=ENDED_CAUSE)
         except (ClientError, BotoCoreError) as problem:
             if not _is_absent(problem):
                 raise trouble_of(problem, "states:StopExecution") from problem

@@ -6,15 +6,16 @@ import json
 from functools import cached_property
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from contract.aws_errors import code_of
 from contract.records import LineFacts
 from contract.training_facts import describe_training
 from grid_child.clients import client
 from grid_child.plan import Work
-from grid_child.policy import SubmitAnswer, answered, is_ours
-from grid_child.trouble import status_of, trouble_of, words_of
+from grid_child.policy import SubmitAnswer, is_ours
+from grid_child.submission import submit
+from grid_child.trouble import trouble_of
 
 NOT_THERE = frozenset({"ResourceNotFound", "ValidationException"})
 """SageMaker answers ValidationException ("Requested resource not found.") for a name that it does not know. The message is not checked:
@@ -35,15 +36,7 @@ class SageMakerLine:
 
     def create(self) -> tuple[SubmitAnswer, str]:
         """As ChildBackend.create."""
-        try:
-            made = self._client.create_training_job(**self._line.request)
-        except ParamValidationError as problem:
-            return SubmitAnswer.REFUSED, str(problem)
-        except ClientError as problem:
-            return answered(code_of(problem), status_of(problem)), f"{code_of(problem)}: {words_of(problem)}"
-        except BotoCoreError as problem:
-            return SubmitAnswer.OPEN, f"{type(problem).__name__}: {problem}"
-        return SubmitAnswer.ACCEPTED, str(made["TrainingJobArn"])
+        return submit(lambda: self._client.create_training_job(**self._line.request), "TrainingJobArn")
 
     def find(self) -> LineFacts | None:
         try:

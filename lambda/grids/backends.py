@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from aws import executions
 from aws.clients import SIDE_BY_SIDE
 from aws.grids import GridStore
 from aws.trainings import Trainings
 from contract import keys, tags
-from contract.execution_facts import ENDED_BY, Evidence, describe_execution, is_marked, needs_evidence, read_report
+from contract.execution_facts import (
+    ENDED_BY,
+    ENDED_CAUSE,
+    Evidence,
+    address_execution,
+    describe_execution,
+    is_marked,
+    needs_evidence,
+    read_report,
+)
 from contract.grid import Backend, Grid, Line
 from contract.training_facts import describe_training
 from grids.policy import FoundTraining
-
-ENDED = "The grid of this line has ended."
 
 
 class LineBackend(Protocol):
@@ -62,7 +69,7 @@ class ClusterLines:
         self._store = store
 
     def find(self, line: Line, grid: Grid) -> FoundTraining | None:
-        answer = executions.described(_arn(line), SIDE_BY_SIDE)
+        answer = executions.described(address_execution(line), SIDE_BY_SIDE)
         if answer is None:
             return None
         evidence = self._read_evidence(line) if needs_evidence(answer) else None
@@ -71,7 +78,7 @@ class ClusterLines:
         return FoundTraining(facts=facts, stranger="" if is_ours else f"{facts.arn}, which has another input")
 
     def stop(self, line: Line) -> None:
-        executions.stop(_arn(line), ENDED_BY, ENDED)
+        executions.stop(address_execution(line), ENDED_BY, ENDED_CAUSE)
 
     def _read_evidence(self, line: Line) -> Evidence:
         prefix = keys.JobPrefix(line.training)
@@ -82,11 +89,6 @@ class ClusterLines:
 def backend_of(line: Line, store: GridStore) -> LineBackend:
     """Returns the backend that the line names."""
     return ClusterLines(store) if line.backend is Backend.EC2 else SageMakerLines(line.region)
-
-
-def _arn(line: Line) -> str:
-    machine: Any = line.request["stateMachineArn"]
-    return f"{machine.replace(':stateMachine:', ':execution:')}:{line.training}"
 
 
 def _is_tagged(line: Line, grid: Grid, marks: Mapping[str, str]) -> bool:
