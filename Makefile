@@ -24,7 +24,7 @@ $(error The folder's name has a colon ($(CURDIR)), which separates folders in PA
 endif
 
 # Three parts, each on top of the one before. With -j, what is made beside them waits for the one installer too.
-DEPLOY := .venv/deploy-ready node_modules/ready build/layer/ready build/agent-libs/ready
+DEPLOY := .venv/deploy-ready node_modules/ready build/layer/ready build/search-layer/ready build/agent-libs/ready
 REHEARSAL := $(DEPLOY) .venv/rehearsal-ready
 TOOLS := $(REHEARSAL) .venv/ready build/checkov/ready
 NEW_ENOUGH := "$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Trainyard needs Python 3.11 or later; PYTHON=/path/to/python make ...")'
@@ -80,6 +80,14 @@ build/layer/ready: .venv/installer lambda/requirements.txt
 	@mv build/layer-parts/3.14 build/layer/python
 	@cp build/layer-parts/*/pydantic_core/*.so build/layer/python/pydantic_core/
 	@rm -rf build/layer-parts build/layer/python/bin build/layer/python/.lock && touch $@
+
+# A layer of searches' own. A rehearsal takes numpy from .venv where its Python cannot load the layer's.
+build/search-layer/ready: .venv/installer lambda/search-requirements.txt
+	@echo "Putting the layer of searches in place (build/search-layer) ..."
+	@rm -rf build/search-layer
+	@uv pip install -q --python $(BIN)/python --target build/search-layer/python --python-version 3.14 \
+	  --python-platform x86_64-manylinux_2_28 --only-binary :all: --require-hashes -r lambda/search-requirements.txt
+	@rm -rf build/search-layer/python/bin build/search-layer/python/.lock && touch $@
 
 build/checkov/ready: .venv/installer uv.lock
 	@echo "Putting Checkov in place, apart from everything else (build/checkov) ..."
@@ -151,7 +159,7 @@ build/agent-libs/ready: .venv/installer node/requirements.txt node/compiled.txt 
 	@rm -rf build/agent-libs/3.* build/agent-libs/python/bin build/agent-libs/python/.lock && touch $@
 
 # One processor unpacks PyTorch, the other does this.
-build/assemblies/ready: .venv/rehearsal-ready build/layer/ready build/agent-libs/ready rehearsal/prepare.py
+build/assemblies/ready: .venv/rehearsal-ready build/layer/ready build/search-layer/ready build/agent-libs/ready rehearsal/prepare.py
 	@$(BIN)/python -m rehearsal.prepare && touch $@
 
 build/ami/ready: .venv/installer localaws/machines/requirements-ami.in localaws/machines/image.py

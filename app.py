@@ -23,9 +23,11 @@ from stacks.parts.own_images import child_tag
 from stacks.parts.region_check import Existing
 from stacks.parts.repository import Readers
 from stacks.parts.rights import Rights
+from stacks.parts.search_rights import SearchRights
 from stacks.parts.tagging import tag_resources
 from stacks.reaper import ReaperStack
 from stacks.region import RegionStack, TrainingRegion
+from stacks.search import SearchStack
 from stacks.settings import BLOCK, BadSettings, Settings
 from stacks.workflow import WorkflowStack
 
@@ -101,10 +103,19 @@ def build(app: cdk.App, settings: Settings) -> None:
         subnets=settings.subnets,
     )
     grid = _grid(app, settings, common, grids, foundation, reaper, regions)
+    search = SearchStack(
+        app,
+        f"{deployment}-search",
+        common=common,
+        foundation=foundation.exports,
+        drain=reaper.exports.drain,
+        rights=SearchRights(grid=grids),
+        environment=grid.checking,
+    )
     images = ImagesStack(app, f"{deployment}-images", common=common, child_base=settings.grid.child_base)
-    _order(foundation, reaper, regions, builds, workflow, grid, images)
+    _order(foundation, reaper, regions, builds, workflow, grid, search, images)
     if settings.compliance:
-        comply(app, common.rights, foundation, [reaper, builds, workflow, grid, images], regions)
+        comply(app, common.rights, foundation, [reaper, builds, workflow, grid, search, images], regions)
     tag_resources(app, deployment, settings.tags)
 
 
@@ -115,6 +126,7 @@ def _order(
     builds: BuildsStack,
     workflow: WorkflowStack,
     grid: GridStack,
+    search: SearchStack,
     images: ImagesStack,
 ) -> None:
     """The reaper stands before what it looks after. What depends is destroyed first, and begins with a drain where it starts
@@ -124,6 +136,7 @@ def _order(
     workflow.add_stack_dependency(reaper)
     for needed in (reaper, builds, workflow):
         grid.add_stack_dependency(needed)
+    search.add_stack_dependency(grid)
     for region in regions:
         # The reaper too: its drain is the last that a destroy asks, and empties the regions' buckets before their stacks go.
         for user in (reaper, builds, workflow, grid):

@@ -229,6 +229,8 @@ class ReaperEnvironment(StateEnvironment):
     """ARN of the Train machine."""
     grid_machine: str
     """ARN of the Grid machine."""
+    search_machine: str
+    """ARN of the Search machine."""
     topic: str
     """ARN."""
     report_only: bool
@@ -249,6 +251,8 @@ class DrainEnvironment(EndingEnvironment):
     """ARN of the Train machine."""
     grid_machine: str
     """ARN of the Grid machine."""
+    search_machine: str
+    """ARN of the Search machine."""
     keep_data: bool
     """When false, the drain empties the deployment's buckets."""
     timing: DrainTiming

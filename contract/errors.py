@@ -86,11 +86,15 @@ class StillBuilding(Exception):
 
 
 class StillTraining(Exception):
-    """Some trainings of a grid have no child that watches them, or have not ended yet; the machine asks again."""
+    """Some trainings of a grid have no child that watches them, or have not ended yet, or a search's grid runs; the machine asks again."""
 
 
 class GridFailed(Exception):
     """A grid ended with lines that lack a record, or could not be ended completely."""
+
+
+class SearchFailed(Exception):
+    """A search could not go on: a round's grid did not end by itself, or all trials of a round failed."""
 
 
 ASKED_AGAIN = (CapacityPending, StillRunning)

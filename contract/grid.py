@@ -150,6 +150,8 @@ class Line:
     """The line as a manifest would say it again (JSON Lines form)."""
     hourly_usd: float | None = None
     """Hourly price of all its instances together; None where the price is unknown."""
+    most_usd: float | None = None
+    """The most that it costs, until its time-out or its own cap; None where that is unknown."""
     backend: Backend = Backend.SAGEMAKER
 
     @property

@@ -171,6 +171,11 @@ def grid_machine(deployment: str) -> str:
     return f"{deployment}-grid"
 
 
+def search_machine(deployment: str) -> str:
+    """The state machine of searches: what a person looks for in the console."""
+    return f"{deployment}-search"
+
+
 def grid_queue(deployment: str) -> str:
     """The Batch queue of the grid's children."""
     return f"{deployment}-grid"

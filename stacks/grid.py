@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import aws_cdk as cdk
@@ -38,6 +38,7 @@ from stacks.parts.network import Network
 from stacks.parts.outputs import started_here
 from stacks.parts.queue import DeadLetters, Queue
 from stacks.parts.right import Right, grant_apart, role
+from stacks.parts.rights import arn_of
 from stacks.settings import GridSettings
 
 FUNCTION_TIMEOUT = cdk.Duration.minutes(15)
@@ -103,6 +104,10 @@ class GridStack(cdk.Stack):
         collecting = GridCollectEnvironment(
             **_fields(planning), topic=foundation.topic.topic_arn, timing=timing.of(CollectTiming)
         )
+        # By its name, so that another stack that reads this needs nothing of this one.
+        named = f"role/{names.training_role(deployment, rights.home_region)}"
+        self.checking = replace(collecting, training_role=arn_of("iam", "", cdk.Aws.ACCOUNT_ID, named))
+        """What a search checks its trials with."""
         children = self._children(training, network, settings, child_image)
         plan, collect = self._plan(planning), self._collect(collecting)
         machine = GridMachine(
@@ -178,7 +183,7 @@ class GridStack(cdk.Stack):
 
     def _plan(self, environment: GridEnvironment) -> Function:
         what = "Checks every line of a manifest and writes the plan"
-        return self._function("GridPlan", "grid_plan", what, environment, self._grid.plan())
+        return self._function("GridPlan", "planner", what, environment, self._grid.plan())
 
     def _collect(self, environment: GridCollectEnvironment) -> Function:
         what = "Collects the records of a grid, ends it, and tells people"

@@ -27,6 +27,7 @@ from stacks.parts.function import WHOLE_CPU_MB, Function, Layer
 from stacks.parts.grid_rights import GridRights
 from stacks.parts.queue import DeadLetters
 from stacks.parts.schedules import Schedules
+from stacks.parts.search_rights import SearchRights
 from stacks.settings import ReaperSettings
 
 SILENT_MINUTES = 15
@@ -69,6 +70,7 @@ class ReaperStack(cdk.Stack):
         )
         self._foundation, self._rights, self._regions = foundation, rights, common.regions
         self._reserved = common.reserved_concurrency
+        self._search = SearchRights(grid=grid)
         self._grid, self._timing, self._log_retention_days = grid, timing, common.log_retention_days
         # Has a layer of its own: while this stack imported another stack's layer, that layer could never be replaced.
         self._layer, letters = Layer(self, "Libraries"), DeadLetters(self, "Letters")
@@ -115,6 +117,7 @@ class ReaperStack(cdk.Stack):
                 instance_profile=profile,
                 machine=rights.train_machine,
                 grid_machine=self._grid.machine_arn,
+                search_machine=self._search.machine_arn,
                 topic=foundation.topic.topic_arn,
                 report_only=settings.report_only,
                 max_hours=max_hours,
@@ -142,6 +145,9 @@ class ReaperStack(cdk.Stack):
                 self._grid.list_grids(),
                 self._grid.grid_executions("DescribeGrids", "states:DescribeExecution"),
                 self._grid.jobs_of_lines("StopJobsOfLines", "states:StopExecution"),
+                self._search.list_searches(),
+                self._search.executions("DescribeSearches", "states:DescribeExecution"),
+                self._grid.grid_executions("StopRounds", "states:StopExecution"),
                 *self._grid.end_everywhere(),
                 item_rights.query_regions(rights),
                 item_rights.item_right(rights, "KeepMarks", ["GetItem", "Query", "PutItem", "DeleteItem"], items.MARKS),
@@ -209,6 +215,7 @@ class ReaperStack(cdk.Stack):
                 regions=self._regions,
                 machine=rights.train_machine,
                 grid_machine=self._grid.machine_arn,
+                search_machine=self._search.machine_arn,
                 keep_data=keep_data,
                 timing=self._timing.of(DrainTiming),
             ),
@@ -239,6 +246,8 @@ class ReaperStack(cdk.Stack):
                 rights.start_drain(),
                 self._grid.list_grids(),
                 self._grid.grid_executions("StopGrids", "states:DescribeExecution", "states:StopExecution"),
+                self._search.list_searches(),
+                self._search.executions("StopSearches", "states:DescribeExecution", "states:StopExecution"),
                 rights.home("CloseGrids", ["s3:GetObject", "s3:PutObject"], ANY_STOPPED),
                 *self._grid.end_everywhere(),
                 *([] if keep_data else rights.empty()),

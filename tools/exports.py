@@ -11,6 +11,7 @@ UV = str(Path(sys.executable).with_name("uv"))
 EXPORTS = {
     "requirements.txt": "deploy",
     "lambda/requirements.txt": "functions",
+    "lambda/search-requirements.txt": "search",
     "node/requirements.txt": "node",
     "grid_child/requirements.txt": "grid-child",
     "tools/uv.txt": "setup",

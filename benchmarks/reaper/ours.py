@@ -30,6 +30,7 @@ def main() -> None:
         instance_profile=PROFILE,
         machine=MACHINE,
         grid_machine=MACHINE.replace("-train", "-grid"),
+        search_machine=MACHINE.replace("-train", "-search"),
         topic=f"arn:aws:sns:{REGION}:123456789012:topic",
         report_only=True,
         max_hours=72.0,

@@ -219,6 +219,8 @@ class Sort(str, Enum):
     """Of a grid's children: one, or an array of them."""
     LINE = "execution of a line"
     """Of a grid, on clusters of our own."""
+    ROUND = "execution of a round"
+    """Of a search: a grid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

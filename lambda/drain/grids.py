@@ -32,7 +32,16 @@ class Grids:
 
     def end(self) -> list[str]:
         """Returns a line for everything that is not over yet. Raises NotDrained where a person protects a training."""
-        return [*self._stop_executions(), *self._end_jobs(), *self._stop_trainings()]
+        return [*self._stop_searches(), *self._stop_executions(), *self._end_jobs(), *self._stop_trainings()]
+
+    def _stop_searches(self) -> list[str]:
+        """Stops the searches first: each would start another grid."""
+        listed = executions.lately(self.env.search_machine, self.since - IN_FLIGHT_S) or {}
+        running = [arn for arn, status in listed.items() if status in Status.RUNS]
+        for arn in running:
+            logger.info("stopped an execution", execution=arn)
+            executions.stop(arn, *STOP_REASON)
+        return [f"- {arn} was running a moment ago" for arn in running]
 
     def _stop_executions(self) -> list[str]:
         """Stops the executions that run. From then on, none of their children creates a training."""

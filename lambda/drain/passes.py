@@ -172,7 +172,7 @@ class DrainPass:
 
     def _data_is_used(self) -> bool:
         """Whether a state machine of the deployment exists: its stack still uses the data, or its own drain is this one."""
-        return any(map(executions.exists, (self.env.machine, self.env.grid_machine)))
+        return any(map(executions.exists, (self.env.machine, self.env.grid_machine, self.env.search_machine)))
 
     def _empty_buckets(self) -> list[str]:
         """Empties every bucket; the table goes with its stack."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contract import keys
 from contract.environments import GridEnvironment
 from contract.grid import GRIDS
+from contract.search import SEARCHES
 from refusals.addresses import Address
 
 MOST_MANIFEST = 1024**3
@@ -12,9 +13,9 @@ MOST_MANIFEST = 1024**3
 
 
 def is_readable(address: Address, env: GridEnvironment) -> bool:
-    """Whether the address is in the uploads, in a data bucket, or a list of lines that an earlier grid left over."""
+    """Whether the address is in the uploads, in a data bucket, a list of lines that an earlier grid left over, or a search's round."""
     if address.bucket == env.bucket:
-        return address.key.startswith((keys.UPLOADS, GRIDS))
+        return address.key.startswith((keys.UPLOADS, GRIDS, SEARCHES))
     return address.bucket in env.data_buckets
 
 

@@ -123,6 +123,7 @@ class Planner:
             slot=slot,
             request=cluster_lines.build_start(spec, index, self._run, self._env),
             source=describe_source(spec),
+            most_usd=spec.most_usd,
             backend=Backend.EC2,
         )
 
@@ -141,6 +142,7 @@ class Planner:
             request=build_arguments(training, decision, index, self._run),
             source=describe_source(with_settings(spec, self._env)),
             hourly_usd=decision.hourly_usd,
+            most_usd=decision.most_usd(training),
         )
 
     def _note_code(self, training: Wanted, decision: Decision, answers: Answers) -> None:

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from contract.environments import GridLimits
 from contract.grid import Backend
+from contract.search import STARTED_BY
 from grid_plan import reading
 from grid_plan.cluster_lines import OWN
 from grid_plan.columns import TrainingSpec
@@ -84,6 +85,7 @@ def read(raw: object, limits: GridLimits) -> tuple[GridRequest, GivenDefaults, l
     outer = dict(raw) if isinstance(raw, Mapping) else raw
     problems, given = list[str](), GivenDefaults()
     if isinstance(outer, dict):
+        outer.pop(STARTED_BY, None)  # Step Functions' own, for any input; that of a search's round has it
         defaults, sweep = outer.pop("defaults", None), outer.get("sweep")
         if isinstance(sweep, Mapping):
             del outer["sweep"]

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 from aws.belongings import Belongings, Page, filters, profiled, tagged
 from contract.environments import ReaperEnvironment
-from reaper.grids import JobsLeft, LinesLeft, TrainingsLeft
+from reaper.executions_left import LinesLeft, RoundsLeft
+from reaper.grids import JobsLeft, TrainingsLeft
 
 
 class ResourceKind(Protocol):
@@ -93,7 +94,8 @@ def kinds(region: str, env: ReaperEnvironment) -> tuple[ResourceKind, ...]:
     """All kinds in a region in the order in which they are scanned: those that cost most come first."""
     ec2, ours = Belongings(region), tagged(env.deployment)
     lines = LinesLeft(env.deployment, region, env.machine, env.grid_machine)
-    children = (lines, JobsLeft(env.deployment, region)) if region == env.home_region else ()
+    rounds = RoundsLeft(env.deployment, region, env.grid_machine, env.search_machine)
+    children = (rounds, lines, JobsLeft(env.deployment, region)) if region == env.home_region else ()
     return (
         Tagged(
             name="instances",

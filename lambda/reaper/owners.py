@@ -31,18 +31,23 @@ class Owners:
         self._clock, self._has_time = clock, has_time
         ours = (re.escape(machine.replace(":stateMachine:", ":execution:")) for machine in machines)
         self._ours = re.compile(f"({'|'.join(ours)}):{names.JOB_PATTERN.pattern}")
-        self._running = frozenset[str]().union(*map(self._list_running, machines))
+        self._running = self._list_running(machines)
         self._asked: dict[str, tuple[OwningExecution, float]] = {}
         self._failures = 0
 
     @staticmethod
-    def _list_running(machine: str) -> frozenset[str]:
-        """Returns the executions that run. A list that fails counts as empty: each execution is asked for then."""
-        try:
-            return frozenset(executions.running(machine, BRISK))
-        except (ClientError, BotoCoreError) as problem:
-            logger.warning("could not list what runs", problem=str(problem))
-            return frozenset()
+    def _list_running(machines: Sequence[str]) -> frozenset[str]:
+        """Returns the executions that run. A list that fails counts as empty: each execution is asked for then. Where Step Functions does
+        not answer, the other lists would only cost their time-outs."""
+        found = set[str]()
+        for machine in machines:
+            try:
+                found |= set(executions.running(machine, BRISK))
+            except (ClientError, BotoCoreError) as problem:
+                logger.warning("could not list what runs", problem=str(problem))
+                if isinstance(problem, BotoCoreError):
+                    break
+        return frozenset(found)
 
     def known(self, execution: str) -> OwningExecution:
         """Returns what is known without a call."""

@@ -67,7 +67,9 @@ class ReaperPass:
         self._env, self._rules = env, Rules.of(env)
         self._report_only, self._writer, self._left = report_only, writer, left
         self._state = State(env.table, BRISK)
-        self._owners = Owners((env.machine, env.grid_machine), clock=clock, has_time=lambda: left() >= ASK_S)
+        self._owners = Owners(
+            (env.machine, env.grid_machine, env.search_machine), clock=clock, has_time=lambda: left() >= ASK_S
+        )
         self._regions: list[RegionPass] = []
 
     def run(self) -> Findings:

@@ -21,6 +21,7 @@ DONE = {
     Sort.TRAINING: "SageMaker stops it: it gives the training two minutes, and then uploads what that has written.",
     Sort.JOB: "Batch terminates it with all its children.",
     Sort.LINE: "It is stopped; its instances end as those of every stopped job.",
+    Sort.ROUND: "It is stopped; its trainings end as those of every stopped grid.",
 }
 Price = Callable[[str, str], float | None]
 """Region and instance type to dollars an hour."""

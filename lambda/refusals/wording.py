@@ -25,6 +25,7 @@ _WRONG = {
     "bool_type": "is neither true nor false",
     "int_type": "is not a whole number",
     "float_type": "is not a number",
+    "enum": "is not one of them",
     "finite_number": "is not a finite number",
     "greater_than": "is too small",
     "greater_than_equal": "is too small",

@@ -13,6 +13,7 @@ import jsii
 ROOT = Path(__file__).parents[2]
 LAMBDA, NODE, CONTRACT = ROOT / "lambda", ROOT / "node", ROOT / "contract"
 LAYER, AGENT_LIBRARIES = ROOT / "build" / "layer", ROOT / "build" / "agent-libs" / "python"
+SEARCH_LAYER = ROOT / "build" / "search-layer"
 COMPILED = shutil.ignore_patterns("__pycache__", "*.pyc")
 """Bytecode differs from run to run, and would redeploy unchanged functions."""
 FILE_MODE, FOLDER_MODE = 0o644, 0o755

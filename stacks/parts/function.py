@@ -31,20 +31,27 @@ ACKNOWLEDGED = {
 
 
 class Layer(lambda_.LayerVersion):
-    """The pinned libraries of all functions (boto3, dulwich, pydantic, Powertools): Lambda's own boto3 is months behind."""
+    """The pinned libraries of all functions (boto3, dulwich, pydantic, Powertools): Lambda's own boto3 is months behind. `folder` names
+    other libraries, with their `description`."""
 
-    def __init__(self, scope: Construct, name: str) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        folder: Path = LAYER,
+        description: str = "Pinned boto3, dulwich, pydantic and Powertools",
+    ) -> None:
         super().__init__(
             scope,
             name,
             code=lambda_.Code.from_asset(
-                str(existing(LAYER)),
+                str(existing(folder)),
                 asset_hash_type=cdk.AssetHashType.OUTPUT,
-                bundling=Assembled({"python": LAYER / "python"}).options(),
+                bundling=Assembled({"python": folder / "python"}).options(),
             ),
             compatible_runtimes=[RUNTIME],
             compatible_architectures=[lambda_.Architecture.X86_64],
-            description="Pinned boto3, dulwich, pydantic and Powertools",
+            description=description,
         )
 
 
@@ -65,6 +72,7 @@ class Function(lambda_.Function):
         log_retention_days: int,
         rights: Sequence[Right],
         memory_mb: int = 512,
+        more_layers: Sequence[lambda_.ILayerVersion] = (),
         reserved: int = 0,
         files: Mapping[str, Path] | None = None,
     ) -> None:
@@ -89,7 +97,7 @@ class Function(lambda_.Function):
             ),
             description=description,
             environment=environment.write(),
-            layers=[layer],
+            layers=[layer, *more_layers],
             memory_size=memory_mb,
             reserved_concurrent_executions=reserved or None,
             timeout=timeout,

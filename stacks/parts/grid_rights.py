@@ -9,6 +9,7 @@ import aws_cdk as cdk
 from aws_cdk import region_info
 
 from contract import grid, keys, names, tags
+from contract.search import ANY_SEARCH
 from contract.training_facts import LOG_GROUP
 from stacks.parts.container_rights import list_containers
 from stacks.parts.image_rights import LOG_IN, PULL
@@ -39,13 +40,19 @@ class GridRights:
     def plan(self) -> list[Right]:
         """Reads everything that lines name and writes the plan; starts nothing."""
         rights = self.rights
-        manifests = (f"{keys.UPLOADS}*", grid.ANY_GRID)
         return [
-            rights.home("ReadManifests", READ, *manifests),
+            *self.check(),
             rights.home("WriteThePlan", ["s3:PutObject"], *grid.PLANNED),
             rights.bytes("CopyCode", ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"], grid.ANY_CODE),
-            read_admission(rights),
             note_regions(rights),
+        ]
+
+    def check(self) -> list[Right]:
+        """Reads everything that lines name; changes nothing."""
+        rights = self.rights
+        return [
+            rights.home("ReadManifests", READ, f"{keys.UPLOADS}*", grid.ANY_GRID, ANY_SEARCH),
+            read_admission(rights),
             rights.list_home(),
             rights.list_bytes(),
             *rights.data(self.data_buckets),

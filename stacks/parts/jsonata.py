@@ -106,6 +106,9 @@ def _left(warning: str) -> str:
 LEFT_RUNNING = _left("Instances may still run until their own timers end them, five minutes after the deadline:")
 """The same for Terminate: the earlier error stays the error."""
 
+NOT_REPORTED = _left("The report could not be written:")
+"""The same for a search's Report."""
+
 LEFT_TRAINING = _left("Trainings may still run until the reaper ends them, or their own time-outs do:")
 """The same for a grid's Stop."""
 

@@ -6,12 +6,12 @@ import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from contract import grid, keys, names
+from contract import grid, keys, names, search
 from stacks.parts.right import Right, offer
 from stacks.parts.rights import Rights, arn_of, below
 
 UPLOADED = f"{keys.UPLOADS}*"
-RESULTS = (keys.ANY_DESCRIPTION, keys.ANY_RESULT, keys.ANY_LIST, grid.ANY_GRID)
+RESULTS = (keys.ANY_DESCRIPTION, keys.ANY_RESULT, keys.ANY_LIST, grid.ANY_GRID, search.ANY_SEARCH)
 """What the control plane writes for people, in the home bucket."""
 BYTES = (f"{keys.JOBS}*", grid.ANY_GRID)
 """Checkpoints, artifacts and models, in the buckets of bytes."""
@@ -23,7 +23,7 @@ def people_policy(scope: Construct, name: str, *, rights: Rights) -> iam.Managed
     return offer(
         scope,
         name,
-        f"Start and watch jobs, grids and builds of Trainyard {rights.deployment}, and nothing else",
+        f"Start and watch jobs, grids, searches and builds of Trainyard {rights.deployment}, and nothing else",
         *_executions(rights),
         *_files(rights),
         _logs(rights),
@@ -31,8 +31,12 @@ def people_policy(scope: Construct, name: str, *, rights: Rights) -> iam.Managed
     )
 
 
+MACHINES = (names.machine, names.grid_machine, names.search_machine, names.build_machine)
+"""Machines that people start."""
+
+
 def _executions(rights: Rights) -> list[Right]:
-    started = [machine(rights.deployment) for machine in (names.machine, names.grid_machine, names.build_machine)]
+    started = [machine(rights.deployment) for machine in MACHINES]
     every = [arn_of("states", rights.home_region, cdk.Aws.ACCOUNT_ID, f"execution:{one}:*") for one in started]
     looking = ["states:DescribeExecution", "states:GetExecutionHistory", "states:StopExecution"]
     return [
@@ -52,7 +56,7 @@ def _files(rights: Rights) -> list[Right]:
         rights.bytes("UploadData", uploading, UPLOADED),
         rights.home("ReadResults", ["s3:GetObject"], *RESULTS),
         rights.bytes("ReadBytes", ["s3:GetObject"], *BYTES),
-        below(rights.list_home(), UPLOADED, f"{keys.JOBS}*", grid.ANY_GRID),
+        below(rights.list_home(), UPLOADED, f"{keys.JOBS}*", grid.ANY_GRID, search.ANY_SEARCH),
         below(rights.list_bytes(), UPLOADED, *BYTES),
     ]
 

@@ -49,7 +49,7 @@ from tests.fakes.aws import Aws
 from tests.fakes.clock import Killed
 from tests.fakes.context import context
 from tests.fakes.events import Event
-from tests.fakes.executions import GRID_MACHINE, MACHINE
+from tests.fakes.executions import GRID_MACHINE, MACHINE, SEARCH_MACHINE
 from tests.fakes.faults import Mishap
 from tests.fakes.queue import URL
 from tests.fakes.state import TABLE
@@ -169,6 +169,7 @@ class Functions:
                 **ending,
                 machine=MACHINE,
                 grid_machine=GRID_MACHINE,
+                search_machine=SEARCH_MACHINE,
                 keep_data=True,
                 timing=timing.of(DrainTiming),
             ).write()

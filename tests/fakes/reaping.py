@@ -27,7 +27,7 @@ from tests.builders import JOB, TOPIC
 from tests.fakes.aws import Aws
 from tests.fakes.clock import Clock
 from tests.fakes.ec2 import FakeEc2
-from tests.fakes.executions import GRID_MACHINE, MACHINE
+from tests.fakes.executions import GRID_MACHINE, MACHINE, SEARCH_MACHINE
 from tests.fakes.faults import Mishap
 from tests.fakes.functions import PROFILE, Outcome, invoked, quiet
 from tests.fakes.state import TABLE
@@ -43,6 +43,7 @@ ENVIRONMENT = ReaperEnvironment(
     instance_profile=PROFILE,
     machine=MACHINE,
     grid_machine=GRID_MACHINE,
+    search_machine=SEARCH_MACHINE,
     topic=TOPIC,
     report_only=False,
     max_hours=100.0,

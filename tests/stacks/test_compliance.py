@@ -111,7 +111,7 @@ def test_launches_name_the_key_of_their_region_and_places_without_nodes_have_non
 def test_trainings_write_with_the_key_of_their_region(complying: Synthesised) -> None:
     aliases = {name.partition("/")[0]: one["AliasName"] for name, one in every(complying, "AWS::KMS::Alias")}
     grid = complying.template("grid")
-    for package in ("grid_plan", "grid_collect", "grid_cleanup"):
+    for package in ("planner", "grid_collect", "grid_cleanup"):
         alias = variables(function(grid, package))["TRAINYARD_OUTPUT_KEY"]
         assert alias == names.region_key("trainyard")
         assert {aliases[f"trainyard-region-{region}"] for region in REGIONS} == {alias}

@@ -159,12 +159,12 @@ def test_the_launch_template_has_them_beside_the_tag_by_which_it_may_be_used(tag
 
 
 def test_launcher_and_plan_are_told_of_them(tagged: Synthesised) -> None:
-    for stack, package in (("workflow", "launcher"), ("grid", "grid_plan")):
+    for stack, package in (("workflow", "launcher"), ("grid", "planner")):
         told = variables(function(tagged.template(stack), package))
         assert json.loads(told["TRAINYARD_TAGS"]) == OURS
     launcher = LauncherEnvironment.read(variables(function(tagged.template("workflow"), "launcher")))
     assert launcher.tags == OURS
-    assert GridEnvironment.read(variables(function(tagged.template("grid"), "grid_plan"))).tags == OURS
+    assert GridEnvironment.read(variables(function(tagged.template("grid"), "planner"))).tags == OURS
 
 
 def test_children_are_submitted_with_them(tagged: Synthesised) -> None:

@@ -15,7 +15,7 @@ from localaws.services.ec2_instance import Machine
 from tests.builders import JOB
 from tests.fakes.aws import Aws
 from tests.fakes.cloudformation import CloudFormation
-from tests.fakes.executions import GRID_MACHINE, MACHINE, Execution
+from tests.fakes.executions import GRID_MACHINE, MACHINE, SEARCH_MACHINE, Execution
 from tests.fakes.faults import Mishap
 from tests.fakes.functions import Functions, Outcome
 from tests.fakes.state import stored
@@ -82,7 +82,7 @@ class Yard:
 
     def without_machines(self) -> None:
         """Workflow and Grid are gone, and the drain is the reaper's own."""
-        self.aws.states.executions.machines -= {MACHINE, GRID_MACHINE}
+        self.aws.states.executions.machines -= {MACHINE, GRID_MACHINE, SEARCH_MACHINE}
 
     def machine(self, execution: Execution) -> None:
         """The drain machine, as the reaper's stack has it."""

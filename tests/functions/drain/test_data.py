@@ -6,7 +6,7 @@ import pytest
 
 from contract.errors import StillRunning
 from tests.builders import JOB, PLACE
-from tests.fakes.executions import GRID_MACHINE, MACHINE
+from tests.fakes.executions import GRID_MACHINE, MACHINE, SEARCH_MACHINE
 from tests.fakes.faults import Kind, Mishap
 from tests.functions.drain.draining import AGAIN_S, Yard
 
@@ -39,7 +39,9 @@ def test_where_data_is_not_kept_every_version_in_every_bucket_goes(removing: Yar
     assert removing.versions(JOB.home_bucket) == removing.versions(PLACE.bucket) == 0
 
 
-@pytest.mark.parametrize("gone", [set(), {GRID_MACHINE}, {MACHINE}])
+@pytest.mark.parametrize(
+    "gone", [set(), {GRID_MACHINE, MACHINE}, {MACHINE, SEARCH_MACHINE}, {GRID_MACHINE, SEARCH_MACHINE}]
+)
 def test_no_drain_takes_data_while_a_machine_exists_that_uses_it(removing: Yard, gone: set[str]) -> None:
     removing.aws.states.executions.machines -= gone
     removing.aws.s3.write(PLACE.bucket, "jobs/job-1/artifacts/model.pt", b"model")

@@ -15,7 +15,7 @@ from contract import keys, names
 from contract.codec import decode
 from contract.environments import GridDefaults, GridEnvironment
 from contract.grid import Grid, GridPrefix, Line
-from grid_plan.handler import handler
+from planner.handler import handler
 from tests.builders import LIMITS as JOB_LIMITS
 from tests.fakes.aws import Aws
 from tests.fakes.ecr import FakeEcr

@@ -11,8 +11,8 @@ import pytest
 from contract import keys
 from contract.errors import InvalidRequest
 from contract.grid import GridPrefix, Line
-from grid_plan import handler
 from grid_plan.planning import write
+from planner import handler
 from tests.fakes.wire import Call
 from tests.functions.grid_plan.account import INPUT, Account, plan
 from tools.refusals.grids.yard import BUCKET

@@ -9,7 +9,7 @@ from typing import Any
 from aws_lambda_powertools import Logger
 from botocore.exceptions import ClientError
 
-from aws import pinned, registry
+from aws import pinned
 from aws.errors import CHANGED, S3_DENIED, Raced
 from aws.s3 import Bucket
 from aws.state import State
@@ -20,13 +20,14 @@ from contract.environments import GridEnvironment
 from contract.grid import Grid, GridPrefix, Manifest, arrays
 from grid_plan import request as input_
 from grid_plan.answers import CheckedManifest
+from grid_plan.obstacles import list_closed, list_missing
 from grid_plan.place import MOST_MANIFEST, is_readable, places, taken
 from grid_plan.planning import MOST_WARNINGS, Planner, write
 from grid_plan.problems import Report
 from grid_plan.request import GridRequest
 from grid_plan.training_arguments import GridRun
 from refusals.addresses import Address
-from refusals.wording import plain, shut
+from refusals.wording import plain
 
 logger = Logger(service="grid-plan")
 CHANGED_PROBLEM = (
@@ -76,7 +77,7 @@ def _found(
 ) -> CheckedManifest:
     """Makes the first pass, and checks everything beside the lines. Raises InvalidRequest."""
     manifest, found = _manifest(request, env)
-    problems = [*_closed(env), *_name(run), *problems, *found, *_child(env)]
+    problems = [*list_closed(env), *_name(run), *problems, *found, *list_missing(env)]
     if manifest is None:
         raise _refused(problems)
     try:
@@ -114,30 +115,10 @@ def _log_refusal(report: Report) -> Exception:
     return report.refusal()
 
 
-def _closed(env: GridEnvironment) -> list[str]:
-    reason = State(env.table).admission_closed()
-    return [] if reason is None else [shut(reason, env.table)]
-
-
 def _name(run: GridRun) -> list[str]:
     if names.GRID_PATTERN.fullmatch(run.grid):
         return []
     return [f"name: the execution is called {plain(run.grid)}; allowed: {names.GRID_WORDS}"]
-
-
-def _child(env: GridEnvironment) -> list[str]:
-    """Checks that the child's own image exists: without it no child starts, and the queue would wait for ever."""
-    repository = names.repository(env.deployment, names.PLATFORM)
-    try:
-        standing = registry.standing(repository, env.child_image, env.home_region)
-    except registry.NoRepository:
-        standing = None
-    if standing:
-        return []
-    where = f"{repository}:{env.child_image} does not exist in {env.home_region}"
-    return [
-        f"deployment: {where}, so no line could start; allowed: deploy again, which builds it (docs/guides/images.md)"
-    ]
 
 
 def _manifest(request: GridRequest, env: GridEnvironment) -> tuple[pinned.Pinned | None, list[str]]:

@@ -1,0 +1,1 @@
+"""Ask, Tell and Report: the function of the Search machine."""

@@ -1,0 +1,82 @@
+"""The cleanup of searches: for each message that an execution has ended, stops the grid of its open round, and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from aws_lambda_powertools import Logger
+
+from aws import executions
+from aws.facts import Status
+from aws.queue import Queue
+from contract import names
+from contract.environments import GridCleanupEnvironment
+from contract.errors import StillTraining
+from contract.execution_facts import ENDED_BY
+from contract.search import Search, name_round, read_starter
+from ending.report import cause_of_end
+from messages.policy import read
+from messages.work import work_through
+from searches.earlier import address_grid, is_settled
+from searches.reporting import report
+from searches.store import SearchStore
+
+logger = Logger(service="cleanup")
+SAME_S = 60.0
+"""Two starts of an execution so close to each other are one, however they are written."""
+CAUSE = "The search of this round is over."
+
+
+def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
+    """Returns the messages to deliver again: they come back in `grid_collect_again_s`, and at last go to the dead-letter queue."""
+    env = GridCleanupEnvironment.read()
+    return work_through(
+        event,
+        Queue(env.messages),
+        lambda body: _clean(body, env),
+        again_s=env.timing.grid_collect_again_s,
+        unfinished=StillTraining,
+    )
+
+
+def _clean(body: str, env: GridCleanupEnvironment) -> None:
+    """Asks Step Functions first, whatever the event said: the execution may have been redriven."""
+    notice = read(body, names.search_machine(env.deployment))
+    if notice is None:
+        logger.warning("dropped: the event is another machine's", body=body)
+        return
+    status = executions.status(notice.execution)
+    store = SearchStore(env.bucket)
+    search = store.search(notice.execution.rpartition(":")[2])
+    if status.runs or status.name == "SUCCEEDED":
+        logger.info("nothing to clean up", execution=notice.execution, status=status.name)
+    elif search is None or not _is_of(search, notice.execution, status):
+        logger.info("nothing was asked", execution=notice.execution, status=status.name)
+    else:
+        _end(env, store, search, status)
+
+
+def _is_of(search: Search, execution: str, status: Status) -> bool:
+    """Whether this very execution settled the search: 90 days after its end another one may have its name, and so its ARN."""
+    began = datetime.fromisoformat(search.started_at).timestamp()
+    return search.execution == execution and (status.started_at is None or abs(began - status.started_at) < SAME_S)
+
+
+def _end(env: GridCleanupEnvironment, store: SearchStore, search: Search, status: Status) -> None:
+    """Stops the last round's grid, whose own cleanup ends its trainings, and waits until they are counted."""
+    round_ = store.count_rounds(search.id)
+    if round_:
+        arn = address_grid(env, search.id, round_)
+        found = executions.described(arn)
+        if found is not None and read_starter(found.get("input")) == search.execution:
+            if found["status"] in Status.RUNS:
+                logger.info("stopped a grid", execution=arn)
+                executions.stop(arn, ENDED_BY, CAUSE)
+                raise StillTraining(f"the grid {arn} was running a moment ago")
+            if found["status"] != "SUCCEEDED" and not is_settled(store, name_round(search.id, round_)):
+                raise StillTraining(f"the trainings of the grid {arn} are being ended")
+    problem = cause_of_end(status)
+    report(env, store, search, problem["cause"], problem)
+    logger.info("cleaned up", search=search.id, execution=search.execution)

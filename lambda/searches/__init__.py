@@ -1,0 +1,1 @@
+"""Searches: the input, the study that is rebuilt from records, the decision whether to go on, and the report."""

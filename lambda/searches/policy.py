@@ -1,0 +1,205 @@
+"""Decides what a round's records say of its trials, and whether a search goes on: facts in, a verdict with its reason out."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from contract.errors import SearchFailed
+from contract.grid import LineOutcome, Record
+from contract.search import Direction, Search, Trial
+from contract.text import one_line
+from searches.request import SearchRequest
+
+SHOWN = 10
+"""The most reasons that a message names."""
+MOST_REASON = 300
+"""The most characters of a reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """A round as S3 has it."""
+
+    number: int
+    """From 1."""
+    grid: str
+    questions: list[dict[str, Any]]
+    """The line of each trial."""
+    records: list[Record | None]
+    """Of each line; None for one that has none."""
+    most_usd: list[float | None]
+    """The most that each line costs; empty where the grid was not planned, so that nothing ran."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What is known of a search."""
+
+    trials: tuple[Trial, ...]
+    """Those of its rounds, of the search that it resumes and of its warm start, in the order in which they were asked."""
+    rounds: tuple[int, ...]
+    """How many trials each of its own rounds has."""
+    spent_usd: float
+    most_usd: float | None
+    """The most that one trial of the last round costs; None before the first round, and where that is unknown."""
+
+    @property
+    def own(self) -> tuple[Trial, ...]:
+        """The trials that count."""
+        return tuple(one for one in self.trials if one.number >= 0)
+
+    @property
+    def number(self) -> int:
+        """The number of the next trial."""
+        return max((one.number for one in self.trials), default=-1) + 1
+
+    @property
+    def last(self) -> tuple[Trial, ...]:
+        """The trials of the last round."""
+        return self.own[-self.rounds[-1] :] if self.rounds else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Whether the search goes on."""
+
+    count: int
+    """Trials of the next round; 0 ends the search."""
+    why: str = ""
+    """Why it ends."""
+    failures: tuple[str, ...] = field(default=())
+    """Reasons of a round all of whose trials failed, the most frequent first."""
+
+    @property
+    def error(self) -> dict[str, str] | None:
+        """Error and cause of a search that failed; None for one that ends well, or goes on."""
+        if not self.failures:
+            return None
+        return {"error": SearchFailed.__name__, "cause": "\n".join([self.why, *self.failures])}
+
+
+def read_standing(search: Search, asked: SearchRequest, rounds: Sequence[Round]) -> Standing:
+    """Returns what rounds that have ended come to."""
+    trials, sizes = list(search.earlier), list[int]()
+    number = max((one.number for one in trials), default=-1) + 1
+    spent, most = search.spent_usd, None
+    for one in rounds:
+        found = [read_trial(asked, one, index, number + index) for index in range(len(one.questions))]
+        trials += found
+        number += len(found)
+        sizes.append(len(found))
+        spent += math.fsum(trial.cost_usd or 0.0 for trial in found)
+        known = [usd for usd in one.most_usd if usd is not None]
+        most = max(known) if known and len(known) == len(one.questions) else most
+    return Standing(trials=tuple(trials), rounds=tuple(sizes), spent_usd=spent, most_usd=most)
+
+
+def read_trial(asked: SearchRequest, round_: Round, index: int, number: int) -> Trial:
+    """Returns what became of one line of a round whose grid has ended."""
+    record, own = round_.records[index], round_.questions[index]["hyperparameters"]
+    value, reason = _read_value(record, asked.objective.metric)
+    return Trial(
+        number=number,
+        parameters={name: own[name] for name in sorted(asked.search)},
+        value=value,
+        outcome=record.outcome.value if record else "",
+        reason=reason,
+        grid=round_.grid,
+        index=index,
+        region=record.region if record else "",
+        training=record.training if record else "",
+        seconds=record.seconds if record else None,
+        cost_usd=_read_cost(record, round_, index),
+        artifact=record.artifact if record else "",
+        log=record.log if record else "",
+    )
+
+
+def _read_cost(record: Record | None, round_: Round, index: int) -> float | None:
+    """What is not known counts as the most that was planned; a grid that was not planned costs nothing."""
+    if record is not None and record.cost_usd is not None:
+        return record.cost_usd
+    return round_.most_usd[index] if index < len(round_.most_usd) else 0.0
+
+
+def _read_value(record: Record | None, metric: str) -> tuple[float | None, str]:
+    if record is None:
+        return None, "its grid ended before it had a record"
+    if record.outcome is not LineOutcome.COMPLETED:
+        return None, record.reason or f"it is {record.outcome.value}"
+    value = record.metrics.get(metric)
+    if value is None or not math.isfinite(value):
+        has = f"it reported {', '.join(sorted(record.metrics))}" if record.metrics else "it reported none"
+        return None, f"it completed without the metric {metric} ({has}); its log is {record.log or 'not known'}"
+    return value, ""
+
+
+def find_best(trials: Sequence[Trial], direction: Direction) -> Trial | None:
+    """Returns the best trial, of equal ones the first; None where none has a value."""
+    best: Trial | None = None
+    for one in trials:
+        if one.value is None:
+            continue
+        if best is None or best.value is None or direction.is_better(one.value, best.value):
+            best = one
+    return best
+
+
+def decide(asked: SearchRequest, standing: Standing, combinations: float = math.inf) -> Verdict:
+    """Decides how many trials the next round has. `combinations` is how many there can be at all."""
+    own, parallel = standing.own, asked.parallel
+    left = min(float(asked.trials), combinations) - len(own)
+    if standing.last and all(one.value is None for one in standing.last):
+        reasons = group_reasons(standing.last)
+        return Verdict(
+            count=0, why=f"All {len(standing.last)} trials of round {len(standing.rounds)} failed.", failures=reasons
+        )
+    if left < 1:
+        of = "" if asked.trials <= combinations else f", every combination of the {asked.trials} that were allowed"
+        return Verdict(count=0, why=f"All {len(own)} trials are told{of}.")
+    if _is_out_of_patience(asked, standing):
+        return Verdict(count=0, why=f"{asked.patience} rounds brought nothing better (patience).")
+    count = int(min(parallel, left))
+    if asked.max_cost_usd is None or standing.most_usd is None:
+        return Verdict(count=count)
+    rest = asked.max_cost_usd - standing.spent_usd
+    affordable = math.floor(rest / standing.most_usd) if standing.most_usd > 0 else count
+    if affordable < 1:
+        return Verdict(
+            count=0,
+            why=f"${rest:,.2f} of max_cost_usd are left, and one more trial could cost ${standing.most_usd:,.2f}.",
+        )
+    return Verdict(count=min(count, affordable))
+
+
+def _is_out_of_patience(asked: SearchRequest, standing: Standing) -> bool:
+    if asked.patience is None or len(standing.rounds) <= asked.patience:
+        return False
+    direction, late = asked.objective.direction, sum(standing.rounds[-asked.patience :])
+    before, after = find_best(standing.own[:-late], direction), find_best(standing.own[-late:], direction)
+    if after is None or after.value is None:
+        return True
+    return before is not None and before.value is not None and not direction.is_better(after.value, before.value)
+
+
+def group_reasons(trials: Sequence[Trial]) -> tuple[str, ...]:
+    """Returns the reasons of failed trials, equal ones as one, the most frequent first."""
+    found = Counter[str]()
+    for one in trials:
+        if one.value is None:
+            text = one.reason
+            for own, word in ((one.training, "<training>"), (one.region, "<region>")):
+                text = text.replace(own, word) if own else text
+            found[one_line(" ".join(text.split()), MOST_REASON)] += 1
+    return tuple(f"- {count} trials: {reason}" for reason, count in found.most_common(SHOWN))
+
+
+def rest_usd(asked: SearchRequest, standing: Standing) -> float | None:
+    """Returns what the next round's grid may cost, rounded down to cents; None without a cap."""
+    if asked.max_cost_usd is None:
+        return None
+    return math.floor((asked.max_cost_usd - standing.spent_usd) * 100 + 1e-6) / 100

@@ -1,0 +1,160 @@
+"""The study: rebuilt from trials that have ended, and asked for the parameters of the next ones. The same trials and the same seed make
+the same questions."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from itertools import islice, product
+from typing import Any
+
+import optuna
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
+from optuna.samplers import BaseSampler, RandomSampler, TPESampler
+from optuna.trial import TrialState, create_trial
+
+from contract.search import Trial
+from searches.request import Parameter, Sampler, SearchRequest
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+LEAST_FOR_IMPORTANCE = 10
+"""With fewer trials an importance says nothing."""
+
+
+def ask(
+    asked: SearchRequest, trials: Sequence[Trial], first: Sequence[Mapping[str, Any]], *, number: int, count: int
+) -> list[dict[str, Any]]:
+    """Returns the parameters of the next `count` trials, fewer where the sampler grid has no more. `trials` have ended; `first` are
+    parameters that come before those of the sampler; `number` counts the trials that were asked before."""
+    space = read_space(asked)
+    study = _rebuild(asked, space, trials, _sampler(asked, number))
+    queue = [dict(one) for one in first[:count]]
+    if asked.sampler is Sampler.GRID:
+        queue += _untried(space, trials, queue, count - len(queue))
+        count = len(queue)
+    for one in queue:
+        study.enqueue_trial(one)
+    return [dict(study.ask(space).params) for _ in range(count)]
+
+
+def count_combinations(asked: SearchRequest) -> float:
+    """Returns how many trials the sampler grid has; infinity for the others."""
+    if asked.sampler is not Sampler.GRID:
+        return math.inf
+    return math.prod(len(_values(one)) for one in read_space(asked).values())
+
+
+def rank_importance(asked: SearchRequest, trials: Sequence[Trial]) -> dict[str, float]:
+    """Returns each parameter's share of the objective's differences (PED-ANOVA), the largest first; empty where that is not known."""
+    if sum(one.value is not None for one in trials) < LEAST_FOR_IMPORTANCE:
+        return {}
+    study = _rebuild(asked, read_space(asked), trials, RandomSampler(seed=asked.seed))
+    try:
+        found = get_param_importances(study, evaluator=PedAnovaImportanceEvaluator())
+    except (ValueError, RuntimeError):  # all values are equal, or all parameters are
+        return {}
+    return {name: round(float(share), 4) for name, share in found.items() if math.isfinite(share)}
+
+
+def read_space(asked: SearchRequest) -> dict[str, BaseDistribution]:
+    """Returns the parameters as Optuna has them, in the order of their names."""
+    return {name: _distribution(one) for name, one in sorted(asked.search.items())}
+
+
+def list_misfits(asked: SearchRequest, parameters: Mapping[str, Any]) -> list[str]:
+    """Names what is wrong with parameters that a person gave, a line for each."""
+    problems, space = list[str](), read_space(asked)
+    for name, value in parameters.items():
+        if name not in space:
+            problems.append(f"{name}: is no parameter of search; allowed: {', '.join(space)}")
+        elif not _holds(space[name], value):
+            problems.append(f"{name}: {value!r} is not one of its values; allowed: a value that search.{name} has")
+    return problems
+
+
+def fits(asked: SearchRequest, trial: Trial) -> bool:
+    """Whether a trial of another search has all parameters of this one and no others, with values that they may have."""
+    return trial.parameters.keys() == asked.search.keys() and not list_misfits(asked, trial.parameters)
+
+
+def _holds(distribution: BaseDistribution, value: Any) -> bool:
+    if isinstance(distribution, CategoricalDistribution):
+        return any(type(one) is type(value) and one == value for one in distribution.choices)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    if isinstance(distribution, IntDistribution) and not float(value).is_integer():
+        return False
+    return bool(distribution._contains(distribution.to_internal_repr(value)))
+
+
+def _distribution(one: Parameter) -> BaseDistribution:
+    if one.choice is not None:
+        return CategoricalDistribution(one.choice)
+    if one.int_ is not None:
+        low, high = one.int_
+        return IntDistribution(int(low), _last(low, high, one.step or 1), log=one.log, step=int(one.step or 1))
+    assert one.float_ is not None
+    low, high = map(float, one.float_)
+    return (
+        FloatDistribution(low, high, log=one.log, step=one.step) if one.step is None else _stepped(low, high, one.step)
+    )
+
+
+def _stepped(low: float, high: float, step: float) -> FloatDistribution:
+    return FloatDistribution(low, round(low + step * math.floor((high - low) / step + 1e-9), 12), step=step)
+
+
+def _last(low: float, high: float, step: float) -> int:
+    """Returns the highest value that whole steps reach: Optuna warns of others."""
+    return int(low + (high - low) // step * step)
+
+
+def _sampler(asked: SearchRequest, number: int) -> BaseSampler:
+    """Makes a sampler whose random numbers depend on the seed and on where the round begins: a repeat draws the same."""
+    seed = int.from_bytes(hashlib.sha256(f"{asked.seed} {number}".encode()).digest()[:4])
+    if asked.sampler is Sampler.TPE:
+        return TPESampler(seed=seed, constant_liar=True)  # so that trials of one round keep away from each other
+    return RandomSampler(seed=seed)
+
+
+def _rebuild(
+    asked: SearchRequest, space: dict[str, BaseDistribution], trials: Sequence[Trial], sampler: BaseSampler
+) -> optuna.Study:
+    study = optuna.create_study(direction=asked.objective.direction.value, sampler=sampler)
+    for one in trials:
+        state = TrialState.FAIL if one.value is None else TrialState.COMPLETE
+        study.add_trial(create_trial(state=state, value=one.value, params=one.parameters, distributions=space))
+    return study
+
+
+def _untried(
+    space: Mapping[str, BaseDistribution],
+    trials: Sequence[Trial],
+    queue: Sequence[Mapping[str, Any]],
+    count: int,
+) -> list[dict[str, Any]]:
+    """Returns the next combinations of the sampler grid; the last name's values change fastest."""
+    tried = {_key(one.parameters) for one in trials if one.number >= 0} | {_key(one) for one in queue}
+    every = (dict(zip(space, values, strict=True)) for values in product(*map(_values, space.values())))
+    return list(islice((one for one in every if _key(one) not in tried), count))
+
+
+def _key(parameters: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((name, repr(value)) for name, value in parameters.items()))
+
+
+def _values(one: BaseDistribution) -> Sequence[Any]:
+    if isinstance(one, CategoricalDistribution):
+        return one.choices
+    if isinstance(one, IntDistribution):
+        return range(one.low, one.high + 1, one.step)
+    assert isinstance(one, FloatDistribution)
+    assert one.step is not None
+    return [round(one.low + place * one.step, 12) for place in range(round((one.high - one.low) / one.step) + 1)]
