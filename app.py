@@ -103,15 +103,7 @@ def build(app: cdk.App, settings: Settings) -> None:
         subnets=settings.subnets,
     )
     grid = _grid(app, settings, common, grids, foundation, reaper, regions)
-    search = SearchStack(
-        app,
-        f"{deployment}-search",
-        common=common,
-        foundation=foundation.exports,
-        drain=reaper.exports.drain,
-        rights=SearchRights(grid=grids),
-        environment=grid.checking,
-    )
+    search = _search(app, common, grids, foundation, reaper, grid)
     images = ImagesStack(app, f"{deployment}-images", common=common, child_base=settings.grid.child_base)
     _order(foundation, reaper, regions, builds, workflow, grid, search, images)
     if settings.compliance:
@@ -139,10 +131,10 @@ def _order(
     search.add_stack_dependency(grid)
     for region in regions:
         # The reaper too: its drain is the last that a destroy asks, and empties the regions' buckets before their stacks go.
-        for user in (reaper, builds, workflow, grid):
+        for user in (reaper, builds, workflow, grid, search):
             user.add_stack_dependency(region)
     # Last of all: a build that fails keeps nothing else from being deployed. Nothing in it runs or holds anything.
-    images.add_stack_dependency(grid)
+    images.add_stack_dependency(search)
 
 
 def _reaper(
@@ -188,6 +180,25 @@ def _grid(
         job_limits=settings.limits,
         child_image=child_tag(settings.grid.child_base),
         output_key=names.region_key(settings.deployment) if settings.compliance else "",
+    )
+
+
+def _search(
+    app: cdk.App,
+    common: Common,
+    grids: GridRights,
+    foundation: FoundationStack,
+    reaper: ReaperStack,
+    grid: GridStack,
+) -> SearchStack:
+    return SearchStack(
+        app,
+        f"{common.deployment}-search",
+        common=common,
+        foundation=foundation.exports,
+        drain=reaper.exports.drain,
+        rights=SearchRights(grid=grids),
+        environment=grid.check_with(),
     )
 
 

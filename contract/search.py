@@ -87,7 +87,7 @@ class Direction(str, Enum):
     MAXIMIZE = "maximize"
 
     def is_better(self, one: float, other: float) -> bool:
-        return one < other if self is Direction.MINIMIZE else one > other
+        return one > other if self is Direction.MAXIMIZE else one < other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +126,7 @@ class Search:
     """ARN."""
     started_at: str
     """When the execution started, as Step Functions writes it."""
-    request: dict[str, Any]
+    given: dict[str, Any]
     """The execution's input; of a resumed search that of the first one, with the fields that were given anew."""
     earlier: tuple[Trial, ...] = ()
     """Trials of the search that this one resumes, and of its warm start."""

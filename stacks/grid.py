@@ -104,10 +104,7 @@ class GridStack(cdk.Stack):
         collecting = GridCollectEnvironment(
             **_fields(planning), topic=foundation.topic.topic_arn, timing=timing.of(CollectTiming)
         )
-        # By its name, so that another stack that reads this needs nothing of this one.
-        named = f"role/{names.training_role(deployment, rights.home_region)}"
-        self.checking = replace(collecting, training_role=arn_of("iam", "", cdk.Aws.ACCOUNT_ID, named))
-        """What a search checks its trials with."""
+        self._collecting_environment = collecting
         children = self._children(training, network, settings, child_image)
         plan, collect = self._plan(planning), self._collect(collecting)
         machine = GridMachine(
@@ -133,6 +130,12 @@ class GridStack(cdk.Stack):
         self._alarms(cleanup, letters)
         drain_first(self, drain)
         self._outputs(machine.state_machine_arn, letters, training)
+
+    def check_with(self) -> GridCollectEnvironment:
+        """Returns what a search checks its trials with. The role is named, so that a stack that reads this needs nothing of this one."""
+        role_name = f"role/{names.training_role(self._rights.deployment, self._rights.home_region)}"
+        named = arn_of("iam", "", cdk.Aws.ACCOUNT_ID, role_name)
+        return replace(self._collecting_environment, training_role=named)
 
     def _training_role(self) -> iam.Role:
         made = role(

@@ -8,8 +8,8 @@ from typing import Any
 
 from tools.synthesis import ROOT, definition, synthesise_once
 
-PAGE, DRAIN_PAGE, GRID_PAGE = (
-    ROOT / "docs" / "reference" / f"{name}-machine.md" for name in ("train", "drain", "grid")
+PAGE, DRAIN_PAGE, GRID_PAGE, SEARCH_PAGE = (
+    ROOT / "docs" / "reference" / f"{name}-machine.md" for name in ("train", "drain", "grid", "search")
 )
 LAMBDAS = ("Lambda.", "Runtime.", "Sandbox.")
 """Prefixes of Lambda's own errors, which every state retries; the pages show the other errors."""
@@ -23,11 +23,12 @@ The numbers are those of the settings in `cdk.json`.
 
 def pages() -> dict[Path, str]:
     deployment = synthesise_once()
-    drain, grid = (definition(deployment.template(stack)) for stack in ("reaper", "grid"))
+    drain, grid, search = (definition(deployment.template(stack)) for stack in ("reaper", "grid", "search"))
     return {
         PAGE: page(deployment.machine),
         DRAIN_PAGE: page(drain, "Drain", "drain_machine"),
         GRID_PAGE: page(grid, "Grid", "grid_machine"),
+        SEARCH_PAGE: page(search, "Search", "search_machine"),
     }
 
 

@@ -16,7 +16,7 @@ from refusals.wording import refusal
 from searches import study
 from searches.checking import check
 from searches.earlier import address_grid, is_settled
-from searches.policy import Standing, Verdict, decide, read_standing, rest_usd
+from searches.policy import SearchState, SearchVerdict, decide, read_standing, rest_usd
 from searches.reporting import report
 from searches.request import SearchRequest, read, write_line
 from searches.store import SearchStore
@@ -72,35 +72,35 @@ def _is_ours(search: Search, execution: Mapping[str, str]) -> bool:
     return (search.execution, search.started_at) == (execution["arn"], execution["started_at"])
 
 
-def _stand(store: SearchStore, search: Search, rounds: int) -> tuple[SearchRequest, Standing, Verdict]:
+def _stand(store: SearchStore, search: Search, rounds: int) -> tuple[SearchRequest, SearchState, SearchVerdict]:
     """Reads the first rounds, which have ended, and decides what follows."""
-    asked = read(search.request)[0]
-    standing = read_standing(search, asked, store.rounds(search.id, rounds))
-    return asked, standing, decide(asked, standing, study.count_combinations(asked))
+    wanted = read(search.given)[0]
+    standing = read_standing(search, wanted, store.rounds(search.id, rounds))
+    return wanted, standing, decide(wanted, standing, study.count_combinations(wanted))
 
 
 def _ask(store: SearchStore, search: Search, round_: int) -> dict[str, Any]:
     """Writes the questions of the round once, and returns the input of its grid."""
-    asked, standing, verdict = _stand(store, search, round_ - 1)
+    wanted, standing, verdict = _stand(store, search, round_ - 1)
     if store.questions(search.id, round_) is None:
         first = search.first[sum(standing.rounds) :]
         questions = (
-            study.ask(asked, standing.trials, first, number=standing.number, count=verdict.count)
+            study.ask(wanted, standing.trials, first, number=standing.number, count=verdict.count)
             if verdict.count
             else []
         )
         if not questions:
             return _end(verdict, round_)
-        lines = [write_line(asked, standing.number + place, one) for place, one in enumerate(questions)]
+        lines = [write_line(wanted, standing.number + place, one) for place, one in enumerate(questions)]
         store.ensure_questions(search.id, round_, lines)
         logger.info("asked", search=search.id, round=round_, trials=len(lines))
     given = {
         "manifest": f"s3://{store.name}/{SearchPrefix(search.id).questions(round_)}",
-        "owner": asked.owner,
+        "owner": wanted.owner,
         "allow_duplicates": True,
         STARTED_BY: search.execution,
     }
-    rest = rest_usd(asked, standing)
+    rest = rest_usd(wanted, standing)
     given |= {} if rest is None else {"max_cost_usd": rest}
     grid = name_round(search.id, round_)
     return {"next": "train", "round": round_, "why": "", "problem": None, "grid": grid, "input": given}
@@ -141,6 +141,6 @@ def _tell(
     return _end(verdict, round_)
 
 
-def _end(verdict: Verdict, round_: int) -> dict[str, Any]:
+def _end(verdict: SearchVerdict, round_: int) -> dict[str, Any]:
     why = verdict.why or "Every combination is told."
     return {"next": "report", "round": round_, "why": why, "problem": verdict.error}

@@ -19,7 +19,7 @@ from grid_plan.problems import Report
 from grid_plan.training_arguments import GridRun
 from refusals.wording import plain
 from searches import study
-from searches.earlier import Unusable, read_earlier, resume, warm
+from searches.earlier import UnusableSearch, read_earlier, resume, warm
 from searches.request import RESUMED, SearchRequest, list_fragments, read, write_line
 from searches.store import SearchStore
 
@@ -28,42 +28,42 @@ METRIC = "metric"
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedSearch:
     """What a search begins with, and what is wrong with it."""
 
     search: Search
-    asked: SearchRequest
+    wanted: SearchRequest
     problems: list[str]
 
 
-def check(raw: object, execution: Mapping[str, str], env: GridEnvironment, store: SearchStore) -> Checked:
+def check(raw: object, execution: Mapping[str, str], env: GridEnvironment, store: SearchStore) -> CheckedSearch:
     """Looks everything up, changes nothing. Raises ClientError or BotoCoreError where AWS does not answer."""
     search = Search(
         id=execution["name"],
         deployment=env.deployment,
         execution=execution["arn"],
         started_at=execution["started_at"],
-        request={},
+        given={},
     )
     problems = [*list_closed(env)]
     if not PATTERN.fullmatch(search.id):
         problems.append(f"name: the execution is called {plain(search.id)}; allowed: {NAME_WORDS}")
     whole, base, found = _merge(raw, store, env)
     problems += found
-    asked, wrong, found = read(whole)
+    wanted, wrong, found = read(whole)
     problems += found
     search = replace(
-        base or search, id=search.id, execution=search.execution, started_at=search.started_at, request=whole
+        base or search, id=search.id, execution=search.execution, started_at=search.started_at, given=whole
     )
     if base is None:
-        search = replace(search, first=tuple(asked.begin_with))
-        search, found = _warm(search, asked, store, wrong)
+        search = replace(search, first=tuple(wanted.begin_with))
+        search, found = _warm(search, wanted, store, wrong)
         problems += found
-    problems += _list_misfits(asked, wrong) + _list_limits(asked, wrong, env) + _list_metrics(asked, wrong)
+    problems += _list_misfits(wanted, wrong) + _list_limits(wanted, wrong, env) + _list_metrics(wanted, wrong)
     if "template" not in wrong and "places" not in wrong:
-        problems += _list_template(search, asked, wrong, env)
+        problems += _list_template(search, wanted, wrong, env)
     problems += list_missing(env)
-    return Checked(search, asked, list(dict.fromkeys(problems)))
+    return CheckedSearch(search, wanted, list(dict.fromkeys(problems)))
 
 
 def _merge(raw: object, store: SearchStore, env: GridEnvironment) -> tuple[Any, Search | None, list[str]]:
@@ -77,43 +77,43 @@ def _merge(raw: object, store: SearchStore, env: GridEnvironment) -> tuple[Any, 
     ]
     try:
         old = read_earlier(store, "resume", name)
-        return {**old.search.request, **raw}, resume(store, env, old), problems
-    except Unusable as unusable:
+        return {**old.search.given, **raw}, resume(store, env, old), problems
+    except UnusableSearch as unusable:
         return raw, None, [*problems, str(unusable)]
 
 
-def _warm(search: Search, asked: SearchRequest, store: SearchStore, wrong: frozenset[str]) -> tuple[Search, list[str]]:
-    if asked.warm_start is None or {"search", "objective"} & wrong:
+def _warm(search: Search, wanted: SearchRequest, store: SearchStore, wrong: frozenset[str]) -> tuple[Search, list[str]]:
+    if wanted.warm_start is None or {"search", "objective"} & wrong:
         return search, []
     try:
-        trials, warnings = warm(asked, read_earlier(store, "warm_start", asked.warm_start))
-    except Unusable as unusable:
+        trials, warnings = warm(wanted, read_earlier(store, "warm_start", wanted.warm_start))
+    except UnusableSearch as unusable:
         return search, [str(unusable)]
     return replace(search, earlier=trials, warnings=tuple(warnings)), []
 
 
-def _list_misfits(asked: SearchRequest, wrong: frozenset[str]) -> list[str]:
+def _list_misfits(wanted: SearchRequest, wrong: frozenset[str]) -> list[str]:
     if "search" in wrong:
         return []
-    every = ((place, study.list_misfits(asked, one)) for place, one in enumerate(asked.begin_with))
+    every = ((place, study.list_misfits(wanted, one)) for place, one in enumerate(wanted.begin_with))
     return [f"begin_with.{place}.{problem}" for place, found in every for problem in found]
 
 
-def _list_limits(asked: SearchRequest, wrong: frozenset[str], env: GridEnvironment) -> list[str]:
+def _list_limits(wanted: SearchRequest, wrong: frozenset[str], env: GridEnvironment) -> list[str]:
     most = min(env.limits.max_lines, env.limits.max_concurrent)
-    if "parallel" in wrong or asked.parallel <= most:
+    if "parallel" in wrong or wanted.parallel <= most:
         return []
     what = "grid.limits.max_lines and max_concurrent in cdk.json"
-    return [f"parallel: {asked.parallel:,} is too large; allowed: a whole number from 1 to {most:,} ({what})"]
+    return [f"parallel: {wanted.parallel:,} is too large; allowed: a whole number from 1 to {most:,} ({what})"]
 
 
-def _list_metrics(asked: SearchRequest, wrong: frozenset[str]) -> list[str]:
+def _list_metrics(wanted: SearchRequest, wrong: frozenset[str]) -> list[str]:
     """Each trial must report the objective: a training of SageMaker by a metric of its line, a job by its own."""
     if {"objective", "template", "places"} & wrong:
         return []
-    metric, problems = asked.objective.metric, list[str]()
-    for turn in asked.places or [{}]:
-        line = {**asked.template, **turn}
+    metric, problems = wanted.objective.metric, list[str]()
+    for turn in wanted.places or [{}]:
+        line = {**wanted.template, **turn}
         if is_cluster_line(line, {}):
             if metric != METRIC:
                 problems.append(
@@ -131,29 +131,29 @@ def _list_metrics(asked: SearchRequest, wrong: frozenset[str]) -> list[str]:
     return problems
 
 
-def _list_template(search: Search, asked: SearchRequest, wrong: frozenset[str], env: GridEnvironment) -> list[str]:
+def _list_template(search: Search, wanted: SearchRequest, wrong: frozenset[str], env: GridEnvironment) -> list[str]:
     """Has the grid's own check read the lines of the first round, and a line for each place of later ones."""
-    count = min(asked.parallel, asked.trials, env.limits.max_lines)
-    values: Sequence[Mapping[str, Any]] = [{}] * max(count, len(asked.places or ()))
-    if "search" not in wrong and asked.search:
-        values = [study.ask(asked, (), (), number=0, count=1)[0]] * len(values)
-    lines = [write_line(asked, number, one) for number, one in enumerate(values)]
-    cap = asked.max_cost_usd if not {"max_cost_usd", "trials", "parallel"} & wrong else None
+    count = min(wanted.parallel, wanted.trials, env.limits.max_lines)
+    values: Sequence[Mapping[str, Any]] = [{}] * max(count, len(wanted.places or ()))
+    if "search" not in wrong and wanted.search:
+        values = [study.ask(wanted, (), (), number=0, count=1)[0]] * len(values)
+    lines = [write_line(wanted, number, one) for number, one in enumerate(values)]
+    cap = wanted.max_cost_usd if not {"max_cost_usd", "trials", "parallel"} & wrong else None
     cap = None if cap is None else max(cap - search.spent_usd, 0.01)
-    problems = _read_report(asked, lines[:count], _plan(search, asked, lines[:count], cap, env))
+    problems = _read_report(wanted, lines[:count], _plan(search, wanted, lines[:count], cap, env))
     others = lines[count:]
-    return problems + (_read_report(asked, others, _plan(search, asked, others, None, env), count) if others else [])
+    return problems + (_read_report(wanted, others, _plan(search, wanted, others, None, env), count) if others else [])
 
 
 def _plan(
-    search: Search, asked: SearchRequest, lines: Sequence[Mapping[str, Any]], cap: float | None, env: GridEnvironment
+    search: Search, wanted: SearchRequest, lines: Sequence[Mapping[str, Any]], cap: float | None, env: GridEnvironment
 ) -> Report:
-    given = {"manifest": "s3://any/any", "owner": asked.owner, "allow_duplicates": True, "max_cost_usd": cap}
+    given = {"manifest": "s3://any/any", "owner": wanted.owner, "allow_duplicates": True, "max_cost_usd": cap}
     request, defaults, problems = grid_request.read(
         {name: one for name, one in given.items() if one is not None}, env.limits
     )
     run = GridRun(
-        grid=name_round(search.id, 1), execution=search.execution, started_at=search.started_at, owner=asked.owner
+        grid=name_round(search.id, 1), execution=search.execution, started_at=search.started_at, owner=wanted.owner
     )
     body = "".join(json.dumps(line) + "\n" for line in lines).encode()
     report = Planner(request, run, env, defaults).check(io.BytesIO(body)).report
@@ -161,11 +161,11 @@ def _plan(
     return report
 
 
-def _read_report(asked: SearchRequest, lines: Sequence[object], report: Report, first: int = 0) -> list[str]:
+def _read_report(wanted: SearchRequest, lines: Sequence[object], report: Report, first: int = 0) -> list[str]:
     """Words a grid's problems as those of the template, or of the place whose lines alone have them."""
-    problems, places = list(report.general), len(asked.places or ())
+    problems, places = list(report.general), len(wanted.places or ())
     for text, where in report.by_text.items():
         place = (first + where.first[0] - 1) % places if places else 0
-        at = f"places.{place}" if places and where.count < len(lines) else list_fragments(asked)[0][0]
+        at = f"places.{place}" if places and where.count < len(lines) else list_fragments(wanted)[0][0]
         problems.append(f"{at}.{text}")
     return problems

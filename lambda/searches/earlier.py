@@ -9,7 +9,7 @@ from contract.environments import GridEnvironment
 from contract.grid import GridPrefix, LineOutcome
 from contract.search import Search, Trial, name_round
 from refusals.wording import plain
-from searches.policy import Standing, read_standing
+from searches.policy import SearchState, read_standing
 from searches.request import SearchRequest, read
 from searches.store import SearchStore
 from searches.study import fits
@@ -18,7 +18,7 @@ UNFINISHED = frozenset({"", LineOutcome.STOPPED.value})
 """How trials of a round end that was ended before them."""
 
 
-class Unusable(Exception):
+class UnusableSearch(Exception):
     """The earlier search cannot be used; the message is a line of the refusal."""
 
 
@@ -27,21 +27,21 @@ class EarlierSearch:
     """A search that has ended, or was stopped."""
 
     search: Search
-    asked: SearchRequest
-    standing: Standing
+    wanted: SearchRequest
+    standing: SearchState
     rounds: int
 
 
 def read_earlier(store: SearchStore, field: str, name: str) -> EarlierSearch:
-    """Raises Unusable where there is no such search."""
+    """Raises UnusableSearch where there is no such search."""
     search = store.search(name)
     if search is None:
-        raise Unusable(
+        raise UnusableSearch(
             f"{field}: {plain(name)} is no search of this deployment; allowed: the name of one that has begun"
         )
-    asked = read(search.request)[0]
+    wanted = read(search.given)[0]
     count = store.count_rounds(name)
-    return EarlierSearch(search, asked, read_standing(search, asked, store.rounds(name, count)), count)
+    return EarlierSearch(search, wanted, read_standing(search, wanted, store.rounds(name, count)), count)
 
 
 def address_grid(env: GridEnvironment, search: str, round_: int) -> str:
@@ -50,15 +50,16 @@ def address_grid(env: GridEnvironment, search: str, round_: int) -> str:
 
 
 def resume(store: SearchStore, env: GridEnvironment, old: EarlierSearch) -> Search:
-    """Returns the search with the trials that have ended, and with those first that have not. Raises Unusable while something runs."""
+    """Returns the search with the trials that have ended, and with those first that have not. Raises UnusableSearch while something
+    runs."""
     name = old.search.id
     if executions.status(old.search.execution).runs:
-        raise Unusable(f"resume: {name} still runs; allowed: a search that has ended, or was stopped")
+        raise UnusableSearch(f"resume: {name} still runs; allowed: a search that has ended, or was stopped")
     unfinished: list[Trial] = []
     if old.rounds:
         status = executions.status(address_grid(env, name, old.rounds))
         if status.runs or not is_settled(store, name_round(name, old.rounds)):
-            raise Unusable(
+            raise UnusableSearch(
                 f"resume: the last round of {name} is still being ended; allowed: the same, some minutes later"
             )
         if status.name != "SUCCEEDED":
@@ -79,16 +80,16 @@ def is_settled(store: SearchStore, grid: str) -> bool:
     return store.head(prefix.description) is None or store.head(prefix.report) is not None
 
 
-def warm(asked: SearchRequest, old: EarlierSearch) -> tuple[tuple[Trial, ...], list[str]]:
-    """Returns the trials that the sampler may know, and a warning where some do not fit. Raises Unusable where none can."""
-    name, theirs = old.search.id, old.asked.objective
-    if theirs != asked.objective:
+def warm(wanted: SearchRequest, old: EarlierSearch) -> tuple[tuple[Trial, ...], list[str]]:
+    """Returns the trials that the sampler may know, and a warning where some do not fit. Raises UnusableSearch where none can."""
+    name, theirs = old.search.id, old.wanted.objective
+    if theirs != wanted.objective:
         what = f"{theirs.direction.value} {theirs.metric}"
-        raise Unusable(f"warm_start: {name} had the objective {what}; allowed: a search with the same objective")
+        raise UnusableSearch(f"warm_start: {name} had the objective {what}; allowed: a search with the same objective")
     told = [replace(one, number=-1) for one in old.standing.trials if one.value is not None]
-    fitting = tuple(one for one in told if fits(asked, one))
+    fitting = tuple(one for one in told if fits(wanted, one))
     if not fitting:
-        raise Unusable(
+        raise UnusableSearch(
             f"warm_start: none of the {len(told)} trials of {name} with a value has the parameters of this search; allowed: one with "
             "the same names of parameters, and values that this one has too"
         )

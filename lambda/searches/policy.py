@@ -21,7 +21,7 @@ MOST_REASON = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Round:
+class SearchRound:
     """A round as S3 has it."""
 
     number: int
@@ -36,7 +36,7 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class SearchState:
     """What is known of a search."""
 
     trials: tuple[Trial, ...]
@@ -64,7 +64,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class SearchVerdict:
     """Whether the search goes on."""
 
     count: int
@@ -82,29 +82,29 @@ class Verdict:
         return {"error": SearchFailed.__name__, "cause": "\n".join([self.why, *self.failures])}
 
 
-def read_standing(search: Search, asked: SearchRequest, rounds: Sequence[Round]) -> Standing:
+def read_standing(search: Search, wanted: SearchRequest, rounds: Sequence[SearchRound]) -> SearchState:
     """Returns what rounds that have ended come to."""
     trials, sizes = list(search.earlier), list[int]()
     number = max((one.number for one in trials), default=-1) + 1
     spent, most = search.spent_usd, None
     for one in rounds:
-        found = [read_trial(asked, one, index, number + index) for index in range(len(one.questions))]
+        found = [read_trial(wanted, one, index, number + index) for index in range(len(one.questions))]
         trials += found
         number += len(found)
         sizes.append(len(found))
         spent += math.fsum(trial.cost_usd or 0.0 for trial in found)
         known = [usd for usd in one.most_usd if usd is not None]
         most = max(known) if known and len(known) == len(one.questions) else most
-    return Standing(trials=tuple(trials), rounds=tuple(sizes), spent_usd=spent, most_usd=most)
+    return SearchState(trials=tuple(trials), rounds=tuple(sizes), spent_usd=spent, most_usd=most)
 
 
-def read_trial(asked: SearchRequest, round_: Round, index: int, number: int) -> Trial:
+def read_trial(wanted: SearchRequest, round_: SearchRound, index: int, number: int) -> Trial:
     """Returns what became of one line of a round whose grid has ended."""
     record, own = round_.records[index], round_.questions[index]["hyperparameters"]
-    value, reason = _read_value(record, asked.objective.metric)
+    value, reason = _read_value(record, wanted.objective.metric)
     return Trial(
         number=number,
-        parameters={name: own[name] for name in sorted(asked.search)},
+        parameters={name: own[name] for name in sorted(wanted.search)},
         value=value,
         outcome=record.outcome.value if record else "",
         reason=reason,
@@ -119,7 +119,7 @@ def read_trial(asked: SearchRequest, round_: Round, index: int, number: int) -> 
     )
 
 
-def _read_cost(record: Record | None, round_: Round, index: int) -> float | None:
+def _read_cost(record: Record | None, round_: SearchRound, index: int) -> float | None:
     """What is not known counts as the most that was planned; a grid that was not planned costs nothing."""
     if record is not None and record.cost_usd is not None:
         return record.cost_usd
@@ -149,37 +149,37 @@ def find_best(trials: Sequence[Trial], direction: Direction) -> Trial | None:
     return best
 
 
-def decide(asked: SearchRequest, standing: Standing, combinations: float = math.inf) -> Verdict:
+def decide(wanted: SearchRequest, standing: SearchState, combinations: float = math.inf) -> SearchVerdict:
     """Decides how many trials the next round has. `combinations` is how many there can be at all."""
-    own, parallel = standing.own, asked.parallel
-    left = min(float(asked.trials), combinations) - len(own)
+    own, parallel = standing.own, wanted.parallel
+    left = min(float(wanted.trials), combinations) - len(own)
     if standing.last and all(one.value is None for one in standing.last):
         reasons = group_reasons(standing.last)
-        return Verdict(
+        return SearchVerdict(
             count=0, why=f"All {len(standing.last)} trials of round {len(standing.rounds)} failed.", failures=reasons
         )
     if left < 1:
-        of = "" if asked.trials <= combinations else f", every combination of the {asked.trials} that were allowed"
-        return Verdict(count=0, why=f"All {len(own)} trials are told{of}.")
-    if _is_out_of_patience(asked, standing):
-        return Verdict(count=0, why=f"{asked.patience} rounds brought nothing better (patience).")
+        of = "" if wanted.trials <= combinations else f", every combination of the {wanted.trials} that were allowed"
+        return SearchVerdict(count=0, why=f"All {len(own)} trials are told{of}.")
+    if _is_out_of_patience(wanted, standing):
+        return SearchVerdict(count=0, why=f"{wanted.patience} rounds brought nothing better (patience).")
     count = int(min(parallel, left))
-    if asked.max_cost_usd is None or standing.most_usd is None:
-        return Verdict(count=count)
-    rest = asked.max_cost_usd - standing.spent_usd
+    if wanted.max_cost_usd is None or standing.most_usd is None:
+        return SearchVerdict(count=count)
+    rest = wanted.max_cost_usd - standing.spent_usd
     affordable = math.floor(rest / standing.most_usd) if standing.most_usd > 0 else count
     if affordable < 1:
-        return Verdict(
+        return SearchVerdict(
             count=0,
             why=f"${rest:,.2f} of max_cost_usd are left, and one more trial could cost ${standing.most_usd:,.2f}.",
         )
-    return Verdict(count=min(count, affordable))
+    return SearchVerdict(count=min(count, affordable))
 
 
-def _is_out_of_patience(asked: SearchRequest, standing: Standing) -> bool:
-    if asked.patience is None or len(standing.rounds) <= asked.patience:
+def _is_out_of_patience(wanted: SearchRequest, standing: SearchState) -> bool:
+    if wanted.patience is None or len(standing.rounds) <= wanted.patience:
         return False
-    direction, late = asked.objective.direction, sum(standing.rounds[-asked.patience :])
+    direction, late = wanted.objective.direction, sum(standing.rounds[-wanted.patience :])
     before, after = find_best(standing.own[:-late], direction), find_best(standing.own[-late:], direction)
     if after is None or after.value is None:
         return True
@@ -198,8 +198,8 @@ def group_reasons(trials: Sequence[Trial]) -> tuple[str, ...]:
     return tuple(f"- {count} trials: {reason}" for reason, count in found.most_common(SHOWN))
 
 
-def rest_usd(asked: SearchRequest, standing: Standing) -> float | None:
+def rest_usd(wanted: SearchRequest, standing: SearchState) -> float | None:
     """Returns what the next round's grid may cost, rounded down to cents; None without a cap."""
-    if asked.max_cost_usd is None:
+    if wanted.max_cost_usd is None:
         return None
-    return math.floor((asked.max_cost_usd - standing.spent_usd) * 100 + 1e-6) / 100
+    return math.floor((wanted.max_cost_usd - standing.spent_usd) * 100 + 1e-6) / 100

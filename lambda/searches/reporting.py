@@ -18,7 +18,7 @@ from contract.environments import GridCollectEnvironment
 from contract.search import Search, SearchPrefix, Trial
 from grids.policy import FORMULA
 from searches import study
-from searches.policy import Standing, find_best, group_reasons, read_standing
+from searches.policy import SearchState, find_best, group_reasons, read_standing
 from searches.request import SearchRequest, read, write_line
 from searches.store import SearchStore
 
@@ -34,21 +34,21 @@ def report(
     env: GridCollectEnvironment, store: SearchStore, search: Search, why: str, problem: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Writes the files, and publishes a message unless the report there says the same already. Returns the report."""
-    asked, prefix = read(search.request)[0], SearchPrefix(search.id)
-    standing = read_standing(search, asked, store.rounds(search.id, store.count_rounds(search.id)))
-    best = find_best(standing.own, asked.objective.direction)
-    store.put(prefix.trials, write_table(asked, standing.own).encode())
+    wanted, prefix = read(search.given)[0], SearchPrefix(search.id)
+    standing = read_standing(search, wanted, store.rounds(search.id, store.count_rounds(search.id)))
+    best = find_best(standing.own, wanted.objective.direction)
+    store.put(prefix.trials, write_table(wanted, standing.own).encode())
     if best is not None:
-        store.put(prefix.best, as_json(describe_best(asked, search, best)))
+        store.put(prefix.best, as_json(describe_best(wanted, search, best)))
     whole = {
         "search": search.id,
         "execution": search.execution,
         "started_at": search.started_at,
-        "owner": asked.owner,
+        "owner": wanted.owner,
         "why": why,
         "problem": dict(problem) if problem else None,
-        **sum_up(asked, search, standing),
-        "best": describe_best(asked, search, best) if best else None,
+        **sum_up(wanted, search, standing),
+        "best": describe_best(wanted, search, best) if best else None,
         "results": {
             "trials": f"s3://{store.name}/{prefix.trials}",
             "best": f"s3://{store.name}/{prefix.best}" if best else "",
@@ -66,48 +66,48 @@ def report(
     return whole
 
 
-def sum_up(asked: SearchRequest, search: Search, standing: Standing) -> dict[str, Any]:
+def sum_up(wanted: SearchRequest, search: Search, standing: SearchState) -> dict[str, Any]:
     """Returns counts, costs, the best value after each round, and the parameters' importance."""
-    own, direction = standing.own, asked.objective.direction
+    own, direction = standing.own, wanted.objective.direction
     history, end = list[dict[str, Any]](), len(own) - sum(standing.rounds)
     for number, size in enumerate(standing.rounds, 1):
         end += size
         best = find_best(own[:end], direction)
         history.append({"round": number, "trials": end, "best": best.value if best else None})
     return {
-        "objective": asked.objective.model_dump(mode="json"),
-        "sampler": asked.sampler.value,
-        "seed": asked.seed,
+        "objective": wanted.objective.model_dump(mode="json"),
+        "sampler": wanted.sampler.value,
+        "seed": wanted.seed,
         "trials": len(own),
         "with_value": sum(one.value is not None for one in own),
         "rounds": len(standing.rounds),
         "cost_usd": round(standing.spent_usd, 6),
-        "max_cost_usd": asked.max_cost_usd,
+        "max_cost_usd": wanted.max_cost_usd,
         "history": history,
-        "importance": study.rank_importance(asked, own),
+        "importance": study.rank_importance(wanted, own),
         "failures": list(group_reasons(own)),
         "warnings": list(search.warnings),
     }
 
 
-def describe_best(asked: SearchRequest, search: Search, best: Trial) -> dict[str, Any]:
+def describe_best(wanted: SearchRequest, search: Search, best: Trial) -> dict[str, Any]:
     """Returns the best trial, and the line of a manifest that trains it again."""
     return {
         "search": search.id,
         "trial": best.number,
         "parameters": best.parameters,
-        "metric": {asked.objective.metric: best.value},
+        "metric": {wanted.objective.metric: best.value},
         "artifact": best.artifact,
         "region": best.region,
         "job": best.training,
         "log": best.log,
-        "line": write_line(asked, best.number, best.parameters),
+        "line": write_line(wanted, best.number, best.parameters),
     }
 
 
-def write_table(asked: SearchRequest, trials: Sequence[Trial]) -> str:
+def write_table(wanted: SearchRequest, trials: Sequence[Trial]) -> str:
     """Writes a row for each trial, in the order in which they were asked."""
-    text, names = io.StringIO(newline=""), sorted(asked.search)
+    text, names = io.StringIO(newline=""), sorted(wanted.search)
     rows = csv.writer(text)
     rows.writerow([*COLUMNS, *names, *MORE])
     for one in trials:

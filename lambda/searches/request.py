@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from contract.search import MOST_NAME, MOST_ROUNDS, MOST_TRIALS, PATTERN, Direction
-from grid_plan.columns import Hyperparameter
+from grid_plan.columns import Closed, Hyperparameter
 from refusals.fields import OWNER_MAY_BE, Owner, read_whole
 from refusals.wording import line, plain, shown, what
 
@@ -56,12 +56,6 @@ class Sampler(str, Enum):
     TPE = "tpe"
     RANDOM = "random"
     GRID = "grid"
-
-
-class Closed(BaseModel):
-    """No unknown fields, no text for numbers, no change afterwards."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 Number: TypeAlias = Annotated[float, Field(allow_inf_nan=False, ge=-1e300, le=1e300)]
@@ -198,7 +192,7 @@ class SearchRequest(Closed):
 PLACEHOLDERS: dict[str, Any] = {
     "template": {},
     "search": {},
-    "objective": {"metric": "none", "direction": "minimize"},
+    "objective": {"metric": "none", "direction": Direction.MINIMIZE.value},
     "trials": 1,
 }
 """Stand for required fields that are wrong, so that the others can be checked."""
@@ -211,12 +205,12 @@ def read(raw: object) -> tuple[SearchRequest, frozenset[str], list[str]]:
     if isinstance(given, dict) and given.pop("pruner", None) is not None:
         problems.append(PRUNER)
     try:
-        asked, wrong = SearchRequest.model_validate(given), frozenset[str]()
+        wanted, wrong = SearchRequest.model_validate(given), frozenset[str]()
     except ValidationError as refused:
         errors = refused.errors(include_url=False)
         problems += list(dict.fromkeys(line(_name_condition(one), ALLOWED, ENTRIES) for one in errors))
-        asked, wrong = _keep_right(given, errors)
-    return asked, wrong, [*problems, *_list_conflicts(asked, wrong, _name_parameters(given))]
+        wanted, wrong = _keep_right(given, errors)
+    return wanted, wrong, [*problems, *_list_conflicts(wanted, wrong, _name_parameters(given))]
 
 
 def _keep_right(given: Any, errors: Sequence[Any]) -> tuple[SearchRequest, frozenset[str]]:
@@ -249,24 +243,24 @@ def _name_parameters(given: Any) -> frozenset[str]:
     return frozenset(map(str, search)) if isinstance(search, Mapping) else frozenset()
 
 
-def _list_conflicts(asked: SearchRequest, wrong: frozenset[str], parameters: frozenset[str]) -> list[str]:
+def _list_conflicts(wanted: SearchRequest, wrong: frozenset[str], parameters: frozenset[str]) -> list[str]:
     """Lists what does not fit together."""
     problems = list[str]()
-    rounds = -(-asked.trials // asked.parallel)
+    rounds = -(-wanted.trials // wanted.parallel)
     if rounds > MOST_ROUNDS and not {"trials", "parallel"} & wrong:
         problems.append(
-            f"parallel: {asked.parallel} makes {rounds:,} rounds of {asked.trials:,} trials; allowed: at least "
-            f"{-(-asked.trials // MOST_ROUNDS)}, which makes no more than {MOST_ROUNDS:,} (an execution's history holds no more)"
+            f"parallel: {wanted.parallel} makes {rounds:,} rounds of {wanted.trials:,} trials; allowed: at least "
+            f"{-(-wanted.trials // MOST_ROUNDS)}, which makes no more than {MOST_ROUNDS:,} (an execution's history holds no more)"
         )
-    if asked.sampler is Sampler.GRID:
+    if wanted.sampler is Sampler.GRID:
         problems += [
             f"search.{plain(name)}: has no steps, and the sampler grid tries every value; allowed: step, int or choice"
-            for name, one in asked.search.items()
+            for name, one in wanted.search.items()
             if one.float_ and one.step is None
         ]
-    if len(asked.begin_with) > asked.trials and "trials" not in wrong:
-        problems.append(f"begin_with: has {len(asked.begin_with):,} entries; allowed: up to trials, {asked.trials:,}")
-    for where, fields in list_fragments(asked):
+    if len(wanted.begin_with) > wanted.trials and "trials" not in wrong:
+        problems.append(f"begin_with: has {len(wanted.begin_with):,} entries; allowed: up to trials, {wanted.trials:,}")
+    for where, fields in list_fragments(wanted):
         own = fields.get("hyperparameters")
         if isinstance(own, Mapping):
             both = [str(name) for name in own if name in parameters]
@@ -280,16 +274,16 @@ def _list_conflicts(asked: SearchRequest, wrong: frozenset[str], parameters: fro
     return problems
 
 
-def list_fragments(asked: SearchRequest) -> list[tuple[str, Mapping[str, Any]]]:
+def list_fragments(wanted: SearchRequest) -> list[tuple[str, Mapping[str, Any]]]:
     """Returns where fields of a line stand, and those fields."""
-    return [(TEMPLATE, asked.template), *((f"places.{place}", one) for place, one in enumerate(asked.places or ()))]
+    return [(TEMPLATE, wanted.template), *((f"places.{place}", one) for place, one in enumerate(wanted.places or ()))]
 
 
-def write_line(asked: SearchRequest, number: int, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def write_line(wanted: SearchRequest, number: int, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the line of a manifest that trains a trial; `number` counts the search's trials from 0."""
-    turn = asked.places[number % len(asked.places)] if asked.places else {}
-    own = asked.template.get("hyperparameters")
-    return {**asked.template, **turn, "hyperparameters": {**(own if isinstance(own, Mapping) else {}), **parameters}}
+    turn = wanted.places[number % len(wanted.places)] if wanted.places else {}
+    own = wanted.template.get("hyperparameters")
+    return {**wanted.template, **turn, "hyperparameters": {**(own if isinstance(own, Mapping) else {}), **parameters}}
 
 
 def schema() -> dict[str, Any]:

@@ -12,7 +12,7 @@ from contract.codec import decode, encode
 from contract.errors import SearchFailed
 from contract.grid import GridPrefix, Line, Record
 from contract.search import Search, SearchPrefix, name_round
-from searches.policy import Round
+from searches.policy import SearchRound
 
 LINES = "application/x-ndjson"
 
@@ -48,12 +48,12 @@ class SearchStore(GridStore):
         names = (key.removeprefix(prefix).removesuffix(".jsonl") for key, _, _ in self.listed(prefix))
         return max((int(one) for one in names if one.isascii() and one.isdecimal()), default=0)
 
-    def rounds(self, search: str, count: int) -> list[Round]:
+    def rounds(self, search: str, count: int) -> list[SearchRound]:
         """Returns the first `count` rounds. Raises SearchFailed where one of them is not there."""
         with ThreadPoolExecutor(AT_ONCE) as pool:
             return list(pool.map(lambda number: self._round(search, number), range(1, count + 1)))
 
-    def _round(self, search: str, number: int) -> Round:
+    def _round(self, search: str, number: int) -> SearchRound:
         grid = name_round(search, number)
         questions = self.questions(search, number)
         if questions is None:
@@ -63,7 +63,7 @@ class SearchStore(GridStore):
         found = {one.index: one for one in (decode(Record, line) for line in (answers or b"").splitlines())}
         planned = answers is not None or self.head(GridPrefix(grid).description) is not None
         lines: list[Line] = list(self.lines(grid, range(len(questions)))) if planned else []
-        return Round(
+        return SearchRound(
             number=number,
             grid=grid,
             questions=questions,

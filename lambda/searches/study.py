@@ -29,14 +29,14 @@ LEAST_FOR_IMPORTANCE = 10
 
 
 def ask(
-    asked: SearchRequest, trials: Sequence[Trial], first: Sequence[Mapping[str, Any]], *, number: int, count: int
+    wanted: SearchRequest, trials: Sequence[Trial], first: Sequence[Mapping[str, Any]], *, number: int, count: int
 ) -> list[dict[str, Any]]:
     """Returns the parameters of the next `count` trials, fewer where the sampler grid has no more. `trials` have ended; `first` are
     parameters that come before those of the sampler; `number` counts the trials that were asked before."""
-    space = read_space(asked)
-    study = _rebuild(asked, space, trials, _sampler(asked, number))
+    space = read_space(wanted)
+    study = _rebuild(wanted, space, trials, _sampler(wanted, number))
     queue = [dict(one) for one in first[:count]]
-    if asked.sampler is Sampler.GRID:
+    if wanted.sampler is Sampler.GRID:
         queue += _untried(space, trials, queue, count - len(queue))
         count = len(queue)
     for one in queue:
@@ -44,18 +44,18 @@ def ask(
     return [dict(study.ask(space).params) for _ in range(count)]
 
 
-def count_combinations(asked: SearchRequest) -> float:
+def count_combinations(wanted: SearchRequest) -> float:
     """Returns how many trials the sampler grid has; infinity for the others."""
-    if asked.sampler is not Sampler.GRID:
+    if wanted.sampler is not Sampler.GRID:
         return math.inf
-    return math.prod(len(_values(one)) for one in read_space(asked).values())
+    return math.prod(len(_values(one)) for one in read_space(wanted).values())
 
 
-def rank_importance(asked: SearchRequest, trials: Sequence[Trial]) -> dict[str, float]:
+def rank_importance(wanted: SearchRequest, trials: Sequence[Trial]) -> dict[str, float]:
     """Returns each parameter's share of the objective's differences (PED-ANOVA), the largest first; empty where that is not known."""
     if sum(one.value is not None for one in trials) < LEAST_FOR_IMPORTANCE:
         return {}
-    study = _rebuild(asked, read_space(asked), trials, RandomSampler(seed=asked.seed))
+    study = _rebuild(wanted, read_space(wanted), trials, RandomSampler(seed=wanted.seed))
     try:
         found = get_param_importances(study, evaluator=PedAnovaImportanceEvaluator())
     except (ValueError, RuntimeError):  # all values are equal, or all parameters are
@@ -63,14 +63,14 @@ def rank_importance(asked: SearchRequest, trials: Sequence[Trial]) -> dict[str, 
     return {name: round(float(share), 4) for name, share in found.items() if math.isfinite(share)}
 
 
-def read_space(asked: SearchRequest) -> dict[str, BaseDistribution]:
+def read_space(wanted: SearchRequest) -> dict[str, BaseDistribution]:
     """Returns the parameters as Optuna has them, in the order of their names."""
-    return {name: _distribution(one) for name, one in sorted(asked.search.items())}
+    return {name: _distribution(one) for name, one in sorted(wanted.search.items())}
 
 
-def list_misfits(asked: SearchRequest, parameters: Mapping[str, Any]) -> list[str]:
+def list_misfits(wanted: SearchRequest, parameters: Mapping[str, Any]) -> list[str]:
     """Names what is wrong with parameters that a person gave, a line for each."""
-    problems, space = list[str](), read_space(asked)
+    problems, space = list[str](), read_space(wanted)
     for name, value in parameters.items():
         if name not in space:
             problems.append(f"{name}: is no parameter of search; allowed: {', '.join(space)}")
@@ -79,9 +79,9 @@ def list_misfits(asked: SearchRequest, parameters: Mapping[str, Any]) -> list[st
     return problems
 
 
-def fits(asked: SearchRequest, trial: Trial) -> bool:
+def fits(wanted: SearchRequest, trial: Trial) -> bool:
     """Whether a trial of another search has all parameters of this one and no others, with values that they may have."""
-    return trial.parameters.keys() == asked.search.keys() and not list_misfits(asked, trial.parameters)
+    return trial.parameters.keys() == wanted.search.keys() and not list_misfits(wanted, trial.parameters)
 
 
 def _holds(distribution: BaseDistribution, value: Any) -> bool:
@@ -116,18 +116,18 @@ def _last(low: float, high: float, step: float) -> int:
     return int(low + (high - low) // step * step)
 
 
-def _sampler(asked: SearchRequest, number: int) -> BaseSampler:
+def _sampler(wanted: SearchRequest, number: int) -> BaseSampler:
     """Makes a sampler whose random numbers depend on the seed and on where the round begins: a repeat draws the same."""
-    seed = int.from_bytes(hashlib.sha256(f"{asked.seed} {number}".encode()).digest()[:4])
-    if asked.sampler is Sampler.TPE:
+    seed = int.from_bytes(hashlib.sha256(f"{wanted.seed} {number}".encode()).digest()[:4])
+    if wanted.sampler is Sampler.TPE:
         return TPESampler(seed=seed, constant_liar=True)  # so that trials of one round keep away from each other
     return RandomSampler(seed=seed)
 
 
 def _rebuild(
-    asked: SearchRequest, space: dict[str, BaseDistribution], trials: Sequence[Trial], sampler: BaseSampler
+    wanted: SearchRequest, space: dict[str, BaseDistribution], trials: Sequence[Trial], sampler: BaseSampler
 ) -> optuna.Study:
-    study = optuna.create_study(direction=asked.objective.direction.value, sampler=sampler)
+    study = optuna.create_study(direction=wanted.objective.direction.value, sampler=sampler)
     for one in trials:
         state = TrialState.FAIL if one.value is None else TrialState.COMPLETE
         study.add_trial(create_trial(state=state, value=one.value, params=one.parameters, distributions=space))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import aws_cdk as cdk
 from aws_cdk import region_info
@@ -56,7 +56,7 @@ class GridRights:
             rights.list_home(),
             rights.list_bytes(),
             *rights.data(self.data_buckets),
-            self._images("CheckImages", "ecr:BatchGetImage"),
+            replace(self._images("CheckImages", "ecr:BatchGetImage"), apart="Images"),
             *list_containers(self.base_accounts, self._here()),
             Right(
                 "DescribeTheChildImage",

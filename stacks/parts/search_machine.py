@@ -107,7 +107,7 @@ class SearchMachine(Construct):
             "Ask",
             "Checks the input once, then rebuilds the study from the records and writes the questions of the round. Nothing runs yet.",
             payload={"request": "{% $request %}", "round": "{% $round %}"},
-            assign=_told(),
+            assign=_keep_answer(),
         )
         step.add_retry(errors=[InvalidRequest.__name__, SearchFailed.__name__], max_attempts=0)
         retry_for_minutes(step, ANYTHING)
@@ -150,7 +150,7 @@ class SearchMachine(Construct):
             "Tell",
             "Reads what the grid's records say of each trial, and decides whether the search goes on.",
             payload={"round": "{% $round %}", "problem": "{% $problem %}"},
-            assign=_told(),
+            assign=_keep_answer(),
         )
         step.add_retry(
             errors=[StillTraining.__name__],
@@ -190,7 +190,7 @@ BUSY = [
 """Errors of a busy account, after which the same grid is started again under the same name."""
 
 
-def _told() -> dict[str, str]:
+def _keep_answer() -> dict[str, str]:
     """Keeps what Ask and Tell answer."""
     payload = "$states.result.Payload"
     return {

@@ -11,5 +11,6 @@ MACHINES = {
     names.image_machine("trainyard"): "images",
     names.platform_machine("trainyard"): "images",
     names.grid_machine("trainyard"): "grid",
+    names.search_machine("trainyard"): "search",
 }
 """Each machine's stack."""

@@ -11,7 +11,7 @@ import pytest
 
 from tests.stacks.machines import MACHINES
 from tests.stacks.synth import resources
-from tools.diagrams import DRAIN_PAGE, GRID_PAGE, PAGE, page
+from tools.diagrams import DRAIN_PAGE, GRID_PAGE, PAGE, SEARCH_PAGE, page
 from tools.synthesis import Synthesised, definition
 
 OF_JSONPATH = ("$$.", '.$"', "ResultPath", "TimeoutSecondsPath", "InputPath", "OutputPath")
@@ -61,6 +61,7 @@ def test_no_task_and_no_machine_waits_for_ever(deployment: Synthesised, name: st
         ("workflow", PAGE, ()),
         ("reaper", DRAIN_PAGE, ("Drain", "drain_machine")),
         ("grid", GRID_PAGE, ("Grid", "grid_machine")),
+        ("search", SEARCH_PAGE, ("Search", "search_machine")),
     ],
 )
 def test_the_page_in_the_docs_is_the_machine_that_is_deployed(

@@ -215,10 +215,11 @@ def test_the_first_letter_of_any_dead_letter_queue_is_told(
 ) -> None:
     dead = {json.dumps(config) for template in deployment.stacks.values() for config in dead_letter_queues(template)}
     watched = [one for one in alarms.values() if one.get("Namespace") == "AWS/SQS"]
-    assert len(watched) == len(dead) == 4
+    assert len(watched) == len(dead) == 5
     for alarm in watched:
         assert (alarm["MetricName"], alarm["Statistic"]) == ("ApproximateNumberOfMessagesVisible", "Maximum")
-    own, grid, cleanup, attendant = sorted(watched, key=lambda one: one["AlarmName"], reverse=True)
+    search, own, grid, cleanup, attendant = sorted(watched, key=lambda one: one["AlarmName"], reverse=True)
+    assert "SearchLetters" in json.dumps(search["Dimensions"])
     assert "Letters" in json.dumps(own["Dimensions"])
     assert "GridLetters" in json.dumps(grid["Dimensions"])
     assert "CleanupLetters" in json.dumps(cleanup["Dimensions"])
