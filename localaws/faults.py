@@ -30,6 +30,7 @@ KEYS: dict[str, dict[str, str]] = {
     "slow-boot": {"seconds": "600"},
     "spot-interrupted": {"after": "60", "times": "1"},
     "spot-price-moves": {"factor": "3", "region": "", "zone": "", "type": "", **LASTING},
+    "stop-lost": {},
     "task-retired": {"after": "30"},
     "terminate-refused": LASTING,
 }

@@ -237,6 +237,12 @@ FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
             "job": GRID,
         },
     ),
+    "stop-lost": FaultKind(
+        "what a stopped execution waits for (a build, a child of a grid, another execution) is not stopped with it: Step Functions "
+        "promises no more than its best effort",
+        "The cleanup of a grid ends its children all the same; a build ends at its own time-out.",
+        {"job": JOB},
+    ),
     "task-retired": FaultKind(
         "Fargate retires the task of a child, once: SIGTERM, 30 s, SIGKILL, without a call to Batch",
         "The child asks Batch, leaves its training running, and the next attempt adopts it.",

@@ -33,7 +33,7 @@ from moto.stepfunctions.parser.asl.eval.program_state import ProgramStopped, Pro
 from moto.stepfunctions.parser.backend.execution import BaseExecutionWorkerCommunication, Execution
 from moto.stepfunctions.parser.models import StepFunctionsParserBackend, stepfunctions_parser_backends
 
-from localaws.services import stepfunctions_tokens
+from localaws.services import stepfunctions_tokens, sync_tasks
 from localaws.services.cloudformation_repairs import around_creation
 
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ _LAST = {
 
 
 def install(aws: LocalAws) -> None:
-    """Installs one back end for API and CloudFormation, with tokens, ends, roles and status events as in AWS."""
+    """Installs one back end for API and CloudFormation, with tokens, ends, roles and status events as in AWS, and states that wait for
+    another execution."""
     aws.configure("stepfunctions", execute_state_machine=True)
     # CloudFormation writes into the back end that does not run machines.
     aws.patch(models, "stepfunctions_backends", stepfunctions_parser_backends)
@@ -69,6 +70,9 @@ def install(aws: LocalAws) -> None:
     _ends(aws)
     _clients(aws)
     _status_events(aws)
+    sync_tasks.install(aws, sync_tasks.CHILD)
+    sync_tasks.install(aws, sync_tasks.CHILD_AS_TEXT)
+    aws.recorder.interceptors.append(sync_tasks.answer_for_managed_rules)
     aws.at_stop(lambda: _end_all(aws))
 
 

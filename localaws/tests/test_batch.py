@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from localaws.services import batch
+from localaws.services.sync_tasks import SyncTask
 from localaws.testing.calm import over
 from localaws.testing.grid import HOME, Grid, faults, trained_here
 from localaws.testing.waiting import until
@@ -177,7 +178,15 @@ def test_a_state_waits_for_the_array_and_has_its_description(grid: Grid, definit
     ended = outcome(grid, start(grid, "75,0", 2))
     (job,) = json.loads(ended["output"])
     assert (job["Status"], job["ArrayProperties"]["Size"]) == ("SUCCEEDED", 2)
-    assert grid.job(job["JobId"])["tags"] == {"grid": "g"}
+    assert grid.job(job["JobId"])["tags"] == job["Tags"] == {"grid": "g"}
+
+
+def test_the_rule_that_tells_of_jobs_is_made_with_the_machines_role(grid: Grid, definition: str) -> None:  # noqa: ARG001
+    outcome(grid, start(grid, "0", 2))
+    calls = [call for call in grid.aws.recorder.of(role=grid.roles["m"]) if call.service == "events"]
+    assert {call.action for call in calls} == {"DescribeRule", "PutRule", "PutTargets"}
+    names = {call.parameters.get("Name") or call.parameters["Rule"] for call in calls}
+    assert names == {"StepFunctionsGetEventsForBatchJobsRule"}
 
 
 def test_an_array_that_failed_is_an_error_with_its_description(grid: Grid, definition: str) -> None:  # noqa: ARG001
@@ -194,3 +203,30 @@ def test_an_execution_that_is_stopped_terminates_its_array(grid: Grid, definitio
     grid.aws.client("stepfunctions", HOME).stop_execution(executionArn=execution)
     assert outcome(grid, execution)["status"] == "ABORTED"
     assert grid.job_in(job.submitted.id, "FAILED")["isTerminated"]
+
+
+def test_an_array_whose_stop_is_lost_runs_on(
+    grid: Grid,
+    definition: str,  # noqa: ARG001
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known = {one.submitted.id for one in batch.jobs()}
+    decided: list[bool] = []
+    decide = SyncTask._stop
+
+    def noted(task: SyncTask, *given: Any) -> None:
+        decide(task, *given)
+        decided.append(True)
+
+    monkeypatch.setattr(SyncTask, "_stop", noted)
+    with faults(grid, "stop-lost"):
+        execution = start(grid, "wait", 2)
+        job = until(lambda: next((one for one in batch.jobs() if one.submitted.id not in known), None))
+        grid.job_in(job.id, "RUNNING")
+        grid.aws.client("stepfunctions", HOME).stop_execution(executionArn=execution)
+        until(lambda: decided)
+    found = grid.job(job.submitted.id)
+    assert found["status"] not in {"SUCCEEDED", "FAILED"}
+    assert not found["isTerminated"]
+    grid.aws.client("batch", HOME).terminate_job(jobId=job.submitted.id, reason="enough")
+    grid.job_in(job.submitted.id, "FAILED")

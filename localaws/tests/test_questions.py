@@ -26,6 +26,10 @@ QUESTIONS: list[tuple[str, dict[str, Any], list[tuple[str, str]]]] = [
     ("states:StartExecution", {"stateMachineArn": MACHINE}, [("states:StartExecution", MACHINE)]),
     ("states:DescribeExecution", {"executionArn": EXECUTION}, [("states:DescribeExecution", EXECUTION)]),
     ("states:StopExecution", {"executionArn": EXECUTION}, [("states:StopExecution", EXECUTION)]),
+    *(
+        (f"events:{action}", {named: "ours"}, [(f"events:{action}", f"arn:aws:events:{HERE}:rule/ours")])
+        for action, named in (("PutRule", "Name"), ("PutTargets", "Rule"), ("DescribeRule", "Name"))
+    ),
     ("sqs:SendMessage", {"QueueUrl": QUEUE}, [("sqs:SendMessage", f"arn:aws:sqs:{HERE}:ended")]),
     ("sqs:DeleteMessageBatch", {"QueueUrl": QUEUE}, [("sqs:DeleteMessage", f"arn:aws:sqs:{HERE}:ended")]),
     ("sns:Publish", {"TopicArn": TOPIC}, [("sns:Publish", TOPIC), ("kms:Decrypt", KEY), ("kms:GenerateDataKey", KEY)]),
@@ -67,7 +71,9 @@ def test_a_key_answers_by_its_own_policy() -> None:
     assert {one.context["kms:ViaService"] for one in of_key} == {"sns.eu-central-1.amazonaws.com"}
 
 
-@pytest.mark.parametrize("name", ["states:RedriveExecution", "sns:DeleteTopic", "ec2:RebootInstances", "kms:Encrypt"])
+@pytest.mark.parametrize(
+    "name", ["states:RedriveExecution", "events:DeleteRule", "sns:DeleteTopic", "ec2:RebootInstances", "kms:Encrypt"]
+)
 def test_a_call_that_nobody_taught_is_an_error(name: str) -> None:
     with pytest.raises(Untaught, match=name):
         list_questions(name)
