@@ -266,6 +266,7 @@ def test_events_wake_nothing_but_the_attendant_the_launcher_and_the_cleanups(dep
         "Endings",
         "GridQueue",
         "Launcher",
+        "SearchQueue",
         "WakesByClock",  # the alias of the attendant
     ]
 
