@@ -12,7 +12,7 @@ NODES ?= 2
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid format clean
 .PHONY: test test-all test-tools in-lanes tools-in-lanes lint types unit nodes security rehearsal-tests tool-tests own-deployments local-aws older-python
-.PHONY: rehearse-faults rehearse-losses rehearse-frameworks rehearse-upgrade test-deep grid-load mutants
+.PHONY: rehearse-search rehearse-faults rehearse-losses rehearse-frameworks rehearse-upgrade test-deep grid-load mutants
 .PHONY: bench-reaper bench-state bench-capacity bench-submission bench-checkpoints bench-rehearsal bench-containers bench-spot
 .PHONY: synth deploy destroy bake-image snapshots docs documents container-tools lock outdated
 
@@ -172,6 +172,9 @@ rehearse: setup-rehearsal ## The main job on the embedded local AWS: deploy, tra
 rehearse-grid: setup-rehearsal ## Grids on the embedded local AWS: four lines in four regions beside their data, then eight in SageMaker and on clusters
 	@$(BIN)/python -m rehearsal --manifest examples/grid/manifest.csv --input examples/grid/input.json --grid-data examples/grid/digits --image examples/grid/train
 	@$(BIN)/python -m rehearsal --manifest examples/backends/manifest.jsonl --input examples/backends/input.json --image examples/image_job $(AWAY:%=--region %)
+
+rehearse-search: setup-rehearsal ## Five searches on the embedded local AWS, in four regions, beside Optuna alone
+	@$(BIN)/python -m rehearsal --search examples/search/search.json --image examples/search/train --searches 5 $(AWAY:%=--region %)
 
 AWAY := us-east-1 us-west-2 ap-northeast-1
 

@@ -30,6 +30,9 @@ RETRY_AFTER_S = (60.0, 120.0)
 LAYERS = Path(__file__).parent.parent / "build" / "layers"
 """Unpacked layers, by their contents."""
 RUNTIME = ("awslambdaric", "simplejson", "snapshot-restore-py")
+COMPILED = ("boto3", "pydantic_core")
+"""What both the layer of all functions and AWS's runtime have."""
+NUMPY = "numpy"
 RUNTIME_SDK = (*RUNTIME, "boto3", "botocore", "s3transfer", "jmespath", "python-dateutil", "six", "urllib3")
 """Packages of AWS's runtime, including the SDK that functions without a layer import."""
 
@@ -269,8 +272,11 @@ class Workers:
                 layer = backend.layers_versions_by_arn(arn)
                 folders.append(str(self._layer(layer.code_bytes) / "python"))
             paths = (*folders, str(self._runtime(RUNTIME if folders else RUNTIME_SDK)))
-            if folders and any(where.startswith("!") for where in self._probe(paths).values()):
+            found = self._probe(paths) if folders else {}
+            if any(where.startswith("!") for where in found.values()):
                 paths = (str(self._runtime(("pydantic", "pydantic-core", *RUNTIME_SDK))), *paths)
+            if any((Path(folder) / NUMPY).exists() for folder in folders) and not self._loads(NUMPY, paths):
+                paths = (str(self._runtime((NUMPY,))), *paths)
             self._paths[function.layers] = paths
         return self._paths[function.layers]
 
@@ -305,8 +311,12 @@ class Workers:
 
     def _probe(self, paths: tuple[str, ...]) -> dict[str, str]:
         if paths not in self._probed:
-            self._probed[paths] = imported_from(paths, self._work)
+            self._probed[paths] = imported_from(paths, self._work, COMPILED)
         return self._probed[paths]
+
+    def _loads(self, library: str, paths: tuple[str, ...]) -> bool:
+        """Whether this Python can import the library from the layer, which has machine code of the runtime's own Python."""
+        return not imported_from(paths, self._work, [library])[library].startswith("!")
 
     def _variables(self, function: Function, folder: Path, paths: tuple[str, ...]) -> Mapping[str, str]:
         return {

@@ -1,20 +1,22 @@
-"""Rehearses one job, or one grid, on the local AWS: `python -m rehearsal --help`.
+"""Rehearses one job, one grid, or searches, on the local AWS: `python -m rehearsal --help`.
 
 Heavy imports, moto above all, come after the command line has been checked and the first line printed.
 """
 
 from __future__ import annotations
 
+import argparse
 import gc
 import signal
 import sys
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
 from rich.console import Console
 
 from localaws.surroundings import shed_credentials
-from rehearsal import grid_command, job_command
+from rehearsal import grid_command, job_command, search_command
 from rehearsal.deployment import DeploymentFailed
 from rehearsal.runs import Run, Unwritable, job_name
 from rehearsal.screen import Screen
@@ -22,10 +24,12 @@ from rehearsal.screen import Screen
 
 def main(given: list[str]) -> int:
     """Returns 0 if all went as asked for, 1 if not, 2 for a command line that cannot be carried out."""
-    of_a_grid = any(argument.partition("=")[0] == "--manifest" for argument in given)
-    options = grid_command.arguments(given) if of_a_grid else job_command.arguments(given)
+    words = {argument.partition("=")[0] for argument in given}
+    kind = next((one for one in ("search", "manifest") if f"--{one}" in words), "job")
+    command = {"search": search_command, "manifest": grid_command, "job": job_command}[kind]
+    options = command.arguments(given)
     try:
-        run = Run(job_name(options.manifest.stem if of_a_grid else (options.code or options.image).resolve().name))
+        run = Run(job_name(_choose_name(options, kind)))
     except Unwritable as problem:
         print(problem, file=sys.stderr)
         return 2
@@ -34,8 +38,9 @@ def main(given: list[str]) -> int:
         signal.signal(sign, _interrupted)
     try:
         with screen.parts.part("imports"):
-            from rehearsal import grid_run, job_run
-        return (grid_run if of_a_grid else job_run).carry_out(options, screen, run)
+            from rehearsal import grid_run, job_run, search_run
+        runs = {"search": search_run, "manifest": grid_run, "job": job_run}[kind]
+        return runs.carry_out(options, screen, run)
     except KeyboardInterrupt:
         at = ", ".join(screen.parts.going_on()) or "the end"
         screen.say(f"interrupted at: {at}; every process has ended. Results so far: {run.out}")
@@ -48,6 +53,14 @@ def main(given: list[str]) -> int:
     finally:
         screen.parts.write(run.out / "parts.json")
         run.close()
+
+
+def _choose_name(options: argparse.Namespace, kind: str) -> str:
+    """Returns what a run is called after."""
+    if kind == "job":
+        return str((options.code or options.image).resolve().name)
+    file: Path = options.search if kind == "search" else options.manifest
+    return file.stem
 
 
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ def arguments(given: list[str]) -> argparse.Namespace:
     problems = [*_folder_problems(options), *numbers(options)]
     try:
         options.text = read("--manifest", options.manifest)
-        options.request = _object("--input", options.input) if options.input else {}
+        options.request = read_object("--input", options.input) if options.input else {}
         options.faults = parse_faults(options.fault)
     except (UnreadableFile, UnknownFault) as problem:
         problems.append(str(problem))
@@ -49,7 +49,8 @@ def arguments(given: list[str]) -> argparse.Namespace:
     return options
 
 
-def _object(option: str, file: Path) -> dict[str, Any]:
+def read_object(option: str, file: Path) -> dict[str, Any]:
+    """Returns the object in a file. Raises UnreadableFile."""
     try:
         found = json.loads(read(option, file))
     except ValueError as problem:
@@ -60,11 +61,8 @@ def _object(option: str, file: Path) -> dict[str, Any]:
 
 
 def _folder_problems(options: argparse.Namespace) -> Iterator[str]:
-    # boto3 takes half a second, which a mistake in the command line need not wait for.
-    known = set(open_session().get_available_regions("sagemaker"))
-    for name in options.region:
-        if name not in known:
-            yield f"--region {name}: SageMaker has no such region; there are {', '.join(sorted(known))}"
+    known = _known_regions()
+    yield from region_problems(options.region)
     if (data := options.grid_data) is not None:
         if problem := folder_problem("--grid-data", data):
             yield problem
@@ -73,14 +71,33 @@ def _folder_problems(options: argparse.Namespace) -> Iterator[str]:
         else:
             strange = sorted(set(_regions_in(data)) - known)
             yield from (f"--grid-data {data}: {name} is not a region of SageMaker" for name in strange)
-    if (image := options.image) is not None:
-        if problem := folder_problem("--image", image):
-            yield problem
-        else:
-            try:
-                _object("--image", image / "build.json")
-            except UnreadableFile as unreadable:
-                yield str(unreadable)
+    yield from image_problems(options.image)
+
+
+def _known_regions() -> set[str]:
+    # boto3 takes half a second, which a mistake in the command line need not wait for.
+    return set(open_session().get_available_regions("sagemaker"))
+
+
+def region_problems(regions: Sequence[str]) -> Iterator[str]:
+    """Says which regions SageMaker does not have."""
+    known = _known_regions() if regions else set()
+    for name in regions:
+        if name not in known:
+            yield f"--region {name}: SageMaker has no such region; there are {', '.join(sorted(known))}"
+
+
+def image_problems(image: Path | None) -> Iterator[str]:
+    """Says why a folder is not an image that can be built."""
+    if image is None:
+        return
+    if problem := folder_problem("--image", image):
+        yield problem
+        return
+    try:
+        read_object("--image", image / "build.json")
+    except UnreadableFile as unreadable:
+        yield str(unreadable)
 
 
 def _regions_in(folder: Path) -> list[str]:

@@ -76,16 +76,21 @@ def show(
     ):  # fmt: skip
         figures.add_row(name, str(value))
     console.print(figures)
+    show_replaced(console, conditions, real_images=real_images)
+    if summary.jobs:
+        console.print(f"[dim]Jobs on clusters. {ON_CLUSTERS}[/dim]", highlight=False)
+    console.print(f"[dim]{not_deployed(left_out)}[/dim]", highlight=False)
+    for line in wrong:
+        console.print(f"[red]{escape(line)}[/red]")
+
+
+def show_replaced(console: Console, conditions: Conditions, *, real_images: bool) -> None:
+    """Prints under which conditions grids ran, and what was not the real thing."""
     console.print(f"[dim]{_conditions(conditions)}[/dim]")
     console.print("[dim]What this rehearsal replaces:[/dim]")
     for what in (*REPLACED, *((real.NOT_SHOWN,) if real_images else OF_IMAGES)):
         console.print(f"[dim]- {what}[/dim]", highlight=False)
-    if summary.jobs:
-        console.print(f"[dim]Jobs on clusters. {ON_CLUSTERS}[/dim]", highlight=False)
     console.print(f"[dim]{REAL}[/dim]")
-    console.print(f"[dim]{not_deployed(left_out)}[/dim]", highlight=False)
-    for line in wrong:
-        console.print(f"[red]{escape(line)}[/red]")
 
 
 def _lines(summary: GridSummary) -> Table:

@@ -66,6 +66,9 @@ NUMBERS: dict[str, tuple[type[float] | type[int], str, Callable[[float], bool]]]
     "speed": (float, "a number above 0, such as 10 or 0.5", lambda value: 0 < value < math.inf),
     "limit": (float, "a number of seconds above 0, such as 900", lambda value: 0 < value < math.inf),
     "seed": (int, "a whole number, such as 7", lambda _: True),
+    "searches": (int, "a whole number of at least 1, such as 5", lambda value: value >= 1),
+    "at_once": (int, "a whole number of at least 1, such as 5", lambda value: value >= 1),
+    "found_at": (float, "a number, such as 0.95", math.isfinite),
     "nodes": (int, "a whole number of at least 1, such as 2", lambda value: value >= 1),
     "metric_at_least": (float, "a number, such as 0.93", math.isfinite),
 }
