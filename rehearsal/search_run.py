@@ -147,7 +147,8 @@ def show(screen: Screen, summaries: list[search.SearchSummary], yard: Yard, wron
         where.update(one.regions)
     screen.say(f"trainings: {sum(where.values())}, {', '.join(f'{region} {n}' for region, n in sorted(where.items()))}")
     screen.console.print(
-        "[dim]same: the search asked what Optuna alone asks. Optuna alone: one study in this process, told every round at once, with the same seeds. In sequence: Optuna's own defaults, "
+        "[dim]same: the search asked what Optuna alone asks. Optuna alone: one study in this process, told every round at once, with the "
+        "same seeds. In sequence: Optuna's own defaults, "
         "told each trial before the next.[/dim]"
     )
     grid_screen.show_replaced(screen.console, yard.aws.conditions, real_images=yard.real_images)

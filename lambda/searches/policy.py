@@ -195,7 +195,9 @@ def group_reasons(trials: Sequence[Trial]) -> tuple[str, ...]:
             for own, word in ((one.training, "<training>"), (one.region, "<region>")):
                 text = text.replace(own, word) if own else text
             found[one_line(" ".join(text.split()), MOST_REASON)] += 1
-    return tuple(f"- {count} trials: {reason}" for reason, count in found.most_common(SHOWN))
+    return tuple(
+        f"- {count} {'trial' if count == 1 else 'trials'}: {reason}" for reason, count in found.most_common(SHOWN)
+    )
 
 
 def rest_usd(wanted: SearchRequest, standing: SearchState) -> float | None:
