@@ -11,7 +11,7 @@ TERMS = dict(re.findall(r"^\| ([^|]+?) \| (.+) \|$", GLOSSARY.read_text(), re.MU
 TERMS.pop("term")
 MOST = 30
 PAGES = [ROOT / "README.md", *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page != GLOSSARY)]
-DOCUMENTS = ("jobs", "intents", "orders", "reports", "records", "commits", "grid")
+DOCUMENTS = ("jobs", "intents", "orders", "reports", "records", "commits", "grid", "search")
 """Modules of contract/ whose classes are documents that people find in S3."""
 PLAIN = {
     "admission",
@@ -20,6 +20,7 @@ PLAIN = {
     "checkpoint",
     "code",
     "contents",
+    "direction",
     "environment",
     "exit",
     "facts",
@@ -35,12 +36,15 @@ PLAIN = {
     "part",
     "phase",
     "plan",
+    "planner",
     "prefix",
     "progress",
     "reaction",
     "scope",
+    "search",
     "selection",
     "step",
+    "trial",
 }
 """Last words of such classes, and names of functions, that mean what they mean everywhere."""
 
