@@ -31,7 +31,7 @@ class Checkout:
         shutil.copytree(
             ROOT / "tools", self.root / "tools", ignore=lambda _, names: {*names} - {"__init__.py", "summary.py"}
         )
-        for file in (*ROOT.glob("package*.json"), *ROOT.glob("*/requirements.txt"), *map(ROOT.joinpath, PINS)):
+        for file in (*ROOT.glob("package*.json"), *ROOT.glob("*/*requirements.txt"), *map(ROOT.joinpath, PINS)):
             (self.root / file.relative_to(ROOT)).parent.mkdir(exist_ok=True)
             (self.root / file.relative_to(ROOT)).touch()
         for prerequisite in (
