@@ -16,7 +16,7 @@ from refusals.wording import refusal
 from searches import study
 from searches.checking import check
 from searches.earlier import address_grid, is_settled
-from searches.policy import SearchState, SearchVerdict, decide, read_standing, rest_usd
+from searches.policy import SearchState, SearchVerdict, decide, is_unaffordable, read_standing, rest_usd
 from searches.reporting import report
 from searches.request import SearchRequest, read, write_line
 from searches.store import SearchStore
@@ -129,6 +129,9 @@ def _tell(
         raise StillTraining(f"the grid of round {round_} ({arn}) has not ended yet")
     _, standing, verdict = _stand(store, search, round_)
     logger.info("told", search=search.id, round=round_, trials=len(standing.own), spent_usd=standing.spent_usd)
+    if is_unaffordable(status.error, status.cause) and round_ > 1:
+        why = "What is left of max_cost_usd pays no further round."
+        return {"next": "report", "round": round_, "why": why, "problem": None}
     if status.name != "SUCCEEDED":
         cause = status.cause or "no reason was given"
         error = {

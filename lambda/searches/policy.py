@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from contract.errors import SearchFailed
+from contract.errors import InvalidRequest, SearchFailed
 from contract.grid import LineOutcome, Record
 from contract.search import Direction, Search, Trial
 from contract.text import one_line
@@ -16,6 +16,8 @@ from searches.request import SearchRequest
 
 SHOWN = 10
 """The most reasons that a message names."""
+LEAST_LOST = 4
+"""Rounds that failed as a whole end a search once they have so many trials: a round of one or two may fail by chance."""
 MOST_REASON = 300
 """The most characters of a reason."""
 
@@ -45,7 +47,7 @@ class SearchState:
     """How many trials each of its own rounds has."""
     spent_usd: float
     most_usd: float | None
-    """The most that one trial of the last round costs; None before the first round, and where that is unknown."""
+    """The most that one trial of its rounds could cost; None before the first round, and where that is unknown."""
 
     @property
     def own(self) -> tuple[Trial, ...]:
@@ -94,7 +96,7 @@ def read_standing(search: Search, wanted: SearchRequest, rounds: Sequence[Search
         sizes.append(len(found))
         spent += math.fsum(trial.cost_usd or 0.0 for trial in found)
         known = [usd for usd in one.most_usd if usd is not None]
-        most = max(known) if known and len(known) == len(one.questions) else most
+        most = max([*known, most or 0.0]) if known else most
     return SearchState(trials=tuple(trials), rounds=tuple(sizes), spent_usd=spent, most_usd=most)
 
 
@@ -149,30 +151,48 @@ def find_best(trials: Sequence[Trial], direction: Direction) -> Trial | None:
     return best
 
 
-def decide(wanted: SearchRequest, standing: SearchState, combinations: float = math.inf) -> SearchVerdict:
+def decide(wanted: SearchRequest, state: SearchState, combinations: float = math.inf) -> SearchVerdict:
     """Decides how many trials the next round has. `combinations` is how many there can be at all."""
-    own, parallel = standing.own, wanted.parallel
+    if lost := _describe_lost_rounds(state):
+        return lost
+    verdict = _decide_size(wanted, state, combinations)
+    if not verdict.count and find_best(state.own, wanted.objective.direction) is None:
+        return replace(verdict, failures=group_reasons(state.own))
+    return verdict
+
+
+def _describe_lost_rounds(state: SearchState) -> SearchVerdict | None:
+    """Ends a search whose last rounds failed as a whole, once these are so many trials that it is not chance; None for all others."""
+    lost, first = list[Trial](), len(state.rounds)
+    for size in reversed(state.rounds):
+        end = len(state.own) - len(lost)
+        some = state.own[end - size : end]
+        if any(one.value is not None for one in some):
+            break
+        lost[:0], first = some, first - 1
+    if len(lost) < LEAST_LOST:
+        return None
+    last = len(state.rounds)
+    which = f"round {last}" if first + 1 == last else f"rounds {first + 1} to {last}"
+    return SearchVerdict(count=0, why=f"All {len(lost)} trials of {which} failed.", failures=group_reasons(lost))
+
+
+def _decide_size(wanted: SearchRequest, state: SearchState, combinations: float) -> SearchVerdict:
+    own = state.own
     left = min(float(wanted.trials), combinations) - len(own)
-    if standing.last and all(one.value is None for one in standing.last):
-        reasons = group_reasons(standing.last)
-        return SearchVerdict(
-            count=0, why=f"All {len(standing.last)} trials of round {len(standing.rounds)} failed.", failures=reasons
-        )
     if left < 1:
         of = "" if wanted.trials <= combinations else f", every combination of the {wanted.trials} that were allowed"
         return SearchVerdict(count=0, why=f"All {len(own)} trials are told{of}.")
-    if _is_out_of_patience(wanted, standing):
+    if _is_out_of_patience(wanted, state):
         return SearchVerdict(count=0, why=f"{wanted.patience} rounds brought nothing better (patience).")
-    count = int(min(parallel, left))
-    if wanted.max_cost_usd is None or standing.most_usd is None:
+    count = int(min(wanted.parallel, left))
+    if wanted.max_cost_usd is None or state.most_usd is None:
         return SearchVerdict(count=count)
-    rest = wanted.max_cost_usd - standing.spent_usd
-    affordable = math.floor(rest / standing.most_usd) if standing.most_usd > 0 else count
+    rest = wanted.max_cost_usd - state.spent_usd
+    affordable = math.floor(rest / state.most_usd) if state.most_usd > 0 else count
     if affordable < 1:
-        return SearchVerdict(
-            count=0,
-            why=f"${rest:,.2f} of max_cost_usd are left, and one more trial could cost ${standing.most_usd:,.2f}.",
-        )
+        why = f"${rest:,.2f} of max_cost_usd are left, and one more trial could cost ${state.most_usd:,.2f}."
+        return SearchVerdict(count=0, why=why)
     return SearchVerdict(count=min(count, affordable))
 
 
@@ -197,6 +217,16 @@ def group_reasons(trials: Sequence[Trial]) -> tuple[str, ...]:
             found[one_line(" ".join(text.split()), MOST_REASON)] += 1
     return tuple(
         f"- {count} {'trial' if count == 1 else 'trials'}: {reason}" for reason, count in found.most_common(SHOWN)
+    )
+
+
+def is_unaffordable(error: str, cause: str) -> bool:
+    """Whether Plan refused a round for its cost alone: prices rise, and places differ."""
+    reasons = [one for one in cause.splitlines() if one.startswith("- ")]
+    return (
+        error == InvalidRequest.__name__
+        and bool(reasons)
+        and all(one.startswith("- max_cost_usd: ") for one in reasons)
     )
 
 

@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import random
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -132,6 +133,8 @@ class SearchWorld:
     """Each training that ever ran, by grid and line."""
     cost_usd: float = 0.0
     """What all of them really cost."""
+    killed_at: dict[str, int] = field(default_factory=dict)
+    """Action to the call before which its first process ends."""
     visited: list[str] = field(default_factory=list)
     problem: dict[str, str] | None = None
 
@@ -212,7 +215,8 @@ class SearchWorld:
         """Invokes the function as the state's retries do."""
         for _ in range(TRIES):
             killed = self.chance.random() < self.weather.killed
-            self.account.left = self.chance.randrange(60) if killed else None
+            left = self.chance.randrange(60) if killed else None
+            self.account.left = self.killed_at.pop(event["action"], left)
             try:
                 return handler(event, None)
             except StillTraining:
@@ -322,5 +326,7 @@ def world(patch: pytest.MonkeyPatch, **given: Any) -> Iterator[SearchWorld]:
     for name, value in ENV.write().items():
         patch.setenv(name, value)
     account = given.pop("account", None) or MortalAccount()
+    patch.setattr(time, "sleep", account.clock.sleep)
+    patch.setattr(time, "time", account.clock.time)
     with account.connected():
         yield SearchWorld(account=account, **given)

@@ -37,6 +37,39 @@ def test_whatever_befalls_a_search_it_asks_trains_and_reports_the_same(
         }
 
 
+@pytest.mark.parametrize("action", ["ask", "tell", "report"])
+@pytest.mark.parametrize("calls", range(0, 45, 3))
+def test_a_step_that_is_killed_before_any_call_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch, calls: int, action: str
+) -> None:
+    short = {**REQUEST, "trials": 8}
+    with world(monkeypatch, given=short) as before:
+        assert before.run() == "done"
+    with world(monkeypatch, given=short, killed_at={action: calls}) as found:
+        assert found.run() == "done"
+        assert found.questions() == before.questions()
+        assert found.trained == before.trained
+        assert found.rows() == before.rows()
+
+
+def test_a_round_that_costs_more_than_the_rest_since_prices_rose_ends_the_search_well(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with world(monkeypatch, given={**REQUEST, "max_cost_usd": 15.0}) as found:
+        train = found._train
+
+        def raise_prices() -> str:
+            if len(found.trained) == 4:
+                found.account.prices.trainings["ml.g5.xlarge"] *= 3
+            return train()
+
+        found._train = raise_prices  # type: ignore[method-assign]
+        assert found.run() == "done"
+        assert found.report()["why"] == "What is left of max_cost_usd pays no further round."
+        assert len(found.trained) == 4
+        assert found.cost_usd <= 15.0
+
+
 def test_every_trial_is_trained_once_and_told_once(undisturbed: SearchWorld) -> None:
     assert set(undisturbed.trained.values()) == {1}
     assert [int(row["trial"]) for row in undisturbed.rows()] == list(range(REQUEST["trials"]))
