@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,7 +21,7 @@ from grid_plan.training_arguments import GridRun
 from refusals.wording import plain
 from searches import study
 from searches.earlier import UnusableSearch, read_earlier, resume, warm
-from searches.request import RESUMED, SearchRequest, list_fragments, read, write_line
+from searches.request import RESUMED, TEMPLATE, SearchRequest, read, write_line
 from searches.store import SearchStore
 
 METRIC = "metric"
@@ -140,9 +141,9 @@ def _list_template(search: Search, wanted: SearchRequest, wrong: frozenset[str],
     lines = [write_line(wanted, number, one) for number, one in enumerate(values)]
     cap = wanted.max_cost_usd if not {"max_cost_usd", "trials", "parallel"} & wrong else None
     cap = None if cap is None else max(cap - search.spent_usd, 0.01)
-    problems = _read_report(wanted, lines[:count], _plan(search, wanted, lines[:count], cap, env))
+    problems = _read_report(wanted, _plan(search, wanted, lines[:count], cap, env))
     others = lines[count:]
-    return problems + (_read_report(wanted, others, _plan(search, wanted, others, None, env), count) if others else [])
+    return problems + (_read_report(wanted, _plan(search, wanted, others, None, env), count) if others else [])
 
 
 def _plan(
@@ -161,11 +162,11 @@ def _plan(
     return report
 
 
-def _read_report(wanted: SearchRequest, lines: Sequence[object], report: Report, first: int = 0) -> list[str]:
-    """Words a grid's problems as those of the template, or of the place whose lines alone have them."""
-    problems, places = list(report.general), len(wanted.places or ())
+def _read_report(wanted: SearchRequest, report: Report, first: int = 0) -> list[str]:
+    """Words a grid's problems as those of the template, or of the place that has the field."""
+    problems, places = list(report.general), wanted.places or [{}]
     for text, where in report.by_text.items():
-        place = (first + where.first[0] - 1) % places if places else 0
-        at = f"places.{place}" if places and where.count < len(lines) else list_fragments(wanted)[0][0]
-        problems.append(f"{at}.{text}")
+        place = (first + where.first[0] - 1) % len(places)
+        own = re.split("[.:]", text)[0] in places[place]
+        problems.append(f"places.{place}.{text}" if own else f"{TEMPLATE}.{text}")
     return problems

@@ -15,11 +15,13 @@ from rehearsal.faults import parse_faults
 from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import ENDLESS, ONE, ended, train
 from tests.rehearsal.mailbox import Mailbox
+from tests.rehearsal.regions import REGIONS
+from tests.rehearsal.searches import SEARCHES, search_field, stopped_searches
 from tests.rehearsal.waves import directors, first_wave, second_wave
 
 AFTER = {"Launch": 7, "Train": 150}
 """Seconds, real ones, from entering the state to the stop: a launch may be on its way then, a node at its work."""
-SHARED = directors, first_wave, second_wave
+SHARED = directors, first_wave, second_wave, search_field, stopped_searches
 """Fixtures of another file, which pytest finds here."""
 STOPPED = {
     **{f"stop-{state.lower()}": f"abort-in-state:state={state},after={AFTER.get(state, 0)}" for state in STATES},
@@ -67,12 +69,6 @@ UNATTENDED = [
     "terminate-refused:job=unheard-refused",
 ]
 """What the jobs of test_unattended.py have to do without."""
-REGIONS = [
-    {"region": "eu-central-1", "cidr": "10.70.0.0/16"},
-    {"region": "us-east-1", "cidr": "10.71.0.0/16"},
-    {"region": "ap-south-1"},
-]
-"""Home, one more that trains, and one for the grid alone."""
 MAIN = [
     "no-capacity:rungs=1,job=recovering",
     "node-lost:rank=1,step=10,closed=1,job=recovering",
@@ -140,7 +136,9 @@ def shares_the_yard(item: pytest.Item) -> bool:
 def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     """The product, deployed by the real CDK command line, under the conditions of `make rehearse`."""
     faults = [f"{fault},job={job}" for job, fault in (STOPPED | BESIDE).items()]
-    conditions = Conditions(speed=10.0, faults=parse_faults([*faults, *MEASURED, *UNATTENDED, *MAIN, *PLACES, *GRIDS]))
+    conditions = Conditions(
+        speed=10.0, faults=parse_faults([*faults, *MEASURED, *UNATTENDED, *MAIN, *PLACES, *GRIDS, *SEARCHES])
+    )
     timing = asdict(Timing().divided(conditions.speed)) | {
         "boot_allowance_s": BOOT_S,
         "links_patience_s": LINKS_S,

@@ -17,7 +17,7 @@ from localaws.testing.grid import IMAGES, MANIFEST
 from rehearsal import grid
 from rehearsal.grid import GridJob, GridSummary
 from rehearsal.yard import Yard
-from tests.rehearsal.conftest import REGIONS
+from tests.rehearsal.regions import REGIONS
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "grid"
 HOME, AWAY = (place["region"] for place in REGIONS[:2])

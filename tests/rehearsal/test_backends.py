@@ -19,7 +19,7 @@ from localaws.testing.waiting import HANG_S, until
 from rehearsal import grid
 from rehearsal.grid import GridJob
 from rehearsal.yard import StartedJob, Yard
-from tests.rehearsal.conftest import REGIONS
+from tests.rehearsal.regions import REGIONS
 
 pytestmark = [pytest.mark.rehearsal]
 EXAMPLE = Path(__file__).parents[2] / "examples"

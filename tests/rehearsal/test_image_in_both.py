@@ -21,8 +21,8 @@ from rehearsal.faults import parse_faults
 from rehearsal.grid import GridJob
 from rehearsal.summary import summarise
 from rehearsal.yard import StartedJob, Yard
-from tests.rehearsal.conftest import REGIONS
 from tests.rehearsal.jobs import stored, succeeded
+from tests.rehearsal.regions import REGIONS
 
 pytestmark = [pytest.mark.rehearsal]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "image_job"

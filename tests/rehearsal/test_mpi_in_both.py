@@ -19,8 +19,8 @@ from rehearsal import grid
 from rehearsal.grid import GridJob
 from rehearsal.summary import summarise
 from rehearsal.yard import StartedJob, Yard
-from tests.rehearsal.conftest import REGIONS
 from tests.rehearsal.jobs import ended, failed, left, stored, succeeded
+from tests.rehearsal.regions import REGIONS
 
 pytestmark = [pytest.mark.rehearsal, NEEDED, pytest.mark.timeout(500)]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "mpi_digits"

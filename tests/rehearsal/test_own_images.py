@@ -12,7 +12,7 @@ from rehearsal.deployment import ACCOUNT
 from rehearsal.yard import Yard
 from stacks.parts.own_images import child_tag
 from stacks.settings import GridSettings
-from tests.rehearsal.conftest import REGIONS
+from tests.rehearsal.regions import REGIONS
 
 pytestmark = [pytest.mark.rehearsal]
 STACK = "trainyard-images"

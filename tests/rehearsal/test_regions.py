@@ -15,8 +15,8 @@ from contract.places import Place
 from rehearsal.deployment import ACCOUNT, DeploymentFailed, context, synthesise
 from rehearsal.state import kept
 from rehearsal.yard import StartedJob, Yard
-from tests.rehearsal.conftest import REGIONS
 from tests.rehearsal.jobs import HAPPY, ONE, failed, instances, succeeded, train
+from tests.rehearsal.regions import REGIONS
 
 pytestmark = [pytest.mark.rehearsal]
 HOME, AWAY, GRID = (place["region"] for place in REGIONS)
