@@ -49,10 +49,13 @@ def check(raw: object, execution: Mapping[str, str], env: GridEnvironment, store
     problems = [*list_closed(env)]
     if not PATTERN.fullmatch(search.id):
         problems.append(f"name: the execution is called {plain(search.id)}; allowed: {NAME_WORDS}")
-    whole, base, found = _merge(raw, store, env)
-    problems += found
+    whole, base, unusable = _merge(raw, store, env)
     wanted, wrong, found = read(whole)
-    problems += found
+    # What a search that cannot be resumed would have brought along is not missing too.
+    problems += [
+        *unusable,
+        *(one for one in found if not (unusable and one.partition(": ")[2].startswith("is missing"))),
+    ]
     search = replace(
         base or search, id=search.id, execution=search.execution, started_at=search.started_at, given=whole
     )

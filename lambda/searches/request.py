@@ -267,6 +267,10 @@ def _list_conflicts(wanted: SearchRequest, wrong: frozenset[str], parameters: fr
             problems += [
                 f"search.{plain(name)}: {where}.hyperparameters sets it too; allowed: one of them" for name in both
             ]
+        elif own is not None:
+            problems.append(
+                f"{where}.hyperparameters: {what(own)} is not an object; allowed: an object of names and values"
+            )
         if own is not None and where != TEMPLATE:
             problems.append(f"{where}.hyperparameters: would differ between places; allowed: in the template")
         if fields.get("sweep") is not None:
