@@ -54,8 +54,8 @@ class SearchPrefix:
         return f"{self.root}report.json"
 
 
-def name_round(search: str, round_: int) -> str:
-    """Returns the name of a round's grid."""
+def name_round(search: str, round_: int | str) -> str:
+    """Returns the name of a round's grid; for permissions, of any."""
     return f"{search}-r{round_}"
 
 

@@ -147,7 +147,7 @@ class ReaperStack(cdk.Stack):
                 self._grid.jobs_of_lines("StopJobsOfLines", "states:StopExecution"),
                 self._search.list_searches(),
                 self._search.executions("DescribeSearches", "states:DescribeExecution"),
-                self._grid.grid_executions("StopRounds", "states:StopExecution"),
+                self._search.rounds("StopRounds", "states:StopExecution"),
                 *self._grid.end_everywhere(),
                 item_rights.query_regions(rights),
                 item_rights.item_right(rights, "KeepMarks", ["GetItem", "Query", "PutItem", "DeleteItem"], items.MARKS),

@@ -211,9 +211,9 @@ class GridRights:
     def _prefix(self) -> str:
         return grid.training_prefix(self.rights.deployment)
 
-    def grid_executions(self, name: str, *actions: str) -> Right:
-        """Allows `actions` on executions of the Grid machine."""
-        every = self._arn("states", self.rights.home_region, f"execution:{self._machine}:*")
+    def grid_executions(self, name: str, *actions: str, called: str = "*") -> Right:
+        """Allows `actions` on executions of the Grid machine whose names fit `called`."""
+        every = self._arn("states", self.rights.home_region, f"execution:{self._machine}:{called}")
         return Right(name, actions, [every], "Executions come and go; the machine is ours.")
 
     def list_grids(self) -> Right:

@@ -65,7 +65,7 @@ class SearchMachine(Construct):
 
         ask.add_catch(end, errors=[InvalidRequest.__name__], assign={"problem": jsonata.REFUSED})
         for step in (ask, tell):
-            step.add_catch(report, errors=["States.ALL"], assign={"problem": jsonata.REFUSED, "why": ""})
+            step.add_catch(report, errors=["States.ALL"], assign={"problem": jsonata.REFUSED, "why": "{% null %}"})
         report.add_catch(end, errors=["States.ALL"], assign={"problem": jsonata.NOT_REPORTED})
 
         ask.next(decide)
@@ -98,7 +98,7 @@ class SearchMachine(Construct):
             self,
             "Begin",
             comment="Keeps the input: every round needs it.",
-            assign={"request": "{% $states.input %}", "round": 1, "problem": "{% null %}", "why": ""},
+            assign={"request": "{% $states.input %}", "round": 1, "problem": "{% null %}", "why": "{% null %}"},
         )
         return begin.next(ask)
 

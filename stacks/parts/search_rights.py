@@ -27,7 +27,7 @@ class SearchRights:
         return [
             *self.grid.check(),
             *self._write(),
-            self.grid.grid_executions("DescribeGrids", "states:DescribeExecution"),
+            self.rounds("DescribeRounds", "states:DescribeExecution"),
             self.executions("DescribeSearches", "states:DescribeExecution"),
             *rights.publish(topic, key),
         ]
@@ -39,7 +39,7 @@ class SearchRights:
             rights.home("ReadGridsAndSearches", ["s3:GetObject"], grid.ANY_GRID, search.ANY_SEARCH),
             rights.list_home(),
             *self._write(),
-            self.grid.grid_executions("EndGrids", "states:DescribeExecution", "states:StopExecution"),
+            self.rounds("EndRounds", "states:DescribeExecution", "states:StopExecution"),
             self.executions("DescribeSearches", "states:DescribeExecution"),
             *rights.publish(topic, key),
         ]
@@ -50,7 +50,7 @@ class SearchRights:
         rule = arn_of("events", home, cdk.Aws.ACCOUNT_ID, f"rule/{FOLLOWING}")
         return [
             Right("StartGrids", ["states:StartExecution"], [self.grid.machine_arn]),
-            self.grid.grid_executions("FollowGrids", "states:DescribeExecution", "states:StopExecution"),
+            self.rounds("FollowRounds", "states:DescribeExecution", "states:StopExecution"),
             Right("ManageTheSyncRule", ["events:PutTargets", "events:PutRule", "events:DescribeRule"], [rule]),
         ]
 
@@ -58,6 +58,10 @@ class SearchRights:
         """Allows `actions` on executions of the Search machine."""
         every = self._arn(f"execution:{self._machine}:*")
         return Right(name, actions, [every], "Executions come and go; the machine is ours.")
+
+    def rounds(self, name: str, *actions: str) -> Right:
+        """Allows `actions` on grids that are called like a round; whose round one is, its input says."""
+        return self.grid.grid_executions(name, *actions, called=search.name_round("*", "*"))
 
     def list_searches(self) -> Right:
         return Right("ListSearches", ["states:ListExecutions"], [self.machine_arn])

@@ -71,6 +71,7 @@ MAY: dict[str, dict[str, set[str]]] = {
     "Reaper": {"GetItem": {MARKS}, "Query": {MARKS, REGIONS}, "PutItem": {MARKS}, "DeleteItem": {MARKS}},
     "RegionCheck": {"Query": {REGIONS}},
     "GridPlan": {"GetItem": {ADMISSION}, "PutItem": {REGIONS}},
+    "Search": {"GetItem": {ADMISSION}},
 }
 """Role, action and partitions, as docs/reference/state.md lists them."""
 

@@ -128,6 +128,8 @@ MAY: dict[str, set[str]] = {
     "Reaper": TABLE | QUEUES,
     "RegionCheck": TABLE,
     "Schedule": QUEUES,
+    "Search": WRITES | TABLE,
+    "SearchCleanup": WRITES | QUEUES,
     "Terminator": WRITES | TABLE | {"read bytes"},
     "Training": READS | {"read bytes", "write bytes"},
 }

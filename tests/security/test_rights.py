@@ -12,7 +12,7 @@ import pytest
 from contract import names
 from localaws.iam.permissions import listed
 from localaws.iam.simulator import Answer, Policies, Request, condition_keys, simulate
-from tests.security import containers, endings, grids, images, jobs, launches, resumes, state, train
+from tests.security import containers, endings, grids, images, jobs, launches, resumes, searches, state, train
 from tests.security.asking import BYTES, HOME, JOB_ROLE, OWN, Ask
 from tests.security.policies import ACCOUNT, REGION, TOPIC_KEY, of_resource, role, trust
 from tools.synthesis import Synthesised
@@ -22,6 +22,7 @@ EVERY_ALLOWED = [
     *endings.ALLOWED,
     *images.ALLOWED,
     *grids.ALLOWED,
+    *searches.ALLOWED,
     *state.ALLOWED,
     *jobs.ALLOWED,
     *resumes.ALLOWED,
@@ -33,6 +34,7 @@ EVERY_DENIED = [
     *endings.DENIED,
     *images.DENIED,
     *grids.DENIED,
+    *searches.DENIED,
     *state.DENIED,
     *jobs.DENIED,
     *resumes.DENIED,
@@ -158,7 +160,9 @@ def test_data_buckets_are_read_by_what_trains_plans_and_builds_alone(wide_polici
     write = [Request(principal=one, action="s3:PutObject", resource="arn:aws:s3:::imagenet/a.tar") for one in roles]
     answers = simulate(wide_policies, [*read, *write])
     allowed = {request.principal for request, answer in zip([*read, *write], answers, strict=True) if answer.allowed}
-    assert allowed == {*(role(one) for one in ("Admission", "Node", "Build", "ImageBuild", "GridPlan", "Training"))}
+    assert allowed == {
+        *(role(one) for one in ("Admission", "Node", "Build", "ImageBuild", "GridPlan", "Search", "Training"))
+    }
     assert not any(answer.allowed for answer in answers[len(read) :])
 
 

@@ -65,9 +65,10 @@ def test_alarms_may_do_nothing_else_with_the_key_and_the_topic(
 def test_no_role_publishes_or_encrypts_for_the_topic_but_those_that_tell_people(
     policies: dict[str, Policies], key_policy: dict[str, object]
 ) -> None:
-    """The reaper tells what it ended, the grid's Collect and its cleanup tell how a grid ended, the attendant that a training makes no
+    """The reaper tells what it ended, the grid's Collect and its cleanup tell how a grid ended, a search and its cleanup how that
+    ended, the attendant that a training makes no
     progress; nobody else has anything to say."""
-    tellers = {role("Reaper"), role("GridCollect"), role("GridCleanup"), role("Attendant")}
+    tellers = {role(one) for one in ("Reaper", "GridCollect", "GridCleanup", "Search", "SearchCleanup", "Attendant")}
     through = {"kms:ViaService": f"sns.{REGION}.amazonaws.com"}
     for action in (*KEY_ACTIONS, "sns:Publish"):
         key = action in KEY_ACTIONS
