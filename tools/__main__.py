@@ -10,6 +10,7 @@ from tools import compliance, containers, diagrams, faults, manifests, requests,
 from tools.refusals import images
 from tools.refusals.grids import page as grids
 from tools.refusals.jobs import page as jobs
+from tools.refusals.searches import page as searches
 
 WRITERS: dict[str, Callable[[], dict[Path, str]]] = {
     "schemas": schemas.pages,
@@ -19,6 +20,7 @@ WRITERS: dict[str, Callable[[], dict[Path, str]]] = {
     "job-refusals": jobs.pages,
     "image-refusals": images.pages,
     "grid-refusals": grids.pages,
+    "search-refusals": searches.pages,
     "faults": faults.pages,
     "compliance": compliance.pages,
     "containers": containers.pages,

@@ -76,7 +76,7 @@ def _problem(error: Mapping[str, Any]) -> str:
         return f"{what(given)} is not a {error['ctx']['class'].lower()}"
     if kind == "missing":
         return "is missing"
-    if kind == "too_short":
+    if kind in ("too_short", "string_too_short"):
         return "is empty"
     if kind == "too_long":
         return f"has {len(given):,} entries"

@@ -10,7 +10,7 @@ from aws_lambda_powertools import Logger
 
 from aws import executions
 from contract.environments import GridCollectEnvironment
-from contract.errors import InvalidRequest, SearchFailed, StillTraining
+from contract.errors import SearchFailed, StillTraining
 from contract.search import STARTED_BY, Search, SearchPrefix, name_round, read_starter
 from refusals.wording import refusal
 from searches import study
@@ -53,9 +53,11 @@ def _begin(env: GridCollectEnvironment, store: SearchStore, raw: object, executi
             raise refusal(checked.problems)
         search = store.settle(checked.search)
     if not _is_ours(search, execution):
-        raise InvalidRequest(
-            f"name: {name} is the name of a search of another execution ({search.execution}, started {search.started_at}); allowed: a "
-            "name that no search has had"
+        raise refusal(
+            [
+                f"name: {name} is the name of a search of another execution ({search.execution}, started {search.started_at}); allowed: "
+                "a name that no search has had"
+            ]
         )
     return search
 

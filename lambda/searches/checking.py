@@ -21,7 +21,8 @@ from grid_plan.training_arguments import GridRun
 from refusals.wording import plain
 from searches import study
 from searches.earlier import UnusableSearch, read_earlier, resume, warm
-from searches.request import RESUMED, TEMPLATE, SearchRequest, read, write_line
+from searches.policy import floor_cents
+from searches.request import RESUMED, TEMPLATE, Sampler, SearchRequest, read, write_line
 from searches.store import SearchStore
 
 METRIC = "metric"
@@ -51,11 +52,11 @@ def check(raw: object, execution: Mapping[str, str], env: GridEnvironment, store
         problems.append(f"name: the execution is called {plain(search.id)}; allowed: {NAME_WORDS}")
     whole, base, unusable = _merge(raw, store, env)
     wanted, wrong, found = read(whole)
-    # What a search that cannot be resumed would have brought along is not missing too.
-    problems += [
-        *unusable,
-        *(one for one in found if not (unusable and one.partition(": ")[2].startswith("is missing"))),
-    ]
+    problems += unusable
+    if base is None and isinstance(raw, Mapping) and raw.get("resume") is not None:
+        # What a search that cannot be resumed would have brought along is not missing too.
+        found = [one for one in found if not one.partition(": ")[2].startswith("is missing;")]
+    problems += found
     search = replace(
         base or search, id=search.id, execution=search.execution, started_at=search.started_at, given=whole
     )
@@ -81,7 +82,8 @@ def _merge(raw: object, store: SearchStore, env: GridEnvironment) -> tuple[Any, 
     ]
     try:
         old = read_earlier(store, "resume", name)
-        return {**old.search.given, **raw}, resume(store, env, old), problems
+        anew = {one: value for one, value in raw.items() if value is not None or one in RESUMED}
+        return {**old.search.given, **anew}, resume(store, env, old), problems
     except UnusableSearch as unusable:
         return raw, None, [*problems, str(unusable)]
 
@@ -116,7 +118,7 @@ def _list_metrics(wanted: SearchRequest, wrong: frozenset[str]) -> list[str]:
     if {"objective", "template", "places"} & wrong:
         return []
     metric, problems = wanted.objective.metric, list[str]()
-    for turn in wanted.places or [{}]:
+    for place, turn in enumerate(wanted.places or [{}]):
         line = {**wanted.template, **turn}
         if is_cluster_line(line, {}):
             if metric != METRIC:
@@ -128,23 +130,29 @@ def _list_metrics(wanted: SearchRequest, wrong: frozenset[str]) -> list[str]:
         defined = line.get("metrics")
         if not isinstance(defined, Mapping) or metric not in defined:
             has = ", ".join(map(plain, map(str, defined))) if isinstance(defined, Mapping) and defined else "none"
+            where = f"places.{place}.metrics" if turn.get("metrics") is not None else f"{TEMPLATE}.metrics"
             problems.append(
-                f"objective.metric: {plain(metric)} is not defined by template.metrics, which define {has}; allowed: one of them, or its "
-                f'regular expression in template.metrics, as in {{"{plain(metric)}": "{plain(metric)}=([0-9.]+)"}}'
+                f"objective.metric: {plain(metric)} is not defined by {where}, which define {has}; allowed: one of them, or its "
+                f'regular expression in {where}, as in {{"{plain(metric)}": "{plain(metric)}=([0-9.]+)"}}'
             )
     return problems
 
 
 def _list_template(search: Search, wanted: SearchRequest, wrong: frozenset[str], env: GridEnvironment) -> list[str]:
     """Has the grid's own check read the lines of the first round, and a line for each place of later ones."""
-    count = min(wanted.parallel, wanted.trials, env.limits.max_lines)
+    untold = max(wanted.trials - sum(one.number >= 0 for one in search.earlier), 1)
+    count = min(wanted.parallel, untold, env.limits.max_lines)
     values: Sequence[Mapping[str, Any]] = [{}] * max(count, len(wanted.places or ()))
     if "search" not in wrong and wanted.search:
-        values = [study.ask(wanted, (), (), number=0, count=1)[0]] * len(values)
+        one = wanted.model_copy(update={"sampler": Sampler.RANDOM})  # the sampler grid may lack its steps
+        values = [study.ask(one, (), (), number=0, count=1)[0]] * len(values)
     lines = [write_line(wanted, number, one) for number, one in enumerate(values)]
     cap = wanted.max_cost_usd if not {"max_cost_usd", "trials", "parallel"} & wrong else None
-    cap = None if cap is None else max(cap - search.spent_usd, 0.01)
-    problems = _read_report(wanted, _plan(search, wanted, lines[:count], cap, env))
+    left = None if cap is None else max(floor_cents(cap - search.spent_usd), 0.01)
+    problems = _read_report(wanted, _plan(search, wanted, lines[:count], left, env))
+    if cap is not None and search.spent_usd:
+        spent = f"max_cost_usd: {search.spent_usd:,.2f} of {cap:,.2f} are spent, and "
+        problems = [re.sub("^max_cost_usd: ", spent, one) for one in problems]
     others = lines[count:]
     return problems + (_read_report(wanted, _plan(search, wanted, others, None, env), count) if others else [])
 
@@ -166,10 +174,11 @@ def _plan(
 
 
 def _read_report(wanted: SearchRequest, report: Report, first: int = 0) -> list[str]:
-    """Words a grid's problems as those of the template, or of the place that has the field."""
+    """Words a grid's problems as those of the template, or of the places that have the field."""
     problems, places = list(report.general), wanted.places or [{}]
     for text, where in report.by_text.items():
-        place = (first + where.first[0] - 1) % len(places)
-        own = re.split("[.:]", text)[0] in places[place]
-        problems.append(f"places.{place}.{text}" if own else f"{TEMPLATE}.{text}")
+        field = re.split("[.:]", text)[0]
+        found = sorted({(first + line - 1) % len(places) for line in where.first})
+        own = [f"places.{one}.{text}" for one in found if field in places[one]]
+        problems += own if len(own) == len(found) else [f"{TEMPLATE}.{text}", *own]
     return problems

@@ -188,8 +188,10 @@ def _decide_size(wanted: SearchRequest, state: SearchState, combinations: float)
     count = int(min(wanted.parallel, left))
     if wanted.max_cost_usd is None or state.most_usd is None:
         return SearchVerdict(count=count)
-    rest = wanted.max_cost_usd - state.spent_usd
+    rest = rest_usd(wanted, state)
+    assert rest is not None
     affordable = math.floor(rest / state.most_usd) if state.most_usd > 0 else count
+    affordable -= affordable * state.most_usd > rest  # a quotient of floats may be rounded up
     if affordable < 1:
         why = f"${rest:,.2f} of max_cost_usd are left, and one more trial could cost ${state.most_usd:,.2f}."
         return SearchVerdict(count=0, why=why)
@@ -234,4 +236,9 @@ def rest_usd(wanted: SearchRequest, standing: SearchState) -> float | None:
     """Returns what the next round's grid may cost, rounded down to cents; None without a cap."""
     if wanted.max_cost_usd is None:
         return None
-    return math.floor((wanted.max_cost_usd - standing.spent_usd) * 100 + 1e-6) / 100
+    return floor_cents(wanted.max_cost_usd - standing.spent_usd)
+
+
+def floor_cents(usd: float) -> float:
+    """Rounds down to cents."""
+    return math.floor(usd * 100 + 1e-6) / 100

@@ -10,13 +10,17 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from contract.search import MOST_NAME, MOST_ROUNDS, MOST_TRIALS, PATTERN, Direction
-from grid_plan.columns import Closed, Hyperparameter
-from refusals.fields import OWNER_MAY_BE, Owner, read_whole
+from grid_plan.columns import Closed, Hyperparameter, sent
+from grid_plan.limits import MOST_VALUE
+from refusals.fields import OWNER_MAY_BE, Owner, read_whole, without_nul
 from refusals.wording import line, plain, shown, what
 
 MOST_PARAMETERS, MOST_CHOICES, MOST_PLACES = 30, 1000, 100
 MOST_NUMBER = 2**53
 """Up to here every whole number is a float."""
+MOST_FLOAT = 1e300
+MOST_STEPS = 1_000_000
+"""The most steps of a range: Optuna counts with decimals of 28 digits."""
 PARAMETER = (
     'one of {"float": [low, high]}, {"int": [low, high]} and {"choice": [values]}; ranges with "log": true or "step"'
 )
@@ -58,7 +62,7 @@ class Sampler(str, Enum):
     GRID = "grid"
 
 
-Number: TypeAlias = Annotated[float, Field(allow_inf_nan=False, ge=-1e300, le=1e300)]
+Number: TypeAlias = Annotated[float, Field(allow_inf_nan=False, ge=-MOST_FLOAT, le=MOST_FLOAT)]
 Whole: TypeAlias = Annotated[int, BeforeValidator(read_whole), Field(ge=-MOST_NUMBER, le=MOST_NUMBER)]
 
 
@@ -66,7 +70,16 @@ def _scalar(given: Any) -> Any:
     if not isinstance(given, str | bool | int | float):
         raise ValueError(f"{what(given)} is no value of its own; allowed: texts, numbers, true and false")
     if isinstance(given, float) and not math.isfinite(given):
-        raise ValueError(f"{given} is not a finite number; allowed: numbers that JSON has")
+        raise ValueError(f"{shown(given)} is not a finite number; allowed: numbers that JSON has")
+    if isinstance(given, int | float) and abs(given) > MOST_FLOAT:
+        raise ValueError(f"{shown(given)} is beyond numbers; allowed: from -{MOST_FLOAT:g} to {MOST_FLOAT:g}")
+    text = without_nul(sent(given))
+    if len(text) > MOST_VALUE:
+        raise ValueError(f"has {len(text):,} characters; allowed: up to {MOST_VALUE:,}")
+    if any("\ud800" <= one <= "\udfff" for one in text):
+        raise ValueError(
+            f"{shown(given)} is not valid Unicode (it holds half of a surrogate pair); allowed: whole characters"
+        )
     return given
 
 
@@ -75,7 +88,8 @@ Choice: TypeAlias = Annotated[Any, AfterValidator(_scalar)]
 
 def _range(given: list[Any]) -> list[Any]:
     if len(given) != 2:
-        raise ValueError(f"has {len(given)} numbers; allowed: two, the lowest and the highest")
+        numbers = "1 number" if len(given) == 1 else f"{len(given):,} numbers"
+        raise ValueError(f"has {numbers}; allowed: two, the lowest and the highest")
     if given[0] >= given[1]:
         raise ValueError(
             f"{shown(given)} is an empty range; allowed: a lowest number below the highest (one value belongs in "
@@ -86,7 +100,8 @@ def _range(given: list[Any]) -> list[Any]:
 
 def _choices(given: list[Any]) -> list[Any]:
     if not 2 <= len(given) <= MOST_CHOICES:
-        raise ValueError(f"has {len(given):,} values; allowed: 2 to {MOST_CHOICES:,}")
+        values = "1 value" if len(given) == 1 else f"{len(given):,} values"
+        raise ValueError(f"has {values}; allowed: 2 to {MOST_CHOICES:,}")
     for place, one in enumerate(given):
         if one in given[:place]:
             raise ValueError(f"has {shown(one)} twice; allowed: different values")
@@ -117,6 +132,10 @@ class Parameter(Closed):
             raise ValueError("has log and step; allowed: one of them")
         if self.step and span and self.step > span[1] - span[0]:
             raise ValueError(f"has a step of {self.step:g}, which is longer than the range; allowed: a shorter one")
+        if self.step and span and (span[1] - span[0]) / self.step > MOST_STEPS:
+            raise ValueError(
+                f"has a step of {self.step:g}, too small for the range; allowed: up to {MOST_STEPS:,} steps"
+            )
         if self.step and self.int_ and not float(self.step).is_integer():
             raise ValueError(f"has a step of {self.step:g} between whole numbers; allowed: a whole step")
         return self
@@ -257,6 +276,12 @@ def _list_conflicts(wanted: SearchRequest, wrong: frozenset[str], parameters: fr
             f"search.{plain(name)}: has no steps, and the sampler grid tries every value; allowed: step, int or choice"
             for name, one in wanted.search.items()
             if one.float_ and one.step is None
+        ]
+        whole = [one if one.keys() == wanted.search.keys() else None for one in wanted.begin_with]
+        problems += [
+            f"begin_with.{place}: is the same as begin_with.{whole.index(one)}; allowed: each once with the sampler grid"
+            for place, one in enumerate(whole)
+            if one is not None and one in whole[:place]
         ]
     if len(wanted.begin_with) > wanted.trials and "trials" not in wrong:
         problems.append(f"begin_with: has {len(wanted.begin_with):,} entries; allowed: up to trials, {wanted.trials:,}")

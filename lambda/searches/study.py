@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
-from itertools import islice, product
+from collections.abc import Iterator, Mapping, Sequence, Set
+from decimal import Decimal
+from itertools import product
 from typing import Any
 
 import optuna
@@ -20,7 +21,8 @@ from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.trial import TrialState, create_trial
 
-from contract.search import Trial
+from contract.search import MOST_TRIALS, Trial
+from refusals.wording import plain, shown
 from searches.request import Parameter, Sampler, SearchRequest
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -37,7 +39,7 @@ def ask(
     study = _rebuild(wanted, space, trials, _sampler(wanted, number))
     queue = [dict(one) for one in first[:count]]
     if wanted.sampler is Sampler.GRID:
-        queue += _untried(space, trials, queue, count - len(queue))
+        queue = _fill(space, trials, queue, count)
         count = len(queue)
     for one in queue:
         study.enqueue_trial(one)
@@ -48,7 +50,7 @@ def count_combinations(wanted: SearchRequest) -> float:
     """Returns how many trials the sampler grid has; infinity for the others."""
     if wanted.sampler is not Sampler.GRID:
         return math.inf
-    return math.prod(len(_values(one)) for one in read_space(wanted).values())
+    return math.prod(_count(one) for one in read_space(wanted).values())
 
 
 def rank_importance(wanted: SearchRequest, trials: Sequence[Trial]) -> dict[str, float]:
@@ -73,9 +75,11 @@ def list_misfits(wanted: SearchRequest, parameters: Mapping[str, Any]) -> list[s
     problems, space = list[str](), read_space(wanted)
     for name, value in parameters.items():
         if name not in space:
-            problems.append(f"{name}: is no parameter of search; allowed: {', '.join(space)}")
+            problems.append(f"{plain(name)}: is no parameter of search; allowed: {', '.join(map(plain, space))}")
         elif not _holds(space[name], value):
-            problems.append(f"{name}: {value!r} is not one of its values; allowed: a value that search.{name} has")
+            problems.append(
+                f"{plain(name)}: {shown(value)} is not one of its values; allowed: a value that search.{plain(name)} has"
+            )
     return problems
 
 
@@ -108,7 +112,13 @@ def _distribution(one: Parameter) -> BaseDistribution:
 
 
 def _stepped(low: float, high: float, step: float) -> FloatDistribution:
-    return FloatDistribution(low, round(low + step * math.floor((high - low) / step + 1e-9), 12), step=step)
+    steps = (Decimal(repr(high)) - Decimal(repr(low))) // Decimal(repr(step))
+    return FloatDistribution(low, _step(low, step, int(steps)), step=step)
+
+
+def _step(low: float, step: float, number: int) -> float:
+    """Returns the value that a person would write: 0.3, where floats have three steps of 0.1 as 0.30000000000000004."""
+    return float(Decimal(repr(low)) + number * Decimal(repr(step)))
 
 
 def _last(low: float, high: float, step: float) -> int:
@@ -134,27 +144,57 @@ def _rebuild(
     return study
 
 
-def _untried(
+def _fill(
     space: Mapping[str, BaseDistribution],
     trials: Sequence[Trial],
     queue: Sequence[Mapping[str, Any]],
     count: int,
 ) -> list[dict[str, Any]]:
-    """Returns the next combinations of the sampler grid; the last name's values change fastest."""
-    tried = {_key(one.parameters) for one in trials if one.number >= 0} | {_key(one) for one in queue}
-    every = (dict(zip(space, values, strict=True)) for values in product(*map(_values, space.values())))
-    return list(islice((one for one in every if _key(one) not in tried), count))
+    """Returns the queue, its entries completed, and behind it the next combinations that were not tried; the last name's values change
+    fastest."""
+    tried, found = {_key(one.parameters) for one in trials if one.number >= 0}, list[dict[str, Any]]()
+    tried |= {_key(one) for one in queue if one.keys() == space.keys()}
+    for one in [*queue, *[{}] * (count - len(queue))]:
+        whole = one if one.keys() == space.keys() else next(_untried(space, tried, one), None)
+        if whole is None and one:  # all that agree with it were tried
+            whole = next(_untried(space, tried, {}), None)
+        if whole is None:
+            break
+        tried.add(_key(whole))
+        found.append(dict(whole))
+    return found
 
 
-def _key(parameters: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted((name, repr(value)) for name, value in parameters.items()))
+def _untried(
+    space: Mapping[str, BaseDistribution], tried: Set[tuple[tuple[str, Any], ...]], given: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
+    every = product(*([given[name]] if name in given else _values(one) for name, one in space.items()))
+    whole = (dict(zip(space, values, strict=True)) for values in every)
+    return (one for one in whole if _key(one) not in tried)
+
+
+def _key(parameters: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Equal for equal values: of a range 1 is 1.0; of choices true is not 1, and they have no two that are equal."""
+    return tuple(sorted(parameters.items()))
+
+
+def _count(one: BaseDistribution) -> int:
+    if isinstance(one, CategoricalDistribution):
+        return len(one.choices)
+    if isinstance(one, IntDistribution):
+        return (one.high - one.low) // one.step + 1
+    assert isinstance(one, FloatDistribution)
+    assert one.step is not None
+    return round((one.high - one.low) / one.step) + 1
 
 
 def _values(one: BaseDistribution) -> Sequence[Any]:
+    """Returns the first values, as many as there can be trials: no combination of later ones is among the first of all."""
+    most = min(_count(one), MOST_TRIALS)
     if isinstance(one, CategoricalDistribution):
         return one.choices
     if isinstance(one, IntDistribution):
-        return range(one.low, one.high + 1, one.step)
+        return [one.low + place * one.step for place in range(most)]
     assert isinstance(one, FloatDistribution)
     assert one.step is not None
-    return [round(one.low + place * one.step, 12) for place in range(round((one.high - one.low) / one.step) + 1)]
+    return [_step(one.low, one.step, place) for place in range(most)]
