@@ -36,12 +36,10 @@ def ask(
     """Returns the parameters of the next `count` trials, fewer where the sampler grid has no more. `trials` have ended; `first` are
     parameters that come before those of the sampler; `number` counts the trials that were asked before."""
     space = read_space(wanted)
-    study = _rebuild(wanted, space, trials, _sampler(wanted, number))
-    queue = [dict(one) for one in first[:count]]
     if wanted.sampler is Sampler.GRID:
-        queue = _fill(space, trials, queue, count)
-        count = len(queue)
-    for one in queue:
+        return _fill(space, trials, first[:count], count)
+    study = _rebuild(wanted, space, trials, _sampler(wanted, number))
+    for one in map(dict, first[:count]):
         study.enqueue_trial(one)
     return [dict(study.ask(space).params) for _ in range(count)]
 
@@ -95,7 +93,10 @@ def _holds(distribution: BaseDistribution, value: Any) -> bool:
         return False
     if isinstance(distribution, IntDistribution) and not float(value).is_integer():
         return False
-    return bool(distribution._contains(distribution.to_internal_repr(value)))
+    try:
+        return bool(distribution._contains(distribution.to_internal_repr(value)))
+    except ValueError:  # not a number, or 0 where there are powers of ten alone
+        return False
 
 
 def _distribution(one: Parameter) -> BaseDistribution:
@@ -154,10 +155,13 @@ def _fill(
     fastest."""
     tried, found = {_key(one.parameters) for one in trials if one.number >= 0}, list[dict[str, Any]]()
     tried |= {_key(one) for one in queue if one.keys() == space.keys()}
+    left: dict[tuple[tuple[str, Any], ...], Iterator[dict[str, Any]]] = {}
+    for one in ({}, *queue):
+        left.setdefault(_key(one), _untried(space, tried, one))
     for one in [*queue, *[{}] * (count - len(queue))]:
-        whole = one if one.keys() == space.keys() else next(_untried(space, tried, one), None)
+        whole = one if one.keys() == space.keys() else next(left[_key(one)], None)
         if whole is None and one:  # all that agree with it were tried
-            whole = next(_untried(space, tried, {}), None)
+            whole = next(left[()], None)
         if whole is None:
             break
         tried.add(_key(whole))

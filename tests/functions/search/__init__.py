@@ -1,0 +1,1 @@
+"""Tests of searches, with the account that they share."""
