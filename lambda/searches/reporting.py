@@ -109,15 +109,18 @@ def write_table(wanted: SearchRequest, trials: Sequence[Trial]) -> str:
     """Writes a row for each trial, in the order in which they were asked."""
     text, names = io.StringIO(newline=""), sorted(wanted.search)
     rows = csv.writer(text)
-    rows.writerow([*COLUMNS, *names, *MORE])
+    rows.writerow(map(_without_formula, [*COLUMNS, *names, *MORE]))
     for one in trials:
-        reason = f"'{one.reason}" if one.reason.startswith(FORMULA) else one.reason
-        values = [one.parameters[name] for name in names]
         before = [one.number, one.grid, one.index, one.outcome, one.value]
-        rows.writerow(
-            [*before, *values, one.region, one.training, one.seconds, one.cost_usd, reason, one.artifact, one.log]
-        )
+        values = [one.parameters[name] for name in names]
+        after = [one.region, one.training, one.seconds, one.cost_usd, one.reason, one.artifact, one.log]
+        rows.writerow(map(_without_formula, [*before, *values, *after]))
     return text.getvalue()
+
+
+def _without_formula(cell: object) -> object:
+    """Returns the cell so that no spreadsheet computes it: choices, names and reasons are texts of others."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell
 
 
 def write_subject(deployment: str, whole: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from threading import Lock
+from threading import RLock
 from typing import Any
 
 import pytest
@@ -72,7 +72,7 @@ class Account(Aws):
 
     def __init__(self) -> None:
         super().__init__(now=1_800_000_000.0)
-        self.keep_calls, self._lock = True, Lock()
+        self.keep_calls, self._lock = True, RLock()
         self.prices = Prices(trainings=dict(PRICES), factors=FACTORS)
         self.s3.buckets[BUCKET] = Bucket(HOME)
         self.table.open(TABLE)

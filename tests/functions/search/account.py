@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+import grid_plan.planning
+import searches.store
 from contract import names
 from contract.codec import encode
 from contract.environments import GridCleanupEnvironment
@@ -21,7 +23,7 @@ from searches.checking import CheckedSearch, check
 from searches.request import SearchRequest, read, write_line
 from searches.store import SearchStore
 from tests.fakes.executions import Execution
-from tests.fakes.functions import quiet
+from tests.fakes.functions import OneByOne, quiet
 from tests.fakes.queue import URL
 from tests.functions.grid_plan.account import ENVIRONMENT as PLAN
 from tests.functions.grid_plan.account import Account, account
@@ -156,6 +158,9 @@ def request_of(**given: Any) -> SearchRequest:
 @contextmanager
 def searched(patch: pytest.MonkeyPatch, **limits: Any) -> Iterator[Searches]:
     """A new account, which every client of the functions talks to meanwhile."""
+    # A message may be delivered while a call is under way: whatever it does comes from the same thread.
+    for module in (grid_plan.planning, searches.store):
+        patch.setattr(module, "ThreadPoolExecutor", OneByOne)
     with account(patch, **limits) as aws, quiet("search", "cleanup"):
         for name, value in ENVIRONMENT.write().items():
             if limits and name.endswith("_LIMITS"):
