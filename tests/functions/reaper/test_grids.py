@@ -333,6 +333,16 @@ def test_an_execution_with_such_a_name_that_is_no_line_of_ours_is_never_touched(
     assert yard.fake.topics.messages == []
 
 
+def test_a_line_of_another_deployments_grid_is_never_touched_though_its_name_begins_as_ours(yard: Yard) -> None:
+    execution = yard.fake.states.executions.begin("sweep", GRID_MACHINE.replace("yard-", "lab-"))
+    yard.fake.clock.run(HOUR)
+    theirs = start(yard, execution)
+    over(yard, execution)
+    yard.run(4)
+    assert theirs.status == "RUNNING"
+    assert yard.fake.topics.messages == []
+
+
 def test_a_job_of_a_person_is_not_even_asked_for(yard: Yard) -> None:
     execution = grid(yard)
     job = start(yard, execution, name="resnet-7")

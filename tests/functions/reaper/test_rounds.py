@@ -10,7 +10,7 @@ import pytest
 from contract import metrics
 from contract.search import STARTED_BY
 from tests.fakes.executions import GRID_MACHINE, MACHINE, SEARCH_MACHINE, Execution
-from tests.fakes.faults import Kind
+from tests.fakes.faults import Kind, Mishap
 from tests.functions.reaper.reaped import Yard, reaped
 
 HOUR = 3600.0
@@ -160,6 +160,22 @@ def test_a_round_that_ended_between_two_looks_is_ended_by_nobody(yard: Yard) -> 
     yard.run()
     over(yard, round_, status="SUCCEEDED")
     yard.reaping.later()
+    assert round_.status == "SUCCEEDED"
+    assert yard.fake.topics.messages == []
+
+
+def test_a_round_that_ends_just_before_its_end_is_not_reported_as_ended(yard: Yard) -> None:
+    """The last of a pass's questions is about the round itself."""
+    execution = search(yard)
+    round_ = start(yard, execution.arn)
+    over(yard, execution)
+    yard.run()
+    yard.fake.clock.run(300)
+
+    def end() -> None:
+        over(yard, round_, status="SUCCEEDED")
+
+    yard.reaping.run(mishaps=[Mishap(DESCRIBE, nth=3, meanwhile=end)])
     assert round_.status == "SUCCEEDED"
     assert yard.fake.topics.messages == []
 

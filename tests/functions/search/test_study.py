@@ -244,7 +244,8 @@ def test_true_is_not_one_and_one_is_not_true() -> None:
 def test_the_sampler_grid_asks_every_combination_once_and_then_nothing() -> None:
     wanted = request_of(search=STEPS, sampler="grid", trials=1000)
     trials: list[Trial] = []
-    while asked := ask(wanted, trials, count=7):
+    for _ in range(20):
+        asked = ask(wanted, trials, count=7)
         trials += [trial(len(trials) + place, one, 1.0) for place, one in enumerate(asked)]
     every = itertools.product([round(one / 10, 1) for one in range(11)], [1, 3, 5, 7], ["x", 1.5])
     assert [tuple(one.parameters.values()) for one in trials] == list(every)
