@@ -19,6 +19,7 @@ from searches.policy import (
     decide,
     find_best,
     group_reasons,
+    is_unaffordable,
     read_standing,
     read_trial,
     rest_usd,
@@ -150,9 +151,13 @@ def test_the_most_that_a_trial_costs_is_that_of_the_dearest_of_all_rounds() -> N
     assert read_standing(SEARCH, WANTED, rounds).most_usd == 8.0
 
 
-@pytest.mark.parametrize("most_usd", [[None, 8.0], [None, None], []])
-def test_the_most_of_a_round_that_is_not_wholly_known_is_not_known(most_usd: list[float | None]) -> None:
-    assert read_standing(SEARCH, WANTED, [replace(round_of([0.1, 0.2]), most_usd=most_usd)]).most_usd is None
+@pytest.mark.parametrize(
+    ("most_usd", "most"), [([None, 8.0], 8.0), ([None, None], None), ([], None)], ids=["one", "none", "not planned"]
+)
+def test_the_most_of_a_round_is_that_of_the_trials_whose_cost_is_known(
+    most_usd: list[float | None], most: float | None
+) -> None:
+    assert read_standing(SEARCH, WANTED, [replace(round_of([0.1, 0.2]), most_usd=most_usd)]).most_usd == most
 
 
 # the best
@@ -219,13 +224,30 @@ def test_trials_of_a_warm_start_do_not_count() -> None:
 
 
 def test_a_round_all_of_whose_trials_failed_ends_a_search_that_has_values() -> None:
-    verdict = decide(WANTED, stand([0.9, 0.8], [None, None]))
+    verdict = decide(WANTED, stand([0.9, 0.8], [None] * 4))
     assert verdict.count == 0
-    assert verdict.why == "All 2 trials of round 2 failed."
+    assert verdict.why == "All 4 trials of round 2 failed."
     assert verdict.error == {
         "error": "SearchFailed",
-        "cause": "All 2 trials of round 2 failed.\n- 2 trials: out of memory",
+        "cause": "All 4 trials of round 2 failed.\n- 4 trials: out of memory",
     }
+
+
+def test_small_rounds_that_failed_end_a_search_when_together_they_are_no_chance() -> None:
+    assert decide(WANTED, stand([0.9], [None], [None], [None])).count == 4
+    verdict = decide(WANTED, stand([0.9], *[[None]] * 4))
+    assert (verdict.count, verdict.why) == (0, "All 4 trials of rounds 2 to 5 failed.")
+    assert verdict.failures == ("- 4 trials: out of memory",)
+
+
+def test_rounds_that_failed_before_one_with_a_value_end_nothing() -> None:
+    assert decide(WANTED, stand([None] * 3, [0.1], [None] * 3)).count == 4
+
+
+def test_a_search_that_ends_without_a_value_has_failed() -> None:
+    verdict = decide(request_of(trials=2, parallel=1), stand([None], [None]))
+    assert verdict.why == "All 2 trials are told."
+    assert verdict.error == {"error": "SearchFailed", "cause": "All 2 trials are told.\n- 2 trials: out of memory"}
 
 
 def test_one_trial_with_a_value_keeps_a_search_going() -> None:
@@ -233,7 +255,26 @@ def test_one_trial_with_a_value_keeps_a_search_going() -> None:
 
 
 def test_the_last_round_that_failed_is_a_failure_though_all_are_told() -> None:
-    assert decide(request_of(trials=2, parallel=1), stand([0.5], [None])).error is not None
+    assert decide(request_of(trials=5, parallel=4), stand([0.5], [None] * 4)).error is not None
+    assert decide(request_of(trials=2, parallel=1), stand([0.5], [None])).error is None
+
+
+# a round that Plan refused for its cost
+
+
+@pytest.mark.parametrize(
+    ("error", "cause", "is_it"),
+    [
+        ("InvalidRequest", "The grid was refused.\n- max_cost_usd: 1.00 is less than 2.00", True),
+        ("InvalidRequest", "The grid was refused.\n- max_cost_usd: 1.00 is less\n- line 1: image: none", False),
+        ("InvalidRequest", "The grid was refused.\n- line 1: max_cost_usd: the line has none", False),
+        ("InvalidRequest", "max_cost_usd: 1.00 is less than 2.00", False),
+        ("InvalidRequest", "", False),
+        ("GridFailed", "The grid was refused.\n- max_cost_usd: 1.00 is less than 2.00", False),
+    ],
+)
+def test_a_round_is_unaffordable_only_where_its_cost_alone_was_refused(error: str, cause: str, is_it: bool) -> None:
+    assert is_unaffordable(error, cause) is is_it
 
 
 # money

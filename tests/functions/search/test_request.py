@@ -145,7 +145,7 @@ def test_an_unknown_field_that_is_like_no_other_has_no_hint() -> None:
     assert found.startswith("zebra: there is no such field; allowed: template, ")
 
 
-@pytest.mark.parametrize("given", [{"depth": 3}, {"depth": {"hyperparameters": {}}}, {"hyperparameters": 3}])
+@pytest.mark.parametrize("given", [{"depth": 3}, {"depth": {"hyperparameters": {}}}, {"hyperparameters": {"depth": 3}}])
 def test_a_template_that_does_not_set_a_parameter_is_not_blamed_for_it(given: dict[str, Any]) -> None:
     found = problems(search={"lr": LR}, template=template(**given))
     assert found == []

@@ -120,6 +120,11 @@ ROWS = (
         given={"template": template(hyperparameters={"lr": 0.1}), "search": {"lr": {"float": [1, 0]}}},
     ),
     Row(
+        "hyperparameters as a list",
+        "template.hyperparameters: a list is not an object; allowed: an object of names and values",
+        given={"template": template(hyperparameters=["lr"])},
+    ),
+    Row(
         "a sampler that tries every value of a range without steps",
         "search.lr: has no steps, and the sampler grid tries every value; allowed: step, int or choice",
         given={"sampler": "grid"},
