@@ -64,14 +64,20 @@ def is_round_of(grid: str, search: str) -> bool:
     return re.fullmatch(rf"{re.escape(search)}-r[1-9][0-9]*", grid) is not None
 
 
-def read_starter(given: object) -> str:
-    """Returns the ARN of the execution that started the one with this input (JSON text); empty where it names none."""
+def read_search_of(grid: str, given: object) -> str:
+    """Returns the ARN of the search whose round the grid is, by the grid's name and input (JSON text); empty where it is none. A round has
+    the lines of its own number, so a copy of its input under another name is no round."""
     try:
         found = json.loads(given) if isinstance(given, str) else None
     except (ValueError, RecursionError):
         return ""
-    starter = found.get(STARTED_BY) if isinstance(found, dict) else None
-    return starter if isinstance(starter, str) else ""
+    starter, manifest = (found.get(STARTED_BY), found.get("manifest")) if isinstance(found, dict) else ("", "")
+    if not isinstance(starter, str) or not isinstance(manifest, str):
+        return ""
+    search = starter.rpartition(":")[2]
+    number = grid.removeprefix(name_round(search, "")) if is_round_of(grid, search) else ""
+    lines = SearchPrefix(search).questions(int(number)) if number else ""
+    return starter if lines and manifest.endswith(f"/{lines}") else ""
 
 
 MOST_NAME = 80 - len(name_round("", MOST_ROUNDS))
@@ -132,6 +138,8 @@ class Search:
     """Trials of the search that this one resumes, and of its warm start."""
     first: tuple[dict[str, Any], ...] = ()
     """Parameters that are asked before those of the sampler; first of all those that a resumed search began and did not finish."""
+    most_usd: tuple[float, ...] = ()
+    """The most that a trial of each place could cost when the search began; empty without a cap."""
     spent_usd: float = 0.0
     """What the search that this one resumes has cost."""
     warnings: tuple[str, ...] = ()

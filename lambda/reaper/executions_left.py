@@ -12,7 +12,7 @@ from aws.clients import BRISK
 from aws.facts import Belonging, Sort
 from contract import grid
 from contract.execution_facts import ENDED_BY, RUNNING, read_mark
-from contract.search import is_round_of, read_starter
+from contract.search import is_round_of, read_search_of
 
 PROBES = 3
 """At most this many executions of a group are read for their input until one of them is ours."""
@@ -121,7 +121,5 @@ class RoundsLeft(_ExecutionsLeft):
             yield Page(tuple(things), now)
 
     def _read_starter(self, answer: Mapping[str, Any]) -> str:
-        starter = read_starter(answer.get("input"))
-        if not starter.startswith(self._starters):
-            return ""
-        return starter if is_round_of(str(answer["name"]), starter.rpartition(":")[2]) else ""
+        starter = read_search_of(str(answer["name"]), answer.get("input"))
+        return starter if starter.startswith(self._starters) else ""

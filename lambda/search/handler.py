@@ -11,7 +11,8 @@ from aws_lambda_powertools import Logger
 from aws import executions
 from contract.environments import GridCollectEnvironment
 from contract.errors import SearchFailed, StillTraining
-from contract.search import STARTED_BY, Search, SearchPrefix, name_round, read_starter
+from contract.search import STARTED_BY, Search, SearchPrefix, name_round, read_search_of
+from contract.text import one_line
 from refusals.wording import refusal
 from searches import study
 from searches.checking import check
@@ -22,6 +23,8 @@ from searches.request import SearchRequest, read, write_line
 from searches.store import SearchStore
 
 logger = Logger(service="search")
+MOST_CAUSE = 20_000
+"""The most characters of a grid's cause in that of its search: Step Functions takes 32,768 in all."""
 
 
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
@@ -117,7 +120,7 @@ def _tell(
     if found is None:
         cause = problem.get("cause") if problem else "Step Functions does not know it"
         raise SearchFailed(f"the grid of round {round_} ({arn}) was not started: {cause}")
-    if read_starter(found.get("input")) != search.execution:
+    if read_search_of(name_round(search.id, round_), found.get("input")) != search.execution:
         raise SearchFailed(
             f"the grid {arn} was started by something else than this search, so round {round_} has no name; start a search of another name"
         )
@@ -135,7 +138,7 @@ def _tell(
         why = "What is left of max_cost_usd pays no further round."
         return {"next": "report", "round": round_, "why": why, "problem": None}
     if status.name != "SUCCEEDED":
-        cause = status.cause or "no reason was given"
+        cause = one_line(status.cause, MOST_CAUSE) or "no reason was given"
         error = {
             "error": SearchFailed.__name__,
             "cause": f"The grid of round {round_} ({arn}) is {status.name}: {status.error} {cause}",

@@ -15,7 +15,7 @@ from contract import names
 from contract.environments import GridCleanupEnvironment
 from contract.errors import StillTraining
 from contract.execution_facts import ENDED_BY
-from contract.search import Search, name_round, read_starter
+from contract.search import Search, name_round, read_search_of
 from ending.report import cause_of_end
 from messages.policy import read
 from messages.work import work_through
@@ -70,7 +70,7 @@ def _end(env: GridCleanupEnvironment, store: SearchStore, search: Search, status
     if round_:
         arn = address_grid(env, search.id, round_)
         found = executions.described(arn)
-        if found is not None and read_starter(found.get("input")) == search.execution:
+        if found is not None and read_search_of(name_round(search.id, round_), found.get("input")) == search.execution:
             if found["status"] in Status.RUNS:
                 logger.info("stopped a grid", execution=arn)
                 executions.stop(arn, ENDED_BY, CAUSE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,16 +16,19 @@ from contract.search import NAME_WORDS, PATTERN, Search, name_round
 from grid_plan import request as grid_request
 from grid_plan.cluster_lines import is_cluster_line
 from grid_plan.obstacles import list_closed, list_missing
-from grid_plan.planning import Planner
+from grid_plan.planning import Checked, Planner
 from grid_plan.problems import Report
 from grid_plan.training_arguments import GridRun
 from refusals.wording import plain
 from searches import study
 from searches.earlier import UnusableSearch, read_earlier, resume, warm
-from searches.policy import floor_cents
 from searches.request import RESUMED, TEMPLATE, Sampler, SearchRequest, read, write_line
 from searches.store import SearchStore
 
+ANY_CAP = 1e12
+"""Dollars: with a cap Plan refuses what has no price."""
+FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*[.:]")
+"""How a problem begins that belongs to a field."""
 METRIC = "metric"
 """What the metric of a line on clusters of our own is called."""
 
@@ -61,12 +65,16 @@ def check(raw: object, execution: Mapping[str, str], env: GridEnvironment, store
         base or search, id=search.id, execution=search.execution, started_at=search.started_at, given=whole
     )
     if base is None:
-        search = replace(search, first=tuple(wanted.begin_with))
+        search = replace(search, first=_write_first(wanted, wrong))
         search, found = _warm(search, wanted, store, wrong)
         problems += found
+    elif wanted.max_cost_usd is not None and any(one.cost_usd is None for one in search.earlier):
+        what = "what trials of the search that it resumes cost is not known"
+        problems.append(f"max_cost_usd: {what}, so nothing can keep to it; allowed: left out, as there")
     problems += _list_misfits(wanted, wrong) + _list_limits(wanted, wrong, env) + _list_metrics(wanted, wrong)
-    if "template" not in wrong and "places" not in wrong:
-        problems += _list_template(search, wanted, wrong, env)
+    if not {"template", "places"} & wrong:
+        search, found = _price(search, wanted, wrong, env)
+        problems += found
     problems += list_missing(env)
     return CheckedSearch(search, wanted, list(dict.fromkeys(problems)))
 
@@ -82,7 +90,7 @@ def _merge(raw: object, store: SearchStore, env: GridEnvironment) -> tuple[Any, 
     ]
     try:
         old = read_earlier(store, "resume", name)
-        anew = {one: value for one, value in raw.items() if value is not None or one in RESUMED}
+        anew = {one: value for one, value in raw.items() if value is not None}
         return {**old.search.given, **anew}, resume(store, env, old), problems
     except UnusableSearch as unusable:
         return raw, None, [*problems, str(unusable)]
@@ -96,6 +104,13 @@ def _warm(search: Search, wanted: SearchRequest, store: SearchStore, wrong: froz
     except UnusableSearch as unusable:
         return search, [str(unusable)]
     return replace(search, earlier=trials, warnings=tuple(warnings)), []
+
+
+def _write_first(wanted: SearchRequest, wrong: frozenset[str]) -> tuple[dict[str, Any], ...]:
+    """Returns what a person wants to try first; empty where some of it is wrong."""
+    if "search" in wrong or _list_misfits(wanted, wrong):
+        return ()
+    return tuple(study.write_values(wanted, one) for one in wanted.begin_with)
 
 
 def _list_misfits(wanted: SearchRequest, wrong: frozenset[str]) -> list[str]:
@@ -138,47 +153,58 @@ def _list_metrics(wanted: SearchRequest, wrong: frozenset[str]) -> list[str]:
     return problems
 
 
-def _list_template(search: Search, wanted: SearchRequest, wrong: frozenset[str], env: GridEnvironment) -> list[str]:
-    """Has the grid's own check read the lines of the first round, and a line for each place of later ones."""
-    untold = max(wanted.trials - sum(one.number >= 0 for one in search.earlier), 1)
-    count = min(wanted.parallel, untold, env.limits.max_lines)
-    values: Sequence[Mapping[str, Any]] = [{}] * max(count, len(wanted.places or ()))
+def _price(
+    search: Search, wanted: SearchRequest, wrong: frozenset[str], env: GridEnvironment
+) -> tuple[Search, list[str]]:
+    """Has the grid's own check read a line for each place. Returns the search with the most that a trial of each could cost, and what is
+    wrong. A search that begins has to pay for its whole first round; one that goes on makes rounds that its rest pays for."""
+    values: Mapping[str, Any] = {}
     if "search" not in wrong and wanted.search:
         one = wanted.model_copy(update={"sampler": Sampler.RANDOM})  # the sampler grid may lack its steps
-        values = [study.ask(one, (), (), number=0, count=1)[0]] * len(values)
-    lines = [write_line(wanted, number, one) for number, one in enumerate(values)]
-    cap = wanted.max_cost_usd if not {"max_cost_usd", "trials", "parallel"} & wrong else None
-    left = None if cap is None else max(floor_cents(cap - search.spent_usd), 0.01)
-    problems = _read_report(wanted, _plan(search, wanted, lines[:count], left, env))
-    if cap is not None and search.spent_usd:
-        spent = f"max_cost_usd: {search.spent_usd:,.2f} of {cap:,.2f} are spent, and "
-        problems = [re.sub("^max_cost_usd: ", spent, one) for one in problems]
-    others = lines[count:]
-    return problems + (_read_report(wanted, _plan(search, wanted, others, None, env), count) if others else [])
+        (values,) = study.ask(one, (), (), number=0, count=1)
+    lines = [write_line(wanted, number, values) for number in range(len(wanted.places or [{}]))]
+    cap = None if "max_cost_usd" in wrong else wanted.max_cost_usd
+    try:
+        problems = _read_report(wanted, _plan(search, wanted, lines, cap, env).report)
+        if problems or cap is None:
+            return search, problems
+        most = tuple(math.fsum(_plan(search, wanted, [line], cap, env).costs) for line in lines)
+    except RecursionError:
+        return search, [f"{TEMPLATE}: holds values that are nested too deeply; allowed: fewer levels"]
+    search = replace(search, most_usd=most)
+    needed = math.fsum(most[number % len(most)] for number in range(min(wanted.parallel, wanted.trials)))
+    if {"trials", "parallel"} & wrong or needed <= cap or any(one.number >= 0 for one in search.earlier):
+        return search, []
+    less = f"max_cost_usd: {cap:,.2f} is less than {needed:,.2f}, which the trials of the first round could cost until their time-outs"
+    return search, [
+        f"{less} at on-demand prices; allowed: a larger max_cost_usd, or fewer parallel, instances or hours"
+    ]
 
 
 def _plan(
     search: Search, wanted: SearchRequest, lines: Sequence[Mapping[str, Any]], cap: float | None, env: GridEnvironment
-) -> Report:
-    given = {"manifest": "s3://any/any", "owner": wanted.owner, "allow_duplicates": True, "max_cost_usd": cap}
-    request, defaults, problems = grid_request.read(
-        {name: one for name, one in given.items() if one is not None}, env.limits
-    )
+) -> Checked:
+    """Has Plan's first pass read the lines. With a cap every line must have a price; whether the cap pays for it is not asked here."""
+    given = {"manifest": "s3://any/any", "owner": wanted.owner, "allow_duplicates": True}
+    request, defaults, problems = grid_request.read(given | ({"max_cost_usd": ANY_CAP} if cap else {}), env.limits)
     run = GridRun(
         grid=name_round(search.id, 1), execution=search.execution, started_at=search.started_at, owner=wanted.owner
     )
     body = "".join(json.dumps(line) + "\n" for line in lines).encode()
-    report = Planner(request, run, env, defaults).check(io.BytesIO(body)).report
-    report.general[:0] = problems
-    return report
+    checked = Planner(request, run, env, defaults).check(io.BytesIO(body))
+    checked.report.general[:0] = problems
+    return checked
 
 
-def _read_report(wanted: SearchRequest, report: Report, first: int = 0) -> list[str]:
+def _read_report(wanted: SearchRequest, report: Report) -> list[str]:
     """Words a grid's problems as those of the template, or of the places that have the field."""
     problems, places = list(report.general), wanted.places or [{}]
     for text, where in report.by_text.items():
+        if not FIELD.match(text):
+            problems.append(f"{TEMPLATE}: {text}")
+            continue
         field = re.split("[.:]", text)[0]
-        found = sorted({(first + line - 1) % len(places) for line in where.first})
+        found = sorted({(line - 1) % len(places) for line in where.first})
         own = [f"places.{one}.{text}" for one in found if field in places[one]]
         problems += own if len(own) == len(found) else [f"{TEMPLATE}.{text}", *own]
     return problems

@@ -46,8 +46,8 @@ class SearchState:
     rounds: tuple[int, ...]
     """How many trials each of its own rounds has."""
     spent_usd: float
-    most_usd: float | None
-    """The most that one trial of its rounds could cost; None before the first round, and where that is unknown."""
+    most_usd: tuple[float, ...]
+    """The most that a trial of each place could cost, by the newest plan; empty without a cap."""
 
     @property
     def own(self) -> tuple[Trial, ...]:
@@ -88,16 +88,17 @@ def read_standing(search: Search, wanted: SearchRequest, rounds: Sequence[Search
     """Returns what rounds that have ended come to."""
     trials, sizes = list(search.earlier), list[int]()
     number = max((one.number for one in trials), default=-1) + 1
-    spent, most = search.spent_usd, None
+    spent, most = search.spent_usd, list(search.most_usd)
     for one in rounds:
         found = [read_trial(wanted, one, index, number + index) for index in range(len(one.questions))]
         trials += found
         number += len(found)
         sizes.append(len(found))
         spent += math.fsum(trial.cost_usd or 0.0 for trial in found)
-        known = [usd for usd in one.most_usd if usd is not None]
-        most = max([*known, most or 0.0]) if known else most
-    return SearchState(trials=tuple(trials), rounds=tuple(sizes), spent_usd=spent, most_usd=most)
+        for trial, usd in zip(found, one.most_usd, strict=False):  # a grid that was not planned has none
+            if most and usd is not None:
+                most[trial.number % len(most)] = usd
+    return SearchState(trials=tuple(trials), rounds=tuple(sizes), spent_usd=spent, most_usd=tuple(most))
 
 
 def read_trial(wanted: SearchRequest, round_: SearchRound, index: int, number: int) -> Trial:
@@ -153,10 +154,10 @@ def find_best(trials: Sequence[Trial], direction: Direction) -> Trial | None:
 
 def decide(wanted: SearchRequest, state: SearchState, combinations: float = math.inf) -> SearchVerdict:
     """Decides how many trials the next round has. `combinations` is how many there can be at all."""
-    if lost := _describe_lost_rounds(state):
-        return lost
     verdict = _decide_size(wanted, state, combinations)
-    if not verdict.count and find_best(state.own, wanted.objective.direction) is None:
+    if verdict.count:
+        return _describe_lost_rounds(state) or verdict
+    if find_best(state.own, wanted.objective.direction) is None:
         return replace(verdict, failures=group_reasons(state.own))
     return verdict
 
@@ -186,16 +187,19 @@ def _decide_size(wanted: SearchRequest, state: SearchState, combinations: float)
     if _is_out_of_patience(wanted, state):
         return SearchVerdict(count=0, why=f"{wanted.patience} rounds brought nothing better (patience).")
     count = int(min(wanted.parallel, left))
-    if wanted.max_cost_usd is None or state.most_usd is None:
-        return SearchVerdict(count=count)
     rest = rest_usd(wanted, state)
-    assert rest is not None
-    affordable = math.floor(rest / state.most_usd) if state.most_usd > 0 else count
-    affordable -= affordable * state.most_usd > rest  # a quotient of floats may be rounded up
-    if affordable < 1:
-        why = f"${rest:,.2f} of max_cost_usd are left, and one more trial could cost ${state.most_usd:,.2f}."
+    if rest is None or not state.most_usd:
+        return SearchVerdict(count=count)
+    payable, needed = 0, list[float]()
+    while payable < count:
+        needed.append(state.most_usd[(state.number + payable) % len(state.most_usd)])
+        if math.fsum(needed) > rest:
+            break
+        payable += 1
+    if not payable:
+        why = f"${rest:,.2f} of max_cost_usd are left, and one more trial could cost ${needed[-1]:,.2f}."
         return SearchVerdict(count=0, why=why)
-    return SearchVerdict(count=min(count, affordable))
+    return SearchVerdict(count=payable)
 
 
 def _is_out_of_patience(wanted: SearchRequest, standing: SearchState) -> bool:

@@ -25,7 +25,7 @@ from searches.store import SearchStore
 logger = Logger(service="search")
 WHEN = "reported_at"
 COLUMNS = ("trial", "grid", "index", "status", "value")
-"""Of trials.csv, before the parameters ..."""
+"""Of trials.csv, before the parameters, which are called as in a manifest ..."""
 MORE = ("region", "job", "seconds", "cost_usd", "reason", "model_artifact", "log")
 """... and after them."""
 
@@ -33,7 +33,7 @@ MORE = ("region", "job", "seconds", "cost_usd", "reason", "model_artifact", "log
 def report(
     env: GridCollectEnvironment, store: SearchStore, search: Search, why: str, problem: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """Writes the files, and publishes a message unless the report there says the same already. Returns the report."""
+    """Writes the files, and publishes a message unless the report there says the same already. Returns its short form."""
     wanted, prefix = read(search.given)[0], SearchPrefix(search.id)
     standing = read_standing(search, wanted, store.rounds(search.id, store.count_rounds(search.id)))
     best = find_best(standing.own, wanted.objective.direction)
@@ -56,14 +56,22 @@ def report(
     }
     before = _read(store.get(prefix.report))
     if before is not None and _without_words(before) == _without_words(json.loads(as_json(whole))):
-        return whole
+        return shorten(whole)
     # In this order: the written report keeps people from being told twice, and twice is better than not at all.
     try:
         publish(env.topic, write_subject(env.deployment, whole), write_message(env.deployment, whole))
     except (ClientError, BotoCoreError):
         logger.exception("the message could not be sent", search=search.id)
     store.put(prefix.report, as_json({**whole, WHEN: time.time()}))
-    return whole
+    return shorten(whole)
+
+
+def shorten(whole: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a report for the machine's output, which may have 256 KB: a template may be as large as that, and there may be a thousand
+    rounds."""
+    best = whole["best"]
+    found = {name: one for name, one in whole.items() if name != "history"}
+    return found | {"best": {name: one for name, one in best.items() if name != "line"} if best else None}
 
 
 def sum_up(wanted: SearchRequest, search: Search, standing: SearchState) -> dict[str, Any]:
@@ -109,7 +117,7 @@ def write_table(wanted: SearchRequest, trials: Sequence[Trial]) -> str:
     """Writes a row for each trial, in the order in which they were asked."""
     text, names = io.StringIO(newline=""), sorted(wanted.search)
     rows = csv.writer(text)
-    rows.writerow(map(_without_formula, [*COLUMNS, *names, *MORE]))
+    rows.writerow([*COLUMNS, *(f"hp.{name}" for name in names), *MORE])
     for one in trials:
         before = [one.number, one.grid, one.index, one.outcome, one.value]
         values = [one.parameters[name] for name in names]

@@ -20,6 +20,10 @@ MOST_NUMBER = 2**53
 """Up to here every whole number is a float."""
 MOST_FLOAT = 1e300
 MOST_STEPS = 1_000_000
+NARROWEST, FINEST = 1e-9, 1e-6
+"""Of a range's largest number: below these a float's last digits decide whether a value is in the range, or on a step."""
+MOST_TOGETHER = 1_000
+"""Choices of all parameters together: with 30 of 1,000 the sampler takes a minute and a gigabyte for one round."""
 """The most steps of a range: Optuna counts with decimals of 28 digits."""
 PARAMETER = (
     'one of {"float": [low, high]}, {"int": [low, high]} and {"choice": [values]}; ranges with "log": true or "step"'
@@ -108,6 +112,10 @@ def _choices(given: list[Any]) -> list[Any]:
     return given
 
 
+def _size(span: Sequence[float]) -> float:
+    return max(map(abs, span))
+
+
 class Parameter(Closed):
     """The values that one hyperparameter may have."""
 
@@ -130,6 +138,12 @@ class Parameter(Closed):
             raise ValueError(f"has log, and begins at {shown(span[0])}; allowed: log for ranges above 0")
         if self.log and self.step:
             raise ValueError("has log and step; allowed: one of them")
+        if self.float_ and self.float_[1] - self.float_[0] < max(NARROWEST * _size(self.float_), 1 / MOST_FLOAT):
+            raise ValueError(f"{shown(self.float_)} is a range too narrow for floats; allowed: a wider one, or choice")
+        if self.float_ and self.step and self.step < FINEST * _size(self.float_):
+            raise ValueError(
+                f"has a step of {self.step:g}, too small beside its numbers; allowed: at least {FINEST:g} of the largest"
+            )
         if self.step and span and self.step > span[1] - span[0]:
             raise ValueError(f"has a step of {self.step:g}, which is longer than the range; allowed: a shorter one")
         if self.step and span and (span[1] - span[0]) / self.step > MOST_STEPS:
@@ -285,7 +299,17 @@ def _list_conflicts(wanted: SearchRequest, wrong: frozenset[str], parameters: fr
         ]
     if len(wanted.begin_with) > wanted.trials and "trials" not in wrong:
         problems.append(f"begin_with: has {len(wanted.begin_with):,} entries; allowed: up to trials, {wanted.trials:,}")
+    choices = sum(len(one.choice or ()) for one in wanted.search.values())
+    if choices > MOST_TOGETHER:
+        problems.append(
+            f"search: has {choices:,} choices in all; allowed: up to {MOST_TOGETHER:,} of all hyperparameters together"
+        )
     for where, fields in list_fragments(wanted):
+        if fields.get("checkpoint") is not None:
+            problems.append(
+                f"{where}.checkpoint: would be that of several trials, each of which goes on from the one before; allowed: left out, and "
+                "each has one of its own"
+            )
         own = fields.get("hyperparameters")
         if isinstance(own, Mapping):
             both = [str(name) for name in own if name in parameters]

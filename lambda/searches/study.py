@@ -81,6 +81,20 @@ def list_misfits(wanted: SearchRequest, parameters: Mapping[str, Any]) -> list[s
     return problems
 
 
+def write_values(wanted: SearchRequest, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns parameters that a person gave as the sampler writes them: 2 for a whole number that is given as 2.0."""
+    space = read_space(wanted)
+    return {name: _write_value(space[name], value) for name, value in parameters.items()}
+
+
+def _write_value(one: BaseDistribution, value: Any) -> Any:
+    if isinstance(one, IntDistribution):
+        return int(value)
+    if not isinstance(one, FloatDistribution):
+        return value
+    return float(value) if one.step is None else _step(one.low, one.step, round((value - one.low) / one.step))
+
+
 def fits(wanted: SearchRequest, trial: Trial) -> bool:
     """Whether a trial of another search has all parameters of this one and no others, with values that they may have."""
     return trial.parameters.keys() == wanted.search.keys() and not list_misfits(wanted, trial.parameters)

@@ -40,7 +40,7 @@ def test_each_trial_trains_once_in_the_place_whose_turn_it_is(done: SearchJob) -
 def test_what_a_trial_reports_is_its_value(done: SearchJob) -> None:
     assert done.questions()[0]["steps"] == 6
     for row in done.rows():
-        assert float(row["value"]) == pytest.approx(1 / int(row["steps"]), abs=0.001)
+        assert float(row["value"]) == pytest.approx(1 / int(row["hp.steps"]), abs=0.001)
 
 
 def test_the_best_trial_is_told_with_the_line_that_trains_it_again(done: SearchJob, mailbox: Mailbox) -> None:
