@@ -59,7 +59,7 @@ ROWS = (
         given={"search": {"a": {}, "b": {"float": [0, 1], "int": [0, 1]}}},
     ),
     Row(
-        "numbers that are none",
+        "numbers of the wrong kind",
         f'search.a.float.0: "0" is not a number (numbers have no quotes); allowed: {PARAMETER}',
         f"search.b.int.1: 1.5 is not a whole number; allowed: {PARAMETER}",
         f"search.c.float.1: 1e+301 is too large; allowed: {PARAMETER}",
