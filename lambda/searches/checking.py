@@ -22,6 +22,7 @@ from grid_plan.training_arguments import GridRun
 from refusals.wording import plain
 from searches import study
 from searches.earlier import UnusableSearch, read_earlier, resume, warm
+from searches.policy import floor_cents
 from searches.request import RESUMED, TEMPLATE, Sampler, SearchRequest, read, write_line
 from searches.store import SearchStore
 
@@ -172,7 +173,10 @@ def _price(
     except RecursionError:
         return search, [f"{TEMPLATE}: holds values that are nested too deeply; allowed: fewer levels"]
     search = replace(search, most_usd=most)
-    needed = math.fsum(most[number % len(most)] for number in range(min(wanted.parallel, wanted.trials)))
+    needed, cap = (
+        math.fsum(most[number % len(most)] for number in range(min(wanted.parallel, wanted.trials))),
+        floor_cents(cap),
+    )
     if {"trials", "parallel"} & wrong or needed <= cap or any(one.number >= 0 for one in search.earlier):
         return search, []
     less = f"max_cost_usd: {cap:,.2f} is less than {needed:,.2f}, which the trials of the first round could cost until their time-outs"

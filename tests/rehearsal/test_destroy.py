@@ -25,6 +25,8 @@ pytestmark = [pytest.mark.rehearsal, pytest.mark.turn("destroys")]
 TOOLKIT = "CDKToolkit"
 """The bootstrap's own, which a destroy never touches."""
 DRAIN = ("DrainRole", "DrainMachineRole")
+FIRST = "trainyard-search"
+"""The first stack that a destroy takes away, after that of the images, in which nothing runs."""
 IMAGES = "trainyard-images"
 """Deployed last, so destroyed first of all: it holds nothing that runs, and its end takes nothing away."""
 
@@ -87,7 +89,7 @@ def test_a_destroy_refuses_loudly_while_a_person_protects_an_instance(
     assert protected in refused.value.whole
     assert tags.PROTECTED in refused.value.whole
     assert before.pop(IMAGES)
-    assert stacks(yard) == {**before, "trainyard-grid": "DELETE_FAILED"}
+    assert stacks(yard) == {**before, FIRST: "DELETE_FAILED"}
     assert left(doomed) == [protected]
 
 
@@ -119,11 +121,11 @@ def test_a_grid_that_runs_when_a_destroy_begins_is_stopped_in_every_region(doome
 
 
 def test_no_other_stack_is_touched_before_the_drain_is_done(yard: Yard) -> None:
-    """The drain is the first step of the grid's end; those of the other stacks find nothing."""
+    """The drain is the first step of the end of the searches' stack; those of the other stacks find nothing."""
     calls = list(yard.aws.recorder.calls)
     deletions = [(call.at, call.parameters["StackName"]) for call in calls if call.action == "DeleteStack"]
-    others = [at for at, stack in deletions if "trainyard-grid" not in stack and IMAGES not in stack]
-    assert len(others) == len(["workflow", "reaper", "builds", *REGIONS, "foundation"])
+    others = [at for at, stack in deletions if FIRST not in stack and IMAGES not in stack]
+    assert len(others) == len(["grid", "workflow", "reaper", "builds", *REGIONS, "foundation"])
     ends = {"StopExecution", "TerminateInstances", "StopTrainingJob", "TerminateJob"}
     drains = [call.at for call in calls if call.action in ends and any(name in call.role for name in DRAIN)]
     assert drains

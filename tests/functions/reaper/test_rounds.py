@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from contract import metrics
-from contract.search import STARTED_BY
+from contract.search import STARTED_BY, SearchPrefix
 from tests.fakes.executions import GRID_MACHINE, MACHINE, SEARCH_MACHINE, Execution
 from tests.fakes.faults import Kind, Mishap
 from tests.functions.reaper.reaped import Yard, reaped
@@ -33,7 +33,12 @@ def search(yard: Yard, name: str = "foo") -> Execution:
 def start(yard: Yard, of: str, name: str = "foo-r1", given: str = "", machine: str = GRID_MACHINE) -> Execution:
     """A grid runs since an hour; `of` is the ARN of what started it, `given` another input."""
     made = yard.fake.states.executions.begin(name, machine)
-    made.input, made.started_at = given or json.dumps({STARTED_BY: of}), made.started_at - HOUR
+    asked, _, number = name.rpartition("-r")
+    lines = (
+        f"s3://home/{SearchPrefix(asked).questions(int(number))}" if number.isdecimal() else "s3://home/uploads/m.csv"
+    )
+    made.input = given or json.dumps({STARTED_BY: of, "manifest": lines})
+    made.started_at -= HOUR
     return made
 
 
@@ -98,6 +103,7 @@ def test_a_round_whose_search_was_redriven_between_two_looks_is_kept(yard: Yard)
     assert round_.status == "RUNNING"
 
 
+LINES = f"s3://home/{SearchPrefix('foo').questions(1)}"
 OTHER = "arn:aws:states:eu-central-1:123456789012:execution"
 
 
@@ -108,12 +114,15 @@ OTHER = "arn:aws:states:eu-central-1:123456789012:execution"
         "{}",
         "not json",
         "[]",
-        json.dumps({STARTED_BY: 7}),
-        json.dumps({STARTED_BY: ""}),
-        json.dumps({STARTED_BY: f"{OTHER}:lab-search:foo"}),
-        json.dumps({STARTED_BY: f"{OTHER}:yard-grid:foo"}),
-        json.dumps({STARTED_BY: f"{OTHER}:yard-search:bar"}),
-        json.dumps({STARTED_BY: f"{OTHER}:yard-search:foo-r1"}),
+        json.dumps({STARTED_BY: 7, "manifest": LINES}),
+        json.dumps({STARTED_BY: "", "manifest": LINES}),
+        json.dumps({STARTED_BY: f"{OTHER}:lab-search:foo", "manifest": LINES}),
+        json.dumps({STARTED_BY: f"{OTHER}:yard-grid:foo", "manifest": LINES}),
+        json.dumps({STARTED_BY: f"{OTHER}:yard-search:bar", "manifest": LINES}),
+        json.dumps({STARTED_BY: f"{OTHER}:yard-search:foo-r1", "manifest": LINES}),
+        json.dumps({STARTED_BY: f"{OTHER}:yard-search:foo"}),
+        json.dumps({STARTED_BY: f"{OTHER}:yard-search:foo", "manifest": LINES.replace("1.jsonl", "2.jsonl")}),
+        json.dumps({STARTED_BY: f"{OTHER}:yard-search:foo", "manifest": "s3://home/uploads/1.jsonl"}),
         json.dumps({"input": {STARTED_BY: f"{OTHER}:yard-search:foo"}}),
     ],
 )

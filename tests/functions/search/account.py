@@ -16,7 +16,7 @@ from contract import names
 from contract.codec import encode
 from contract.environments import GridCleanupEnvironment
 from contract.grid import GridPrefix, Line, LineOutcome, Record
-from contract.search import STARTED_BY, Search, name_round
+from contract.search import STARTED_BY, Search, SearchPrefix, name_round
 from contract.timing import Timing
 from contract.timings import CollectTiming
 from searches.checking import CheckedSearch, check
@@ -83,7 +83,7 @@ class Searches:
         self.store.ensure_questions(search.id, number, lines)
         grid = name_round(search.id, number)
         if starts:
-            self.begin(grid, ENVIRONMENT.machine, json.dumps({STARTED_BY: search.execution}))
+            self.begin(grid, ENVIRONMENT.machine, json.dumps(input_of(search, number)))
         return grid
 
     def plan(self, grid: str, lines: int, most_usd: float | None = 1.75) -> None:
@@ -120,6 +120,11 @@ class Searches:
         body = self.aws.s3.read(BUCKET, key)
         assert body is not None, key
         return body.decode()
+
+
+def input_of(search: Search, number: int) -> dict[str, str]:
+    """What the grid of a round was started with."""
+    return {STARTED_BY: search.execution, "manifest": f"s3://{BUCKET}/{SearchPrefix(search.id).questions(number)}"}
 
 
 def line_of(index: int, grid: str, most_usd: float | None) -> Line:

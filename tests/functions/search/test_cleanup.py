@@ -159,6 +159,7 @@ def test_a_search_that_settled_and_asked_nothing_is_reported(there: Searches, se
         "not json",
         '{"manifest": "s3://x/y"}',
         json.dumps({STARTED_BY: "arn:aws:states:eu-central-1:111122223333:execution:yard-search:tune"}),
+        json.dumps({STARTED_BY: "arn:aws:states:eu-central-1:111122223333:execution:yard-search:tune-7"}),
         json.dumps({STARTED_BY: 7}),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -68,12 +69,12 @@ def test_a_search_that_ended_well_goes_on_with_more_trials(there: Searches) -> N
     assert wanted.owner == "bob"
 
 
-def test_null_takes_away_a_field_that_may_change(there: Searches) -> None:
+def test_null_is_a_field_that_is_left_out(there: Searches) -> None:
     old = there.settle("earlier", patience=1, max_cost_usd=50)
     there.train(old, [0.5])
     end(there)
-    checked = go_on(there, patience=None, max_cost_usd=None)
-    assert (checked.problems, checked.wanted.patience, checked.wanted.max_cost_usd) == ([], None, None)
+    checked = go_on(there, patience=None, max_cost_usd=None, trials=None)
+    assert (checked.problems, checked.wanted.patience, checked.wanted.max_cost_usd) == ([], 1, 50.0)
 
 
 def test_trials_of_a_round_that_was_ended_are_asked_first(there: Searches) -> None:
@@ -153,14 +154,25 @@ def test_what_warmed_a_search_warms_the_one_that_goes_on(there: Searches) -> Non
     assert checked.search.spent_usd == pytest.approx(0.5)
 
 
-def test_the_rest_of_the_trials_alone_has_to_be_paid(there: Searches) -> None:
-    """Seven of eight are told; the last may cost $1.75."""
+def test_a_search_that_goes_on_is_not_refused_for_its_money(there: Searches) -> None:
+    """Its rounds are as small as the rest pays; without a rest it reports and ends."""
     old = there.settle("earlier", parallel=7, max_cost_usd=20)
     there.train(old, [0.5] * 7)
     end(there)
     assert refused(there, max_cost_usd=5.25) == []
-    (found,) = refused(there, max_cost_usd=5.24)
-    assert found.startswith("max_cost_usd: 3.50 of 5.24 are spent, and 1.74 is less than 1.75, ")
+    assert refused(there, max_cost_usd=0.01) == []
+
+
+def test_a_cap_is_refused_for_a_search_whose_cost_is_not_known(there: Searches) -> None:
+    old = there.settle("earlier")
+    grid = there.ask(old, [{"lr": 0.011}])
+    there.plan(grid, 1, most_usd=None)
+    there.count(grid, [replace(record_of(0, 0.5), cost_usd=None)])
+    there.end(grid, "SUCCEEDED", ENVIRONMENT.machine)
+    end(there)
+    assert refused(there) == []
+    (found,) = refused(there, max_cost_usd=50)
+    assert found.startswith("max_cost_usd: what trials of the search that it resumes cost is not known")
 
 
 # resume: what does not

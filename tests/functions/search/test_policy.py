@@ -142,22 +142,26 @@ def test_a_search_that_goes_on_counts_from_where_the_other_ended() -> None:
 def test_before_the_first_round_nothing_is_known() -> None:
     found = stand()
     assert (found.trials, found.rounds, found.number, found.last) == ((), (), 0, ())
-    assert (found.spent_usd, found.most_usd) == (0.0, None)
+    assert (found.spent_usd, found.most_usd) == (0.0, ())
 
 
-def test_the_most_that_a_trial_costs_is_that_of_the_dearest_of_all_rounds() -> None:
-    """A later round may have the places of an earlier one again."""
-    rounds = [replace(round_of([0.1, 0.2]), most_usd=[1.0, 8.0]), replace(round_of([0.3, 0.4], 2), most_usd=[1.0, 2.0])]
-    assert read_standing(SEARCH, WANTED, rounds).most_usd == 8.0
+PRICED = replace(SEARCH, most_usd=(1.0, 8.0))
+"""A search in two places."""
 
 
-@pytest.mark.parametrize(
-    ("most_usd", "most"), [([None, 8.0], 8.0), ([None, None], None), ([], None)], ids=["one", "none", "not planned"]
-)
-def test_the_most_of_a_round_is_that_of_the_trials_whose_cost_is_known(
-    most_usd: list[float | None], most: float | None
-) -> None:
-    assert read_standing(SEARCH, WANTED, [replace(round_of([0.1, 0.2]), most_usd=most_usd)]).most_usd == most
+def test_the_most_that_a_trial_costs_is_that_of_its_place_by_the_newest_plan() -> None:
+    rounds = [replace(round_of([0.1, 0.2, 0.3]), most_usd=[1.0, 8.0, 2.0])]
+    assert read_standing(PRICED, WANTED, rounds).most_usd == (2.0, 8.0)
+    assert read_standing(PRICED, WANTED, [*rounds, replace(round_of([0.4], 2), most_usd=[9.0])]).most_usd == (2.0, 9.0)
+
+
+@pytest.mark.parametrize("most_usd", [[None, None], []], ids=["unknown", "not planned"])
+def test_what_a_round_does_not_say_stays_as_it_was(most_usd: list[float | None]) -> None:
+    assert read_standing(PRICED, WANTED, [replace(round_of([0.1, 0.2]), most_usd=most_usd)]).most_usd == (1.0, 8.0)
+
+
+def test_without_a_cap_no_price_is_kept() -> None:
+    assert read_standing(SEARCH, WANTED, [round_of([0.1, 0.2])]).most_usd == ()
 
 
 # the best
@@ -254,8 +258,8 @@ def test_one_trial_with_a_value_keeps_a_search_going() -> None:
     assert decide(WANTED, stand([None, None, None, 0.1])).count == 4
 
 
-def test_the_last_round_that_failed_is_a_failure_though_all_are_told() -> None:
-    assert decide(request_of(trials=5, parallel=4), stand([0.5], [None] * 4)).error is not None
+def test_a_last_round_that_failed_is_no_failure_when_all_are_told_and_some_have_values() -> None:
+    assert decide(request_of(trials=5, parallel=4), stand([0.5], [None] * 4)).error is None
     assert decide(request_of(trials=2, parallel=1), stand([0.5], [None])).error is None
 
 
@@ -280,7 +284,7 @@ def test_a_round_is_unaffordable_only_where_its_cost_alone_was_refused(error: st
 # money
 
 
-def money(cap: float, spent: float = 0.0, most_usd: float | None = 1.75, parallel: int = 4) -> int:
+def money(cap: float, spent: float = 0.0, most_usd: tuple[float, ...] = (1.75,), parallel: int = 4) -> int:
     """How many trials the next round has."""
     wanted = request_of(trials=100, parallel=parallel, max_cost_usd=cap)
     standing = SearchState(trials=(), rounds=(), spent_usd=spent, most_usd=most_usd)
@@ -297,23 +301,29 @@ def test_a_round_has_no_more_trials_than_what_is_left_pays_at_their_dearest(
     assert money(cap, spent) == count
 
 
+def test_a_round_has_the_trials_that_the_rest_pays_in_the_places_whose_turn_it_is() -> None:
+    assert money(5.0, most_usd=(0.5, 4.0, 0.5)) == 3
+    assert money(4.4, most_usd=(0.5, 4.0, 0.5)) == 1
+    assert money(3.9, most_usd=(4.0, 0.5, 0.5)) == 0
+
+
 def test_a_search_without_money_for_a_trial_ends_and_says_what_is_left() -> None:
     wanted = request_of(max_cost_usd=10)
-    verdict = decide(wanted, SearchState(trials=(), rounds=(), spent_usd=9.0, most_usd=1.75))
+    verdict = decide(wanted, SearchState(trials=(), rounds=(), spent_usd=9.0, most_usd=(1.75,)))
     assert verdict.why == "$1.00 of max_cost_usd are left, and one more trial could cost $1.75."
     assert verdict.error is None
 
 
 def test_without_a_cap_or_a_price_money_ends_nothing() -> None:
-    assert money(0.01, most_usd=None) == 4
-    free = SearchState(trials=(), rounds=(), spent_usd=1e9, most_usd=1e9)
+    assert money(0.01, most_usd=()) == 4
+    free = SearchState(trials=(), rounds=(), spent_usd=1e9, most_usd=(1e9,))
     assert decide(request_of(trials=100), free).count == 4
-    assert money(10.0, 5.0, most_usd=0.0) == 4
+    assert money(10.0, 5.0, most_usd=(0.0,)) == 4
 
 
 def test_the_grid_of_a_round_is_given_the_rest_in_whole_cents() -> None:
     def rest(cap: float | None, spent: float) -> float | None:
-        standing = SearchState(trials=(), rounds=(), spent_usd=spent, most_usd=None)
+        standing = SearchState(trials=(), rounds=(), spent_usd=spent, most_usd=())
         return rest_usd(request_of(max_cost_usd=cap), standing)
 
     assert rest(10, 0.001) == 9.99
@@ -327,7 +337,7 @@ def test_a_round_is_never_refused_for_the_rest_that_it_is_given(cents: int) -> N
     """Plan adds up what the lines cost, and compares it with the cap in cents."""
     most, cap = cents / 100 / 3, cents / 100 + 0.004
     wanted = request_of(trials=100, parallel=9, max_cost_usd=cap)
-    standing = SearchState(trials=(), rounds=(), spent_usd=0.0, most_usd=most)
+    standing = SearchState(trials=(), rounds=(), spent_usd=0.0, most_usd=(most,))
     count, rest = decide(wanted, standing).count, rest_usd(wanted, standing)
     assert rest is not None
     assert math.fsum([most] * count) <= rest

@@ -55,6 +55,5 @@ THERE: dict[str, Callable[[Searches], None]] = {
     "a resumed search that runs": run,
     "a resumed search whose last round runs": end_late,
     "a resumed search with other fields": end,
-    "a resumed search whose money is spent": end,
 }
 """By the refusal's `what`."""

@@ -166,11 +166,4 @@ ROWS = (
         given={"resume": "earlier", "trials": 20, "seed": 3, "template": LEAST["template"], "warm_start": "old"},
         whole=True,
     ),
-    Row(
-        "a resumed search whose money is spent",
-        "max_cost_usd: 1.00 of 2.00 are spent, and 1.00 is less than 7.00, which the trainings could cost until their time-outs at "
-        "on-demand prices; allowed: a larger max_cost_usd, or fewer lines, instances or hours",
-        given={"resume": "earlier", "max_cost_usd": 2},
-        whole=True,
-    ),
 )

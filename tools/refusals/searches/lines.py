@@ -28,9 +28,17 @@ ROWS = (
     ),
     Row(
         "a cap that pays no round",
-        "max_cost_usd: 6.99 is less than 7.00, which the trainings could cost until their time-outs at on-demand prices; allowed: a "
-        "larger max_cost_usd, or fewer lines, instances or hours",
+        "max_cost_usd: 6.99 is less than 7.00, which the trials of the first round could cost until their time-outs at on-demand "
+        "prices; allowed: a larger max_cost_usd, or fewer parallel, instances or hours",
         given={"max_cost_usd": 6.999},
+    ),
+    Row(
+        "a checkpoint for all trials",
+        "template.checkpoint: would be that of several trials, each of which goes on from the one before; allowed: left out, and each has "
+        "one of its own",
+        given={
+            "template": template(checkpoint="s3://yard-bytes-111122223333-eu-central-1/grids/old/00000000/checkpoints")
+        },
     ),
     Row(
         "a metric without a definition",
@@ -57,8 +65,8 @@ ROWS = (
     ),
     Row(
         "caps of jobs that are more than that of the search",
-        "max_cost_usd: 5.00 is less than 8.00, which the trainings could cost until their time-outs at on-demand prices; allowed: a "
-        "larger max_cost_usd, or fewer lines, instances or hours",
+        "max_cost_usd: 5.00 is less than 8.00, which the trials of the first round could cost until their time-outs at on-demand "
+        "prices; allowed: a larger max_cost_usd, or fewer parallel, instances or hours",
         given={"template": {**JOB, "max_cost_usd": 2}, "objective": BY_JOB, "max_cost_usd": 5},
     ),
     Row(

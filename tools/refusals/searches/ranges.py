@@ -38,16 +38,27 @@ ROWS = (
         given={"search": {"a": {"choice": [1, 2], "log": True}, "b": {"float": [1, 2], "log": True, "step": 0.1}}},
     ),
     Row(
+        "numbers too close for floats",
+        "search.a: has a step of 1e-09, too small beside its numbers; allowed: at least 1e-06 of the largest",
+        "search.b: [0.1, 0.1000000000000001] is a range too narrow for floats; allowed: a wider one, or choice",
+        given={"search": {"a": {"float": [0, 1], "step": 1e-9}, "b": {"float": [0.1, 0.1000000000000001]}}},
+    ),
+    Row(
+        "too many choices",
+        "search: has 1,200 choices in all; allowed: up to 1,000 of all hyperparameters together",
+        given={"search": {"a": {"choice": list(range(600))}, "b": {"choice": list(range(600))}}},
+    ),
+    Row(
         "steps that do not fit",
         "search.a: has a step of 2, which is longer than the range; allowed: a shorter one",
         "search.b: has a step of 1.5 between whole numbers; allowed: a whole step",
-        "search.c: has a step of 1e-09, too small for the range; allowed: up to 1,000,000 steps",
+        "search.c: has a step of 2, too small for the range; allowed: up to 1,000,000 steps",
         f"search.d.step: 0 is too small; allowed: {PARAMETER}",
         given={
             "search": {
                 "a": {"float": [0, 1], "step": 2},
                 "b": {"int": [0, 4], "step": 1.5},
-                "c": {"float": [0, 1], "step": 1e-9},
+                "c": {"int": [0, 10_000_000], "step": 2},
                 "d": {"float": [0, 1], "step": 0},
             }
         },
