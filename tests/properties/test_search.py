@@ -106,6 +106,18 @@ def test_the_rounds_of_a_search_with_a_cap_become_as_small_as_the_rest_pays(monk
         assert sorted(sizes, reverse=True) == sizes
 
 
+@pytest.mark.parametrize("cap", [9.0, 12.0, 14.0, 20.0])
+def test_dear_places_do_not_keep_cheap_ones_from_being_paid(monkeypatch: pytest.MonkeyPatch, cap: float) -> None:
+    """Four trials of about $0.88 and four of $3.50, in turn; no round is refused for its cost."""
+    cheap, dear = {"max_hours": 0.5}, {"max_hours": 2}
+    given = {**REQUEST, "places": [*[cheap] * 4, *[dear] * 4], "trials": 40, "max_cost_usd": cap}
+    with world(monkeypatch, given=given) as found:
+        assert found.run() == "done"
+        assert found.report()["cost_usd"] <= cap
+        assert "one more trial could cost" in found.report()["why"]
+        assert len(found.rows()) == len(found.trained) > 4
+
+
 def test_a_cap_that_pays_no_first_round_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     with world(monkeypatch, given={**REQUEST, "max_cost_usd": 5.0}) as found:
         assert found.run() == "failed"

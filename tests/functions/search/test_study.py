@@ -11,13 +11,16 @@ from typing import Any
 
 import optuna
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from optuna.samplers import TPESampler
 from optuna.trial import TrialState
 
 from contract.search import Trial
 from searches import study
-from searches.request import SearchRequest
+from searches.request import SearchRequest, read
 from tests.functions.search.account import request_of
+from tools.refusals.searches.yard import LEAST
 
 SPACE: dict[str, Any] = {
     "lr": {"float": [1e-5, 1.0], "log": True},
@@ -347,3 +350,42 @@ def test_where_all_values_are_equal_importance_breaks_nothing() -> None:
 
 def test_the_sampler_learns_of_the_whole_round_at_once() -> None:
     assert isinstance(study._sampler(WANTED, 0), TPESampler)
+
+
+# whatever a person may write
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    low=st.floats(-1e9, 1e9),
+    width=st.floats(1e-9, 1e9),
+    parts=st.one_of(st.none(), st.floats(1.0, 1e5)),
+    seed=st.integers(0, 9),
+    sampler=st.sampled_from(["tpe", "random", "grid"]),
+)
+def test_a_range_that_is_accepted_holds_whatever_is_asked_of_it(
+    low: float, width: float, parts: float | None, seed: int, sampler: str
+) -> None:
+    """Through JSON and back, as Ask and Tell see it."""
+    one = {"float": [low, low + width], **({"step": width / parts} if parts else {})}
+    wanted, _, problems = read({**LEAST, "search": {"lr": one}, "sampler": sampler, "seed": seed, "trials": 12})
+    if problems:
+        return
+    told = list[Trial]()
+    for number in range(3):
+        found = json.loads(json.dumps(ask(wanted, told)))
+        for parameters in found:
+            assert not study.list_misfits(wanted, parameters)
+            told.append(trial(len(told), parameters, float(number)))
+
+
+def test_values_of_a_person_are_written_as_the_sampler_writes_them() -> None:
+    space = {
+        "a": {"int": [0, 4]},
+        "b": {"float": [0, 1], "step": 0.1},
+        "c": {"float": [0, 1]},
+        "d": {"choice": [1, "1"]},
+    }
+    wanted = read({**LEAST, "search": space})[0]
+    found = study.write_values(wanted, {"a": 2.0, "b": 0.30000000000000004, "c": 1, "d": "1"})
+    assert json.dumps(found) == '{"a": 2, "b": 0.3, "c": 1.0, "d": "1"}'
