@@ -18,7 +18,7 @@ import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
 from aws.clients import client
-from contract.environments import GridCollectEnvironment
+from contract.environments import GridCleanupEnvironment
 from contract.errors import InvalidRequest, SearchFailed, StillTraining
 from contract.grid import Grid, GridPrefix, Line, LineOutcome, Record
 from contract.search import SearchPrefix
@@ -31,16 +31,18 @@ from searches.store import SearchStore
 from tests.fakes.clock import Killed
 from tests.fakes.executions import Execution
 from tests.fakes.faults import Faults, Kind
+from tests.fakes.queue import URL
 from tests.fakes.wire import Call
 from tests.functions.grid_plan.account import ENVIRONMENT, Account
 from tools.refusals.grids.yard import ACCOUNT, BUCKET, HOME
 
 SEARCH_MACHINE = f"arn:aws:states:{HOME}:{ACCOUNT}:stateMachine:yard-search"
 TOPIC = f"arn:aws:sns:{HOME}:{ACCOUNT}:yard-notify"
-ENV = GridCollectEnvironment(
+ENV = GridCleanupEnvironment(
     **{name: getattr(ENVIRONMENT, name) for name in ENVIRONMENT.__dataclass_fields__},
     topic=TOPIC,
     timing=Timing().of(CollectTiming),
+    messages=URL,
 )
 REQUEST: dict[str, Any] = {
     "template": {
@@ -133,6 +135,8 @@ class SearchWorld:
     """Each training that ever ran, by grid and line."""
     cost_usd: float = 0.0
     """What all of them really cost."""
+    held: str = ""
+    """A grid that trains on until somebody stops it."""
     killed_at: dict[str, int] = field(default_factory=dict)
     """Action to the call before which its first process ends."""
     visited: list[str] = field(default_factory=list)
@@ -144,17 +148,21 @@ class SearchWorld:
         executions = self.account.states.executions
         executions.machines |= {ENV.machine, SEARCH_MACHINE}
         executions.began = self._note
+        executions.stopped = self._settle
         self._begun: list[Execution] = []
         self.execution = executions.begin(self.name, SEARCH_MACHINE)
         self.store = SearchStore(BUCKET)
 
     # What a test asks
 
-    def run(self) -> str:
-        """Returns Done, or the error of the search."""
+    def run(self, steps: int = 10**9) -> str:
+        """Returns the last state: done, failed, or aborted where a person stops it after so many steps."""
         self._variables: dict[str, Any] = {"round": 1, "problem": None, "why": ""}
         state = "ask"
         while state not in ("done", "failed"):
+            if len(self.visited) == steps:
+                self.account.states.executions.end(self.execution, "ABORTED", None, "no longer needed")
+                return "aborted"
             self.visited.append(state)
             before = dict(self._variables)
             state = self._step(state)
@@ -240,7 +248,7 @@ class SearchWorld:
                 client("stepfunctions").start_execution(**arguments)
             except (ClientError, BotoCoreError) as problem:
                 self._variables["problem"] = {"error": "States.TaskFailed", "cause": str(problem)}
-        if self.chance.random() > self.weather.again:
+        if self._variables["grid"] != self.held and self.chance.random() >= self.weather.again:
             self._work()
         return "tell"
 
@@ -253,12 +261,22 @@ class SearchWorld:
         if execution.machine == ENV.machine:
             self._begun.append(execution)
 
+    def _settle(self, execution: Execution) -> None:
+        """The grid's own cleanup counts what there is, some minutes later."""
+
+        def report() -> None:
+            self.account.s3.write(BUCKET, GridPrefix(execution.name).report, b'{"problem": {}}')
+
+        self.account.clock.at(self.account.clock.now + 300, report)
+
     def _work(self) -> None:
         """Carries out the grids that have begun: Plan itself, then records as the trainings' fates have it."""
         faults, self.account.faults = self.account.faults, Faults()
         try:
             while self._begun:
-                self._carry_out(self._begun.pop(0))
+                execution = self._begun.pop(0)
+                if execution.name != self.held:
+                    self._carry_out(execution)
         finally:
             self.account.faults = faults
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from contract.search import SearchPrefix
+from search_cleanup.handler import handler as cleanup
 from tests.properties.search_world import CALM, REQUEST, SearchWorld, Weather, world
 from tools.refusals.grids.yard import BUCKET
 
@@ -104,6 +106,27 @@ def test_the_rounds_of_a_search_with_a_cap_become_as_small_as_the_rest_pays(monk
         assert sizes[0] == 4
         assert sizes[-1] == 1
         assert sorted(sizes, reverse=True) == sizes
+
+
+@pytest.mark.parametrize("steps", range(1, 9))
+def test_a_search_that_is_stopped_after_any_step_leaves_no_grid_and_can_be_resumed(
+    monkeypatch: pytest.MonkeyPatch, steps: int
+) -> None:
+    with world(monkeypatch, held="find-r3", given={**REQUEST, "trials": 12}) as found:
+        executions = found.account.states.executions
+        assert found.run(steps) == "aborted"
+        found.account.queue.feed(lambda event: cleanup(event, None))
+        found.account.queue.put(json.dumps({"detail": executions.detail(found.execution)}))
+        found.account.clock.run(3600)
+        assert [one.name for one in executions.known.values() if one.status == "RUNNING"] == []
+        assert found.report()["problem"]["cause"] == "no longer needed"
+        again = SearchWorld(account=found.account, name="again", given={"resume": "find"})
+        assert again.run() == "done"
+        asked = [json.dumps(one) for some in (*found.questions(), *again.questions()) for one in some]
+        assert len(again.rows()) == 12
+        assert len(set(asked)) == 12
+        trained = {f"{row['grid']}/{row['index']}" for row in again.rows()}
+        assert trained == set(found.trained) | set(again.trained)
 
 
 @pytest.mark.parametrize("cap", [9.0, 12.0, 14.0, 20.0])
