@@ -57,7 +57,7 @@ def check(raw: object, execution: Mapping[str, str], env: GridEnvironment, store
         problems.append(f"name: the execution is called {plain(search.id)}; allowed: {NAME_WORDS}")
     whole, base, unusable = _merge(raw, store, env)
     wanted, wrong, found = read(whole)
-    problems += unusable
+    problems += unusable + (unwritable := _list_unwritable([wanted.template, wanted.places]))
     if base is None and isinstance(raw, Mapping) and raw.get("resume") is not None:
         # What a search that cannot be resumed would have brought along is not missing too.
         found = [one for one in found if not one.partition(": ")[2].startswith("is missing;")]
@@ -73,11 +73,22 @@ def check(raw: object, execution: Mapping[str, str], env: GridEnvironment, store
         what = "what trials of the search that it resumes cost is not known"
         problems.append(f"max_cost_usd: {what}, so nothing can keep to it; allowed: left out, as there")
     problems += _list_misfits(wanted, wrong) + _list_limits(wanted, wrong, env) + _list_metrics(wanted, wrong)
-    if not {"template", "places"} & wrong:
+    if not {"template", "places"} & wrong and not unwritable:
         search, found = _price(search, wanted, wrong, env)
         problems += found
     problems += list_missing(env)
     return CheckedSearch(search, wanted, list(dict.fromkeys(problems)))
+
+
+def _list_unwritable(lines: object) -> list[str]:
+    """Says why what lines are made of cannot be kept: JSON may hold half of a surrogate pair, and UTF-8 may not."""
+    try:
+        json.dumps(lines, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return ["template: is not valid Unicode (it holds half of a surrogate pair); allowed: whole characters"]
+    except RecursionError:
+        return ["template: holds values that are nested too deeply; allowed: fewer levels"]
+    return []
 
 
 def _merge(raw: object, store: SearchStore, env: GridEnvironment) -> tuple[Any, Search | None, list[str]]:
@@ -165,13 +176,10 @@ def _price(
         (values,) = study.ask(one, (), (), number=0, count=1)
     lines = [write_line(wanted, number, values) for number in range(len(wanted.places or [{}]))]
     cap = None if "max_cost_usd" in wrong else wanted.max_cost_usd
-    try:
-        problems = _read_report(wanted, _plan(search, wanted, lines, cap, env).report)
-        if problems or cap is None:
-            return search, problems
-        most = tuple(math.fsum(_plan(search, wanted, [line], cap, env).costs) for line in lines)
-    except RecursionError:
-        return search, [f"{TEMPLATE}: holds values that are nested too deeply; allowed: fewer levels"]
+    problems = _read_report(wanted, _plan(search, wanted, lines, cap, env).report)
+    if problems or cap is None:
+        return search, problems
+    most = tuple(math.fsum(_plan(search, wanted, [line], cap, env).costs) for line in lines)
     search = replace(search, most_usd=most)
     needed, cap = (
         math.fsum(most[number % len(most)] for number in range(min(wanted.parallel, wanted.trials))),

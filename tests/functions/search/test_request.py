@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from contract.search import MOST_TRIALS
+from searches.checking import check
 from searches.request import PLACEHOLDERS, Sampler, read, schema, write_line
 from tests.functions.search.account import Searches, request_of
-from tools.refusals.searches.yard import JOB, LEAST, template
+from tools.refusals.searches.yard import JOB, LEAST, execution, template
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "search" / "search.json"
 LR = {"float": [0.001, 0.1]}
@@ -209,3 +210,17 @@ def test_a_line_changes_neither_template_nor_parameters() -> None:
     write_line(wanted, 0, parameters)["hyperparameters"]["lr"] = 9
     assert parameters == {"lr": 0.01}
     assert "hyperparameters" not in wanted.template
+
+
+def nest(depth: int) -> Any:
+    found: Any = 1
+    for _ in range(depth):
+        found = [found]
+    return found
+
+
+@pytest.mark.parametrize(("value", "why"), [("\ud800", "is not valid Unicode"), (nest(100_000), "nested too deeply")])
+def test_what_no_file_can_keep_is_refused_and_not_met_later(there: Searches, value: Any, why: str) -> None:
+    whole = LEAST | {"template": LEAST["template"] | {"hyperparameters": {"note": value}}}
+    found = check(whole, execution("tune-7"), there.env, there.store).problems
+    assert [one for one in found if why in one]
