@@ -23,7 +23,7 @@ NOT_READ = frozenset(
     {"tests", "docs", "tools", "benchmarks", "localaws", "rehearsal", "build", "node_modules", "cdk.out"}
 )
 """Folders from which synth reads nothing, beside hidden ones; a test watches what it opens."""
-MADE = ("build/layer", "build/agent-libs")
+MADE = ("build/layer", "build/search-layer", "build/agent-libs")
 """Folders of `build` that deployments ship."""
 COMPILED = "__pycache__"
 
