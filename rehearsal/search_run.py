@@ -124,7 +124,7 @@ def keep(
 def show(screen: Screen, summaries: list[search.SearchSummary], yard: Yard, wrong: list[str], found_at: float) -> None:
     """Prints a row for each search, what was replaced, and the verdict."""
     table = Table(title=f"Searches: trials until the objective is at least {found_at:g}")
-    for column in ("seed", "rounds", "trials", "found", "Optuna alone", "in sequence", "same", "best", "cost $", "s"):
+    for column in ("seed", "rounds", "trials", "found", "alone", "seq.", "same", "best", "cost $"):
         table.add_column(column, no_wrap=True)
     for one in summaries:
         table.add_row(
@@ -135,21 +135,20 @@ def show(screen: Screen, summaries: list[search.SearchSummary], yard: Yard, wron
             str(one.alone_after),
             str(one.in_sequence_after),
             "yes" if one.same_questions else "no",
-            f"{one.best:.5f}" if one.best is not None else "",
+            f"{one.best:.4f}" if one.best is not None else "",
             f"{one.cost_usd:.4f}",
-            f"{one.execution_s:.0f}",
         )
     screen.console.print(table)
     for one in summaries:
-        screen.say(f"seed {one.seed} {one.status}: {escape(one.why)}")
+        screen.say(f"seed {one.seed} {one.status} after {one.execution_s:.0f} s: {escape(one.why)}")
     where = Counter[str]()
     for one in summaries:
         where.update(one.regions)
     screen.say(f"trainings: {sum(where.values())}, {', '.join(f'{region} {n}' for region, n in sorted(where.items()))}")
     screen.console.print(
-        "[dim]same: the search asked what Optuna alone asks. Optuna alone: one study in this process, told every round at once, with the "
-        "same seeds. In sequence: Optuna's own defaults, "
-        "told each trial before the next.[/dim]"
+        "[dim]found: trials until then. alone: the same of Optuna alone, one study in this process, told every round at once, with the "
+        "same seeds. seq.: Optuna's own defaults, "
+        "told each trial before the next. same: the search asked what Optuna alone asks.[/dim]"
     )
     grid_screen.show_replaced(screen.console, yard.aws.conditions, real_images=yard.real_images)
     screen.console.print(f"[dim]{not_deployed(yard.left_out)}[/dim]", highlight=False)
