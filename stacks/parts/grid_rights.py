@@ -42,6 +42,7 @@ class GridRights:
         rights = self.rights
         return [
             *self.check(),
+            rights.home("ReadManifests", READ, grid.ANY_GRID, ANY_SEARCH),
             rights.home("WriteThePlan", ["s3:PutObject"], *grid.PLANNED),
             rights.bytes("CopyCode", ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"], grid.ANY_CODE),
             note_regions(rights),
@@ -51,7 +52,7 @@ class GridRights:
         """Reads everything that lines name; changes nothing."""
         rights = self.rights
         return [
-            rights.home("ReadManifests", READ, f"{keys.UPLOADS}*", grid.ANY_GRID, ANY_SEARCH),
+            rights.home("ReadUploads", READ, f"{keys.UPLOADS}*"),
             read_admission(rights),
             rights.list_home(),
             rights.list_bytes(),

@@ -26,7 +26,7 @@ class SearchRights:
         rights = self.grid.rights
         return [
             *self.grid.check(),
-            *self._write(),
+            *self._read_and_write(),
             self.rounds("DescribeRounds", "states:DescribeExecution"),
             self.executions("DescribeSearches", "states:DescribeExecution"),
             *rights.publish(topic, key),
@@ -36,9 +36,8 @@ class SearchRights:
         """Stops the grid of a round, and reports."""
         rights = self.grid.rights
         return [
-            rights.home("ReadGridsAndSearches", ["s3:GetObject"], grid.ANY_GRID, search.ANY_SEARCH),
             rights.list_home(),
-            *self._write(),
+            *self._read_and_write(),
             self.rounds("EndRounds", "states:DescribeExecution", "states:StopExecution"),
             self.executions("DescribeSearches", "states:DescribeExecution"),
             *rights.publish(topic, key),
@@ -71,8 +70,12 @@ class SearchRights:
         """ARN of the Search machine, by its name."""
         return self._arn(f"stateMachine:{self._machine}")
 
-    def _write(self) -> list[Right]:
-        return [self.grid.rights.home("WriteSearches", ["s3:PutObject"], search.ANY_SEARCH)]
+    def _read_and_write(self) -> list[Right]:
+        rights = self.grid.rights
+        return [
+            rights.home("ReadGridsAndSearches", ["s3:GetObject"], grid.ANY_GRID, search.ANY_SEARCH),
+            rights.home("WriteSearches", ["s3:PutObject"], search.ANY_SEARCH),
+        ]
 
     @property
     def _machine(self) -> str:

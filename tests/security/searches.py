@@ -74,6 +74,7 @@ ALLOWED = [
     Ask("Search", "s3:PutObject", f"{HOME}/{FOUND.description}"),
     Ask("Search", "s3:PutObject", f"{HOME}/{FOUND.questions(1)}"),
     Ask("Search", "s3:ListBucket", BYTES),
+    Ask("Search", "s3:GetObjectVersion", f"{HOME}/{UPLOAD}"),
     Ask("Search", "ecr:BatchGetImage", IMAGES),
     Ask("Search", "ecr:DescribeImages", CONTAINERS),
     Ask("Search", "ecr:DescribeImages", PLATFORM),
