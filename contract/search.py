@@ -65,8 +65,8 @@ def is_round_of(grid: str, search: str) -> bool:
 
 
 def read_search_of(grid: str, given: object) -> str:
-    """Returns the ARN of the search whose round the grid is, by the grid's name and input (JSON text); empty where it is none. A round has
-    the lines of its own number, so a copy of its input under another name is no round."""
+    """Returns the ARN of the search whose round the grid is, by the grid's name and input (JSON text); empty where it is none. The
+    manifest of a round has the round's own number. A person's grid with a copied input has another name, and is no round."""
     try:
         found = json.loads(given) if isinstance(given, str) else None
     except (ValueError, RecursionError):

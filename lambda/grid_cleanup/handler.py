@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from aws_lambda_powertools import Logger
 
-from aws import executions
 from aws.batch import BatchJobs
 from aws.facts import Status
 from aws.grids import GridStore
@@ -21,12 +19,10 @@ from ending.report import cause_of_end
 from grids.policy import short
 from grids.reporting import report, standing
 from grids.stopping import Stopped, Stopping
-from messages.policy import read
+from messages.bad_ends import find_ended
 from messages.work import work_through
 
 logger = Logger(service="cleanup")
-SAME_S = 60.0
-"""Two starts of an execution so close to each other are one, however they are written."""
 
 
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
@@ -42,26 +38,9 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
 
 
 def _clean(body: str, env: GridCleanupEnvironment) -> None:
-    """Asks Step Functions first, whatever the event said: the execution may have been redriven."""
-    notice = read(body, names.grid_machine(env.deployment))
-    if notice is None:
-        logger.warning("dropped: the event is another machine's", body=body)
-        return
-    status = executions.status(notice.execution)
     store = GridStore(env.bucket)
-    grid = store.grid(notice.execution.rpartition(":")[2])
-    if status.runs or status.name == "SUCCEEDED":
-        logger.info("nothing to clean up", execution=notice.execution, status=status.name)
-    elif grid is None or not _is_of(grid, notice.execution, status):
-        logger.info("nothing was planned", execution=notice.execution, status=status.name)
-    else:
-        _end(env, store, grid, status)
-
-
-def _is_of(grid: Grid, execution: str, status: Status) -> bool:
-    """Whether this very execution planned the grid: 90 days after its end another one may have its name, and so its ARN."""
-    began = datetime.fromisoformat(grid.started_at).timestamp()
-    return grid.execution == execution and (status.started_at is None or abs(began - status.started_at) < SAME_S)
+    if found := find_ended(body, names.grid_machine(env.deployment), store.grid):
+        _end(env, store, *found)
 
 
 def _end(env: GridCleanupEnvironment, store: GridStore, grid: Grid, status: Status) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from aws_lambda_powertools import Logger
@@ -17,15 +16,13 @@ from contract.errors import StillTraining
 from contract.execution_facts import ENDED_BY
 from contract.search import Search, name_round, read_search_of
 from ending.report import cause_of_end
-from messages.policy import read
+from messages.bad_ends import find_ended
 from messages.work import work_through
 from searches.earlier import address_grid, is_settled
 from searches.reporting import report
 from searches.store import SearchStore
 
 logger = Logger(service="cleanup")
-SAME_S = 60.0
-"""Two starts of an execution so close to each other are one, however they are written."""
 CAUSE = "The search of this round is over."
 
 
@@ -42,26 +39,9 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
 
 
 def _clean(body: str, env: GridCleanupEnvironment) -> None:
-    """Asks Step Functions first, whatever the event said: the execution may have been redriven."""
-    notice = read(body, names.search_machine(env.deployment))
-    if notice is None:
-        logger.warning("dropped: the event is another machine's", body=body)
-        return
-    status = executions.status(notice.execution)
     store = SearchStore(env.bucket)
-    search = store.search(notice.execution.rpartition(":")[2])
-    if status.runs or status.name == "SUCCEEDED":
-        logger.info("nothing to clean up", execution=notice.execution, status=status.name)
-    elif search is None or not _is_of(search, notice.execution, status):
-        logger.info("nothing was asked", execution=notice.execution, status=status.name)
-    else:
-        _end(env, store, search, status)
-
-
-def _is_of(search: Search, execution: str, status: Status) -> bool:
-    """Whether this very execution settled the search: 90 days after its end another one may have its name, and so its ARN."""
-    began = datetime.fromisoformat(search.started_at).timestamp()
-    return search.execution == execution and (status.started_at is None or abs(began - status.started_at) < SAME_S)
+    if found := find_ended(body, names.search_machine(env.deployment), store.search):
+        _end(env, store, *found)
 
 
 def _end(env: GridCleanupEnvironment, store: SearchStore, search: Search, status: Status) -> None:
