@@ -59,6 +59,7 @@ def build(app: cdk.App, settings: Settings) -> None:
         data_buckets=settings.data_buckets,
         pull_accounts=(*container_accounts(settings.everywhere), *settings.copy_accounts),
     )
+    git = GitHosts(rights=common.rights, secrets=settings.git_hosts)
     reaper = _reaper(app, settings, common, foundation, grids)
     regions = build_regions(app, settings)
     builds = BuildsStack(
@@ -69,6 +70,7 @@ def build(app: cdk.App, settings: Settings) -> None:
         repositories=settings.repositories,
         data_buckets=settings.data_buckets,
         copy_accounts=settings.copy_accounts,
+        git=git,
     )
     workflow = WorkflowStack(
         app,
@@ -89,7 +91,7 @@ def build(app: cdk.App, settings: Settings) -> None:
             Mountable(name=one.name, kind=Kind(one.kind), region=one.region, id=one.id, access_point=one.access_point)
             for one in settings.file_systems
         ],
-        git=GitHosts(rights=common.rights, secrets=settings.git_hosts),
+        git=git,
         data_buckets=settings.data_buckets,
         job_roles=settings.job_roles,
         master_port=settings.master_port,

@@ -275,6 +275,8 @@ class ImageBuildEnvironment(DeploymentEnvironment):
     """Account of AWS's Deep Learning Containers in the home region; empty where it is unknown."""
     copy_accounts: tuple[str, ...]
     """Further accounts whose private registries a build may copy from."""
+    git_hosts: dict[str, str]
+    """Host from which a context may be fetched to the name of the secret with its token, empty for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

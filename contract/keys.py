@@ -19,6 +19,8 @@ OWN_RECORDS = f"{OWN_IMAGES}images/"
 """Prefix of what the builds of the platform's own images say of what they made; the role of these builds alone writes here."""
 OWN_BASES = f"{OWN_IMAGES}bases/"
 """Prefix of the digests of base images; the first build that uses a base writes it, and no build writes it again."""
+CONTEXTS = "contexts/"
+"""Prefix of build contexts that the Build machine fetched from git; no person and no job writes here."""
 AGENTS = "agents/"
 """Prefix of node agents, each under its digest; Admit writes them here, and nodes may read all of them."""
 
@@ -33,12 +35,18 @@ ANY_OWN_CONTEXT = f"{OWN_CONTEXTS}*"
 ANY_OWN_RECORD = f"{OWN_RECORDS}*"
 ANY_OWN_BASE = f"{OWN_BASES}*"
 ANY_AGENT = f"{AGENTS}*"
+ANY_CONTEXT = f"{CONTEXTS}*"
 """Patterns, for permissions, of these keys of any job and attempt."""
 
 
 def own_context(tag: str) -> str:
     """Key of the build context of the platform's own image with that tag."""
     return f"{OWN_CONTEXTS}{tag}.zip"
+
+
+def fetched_context(url: str, commit: str) -> str:
+    """Key of the build context that is this commit of the repository at `url`."""
+    return f"{CONTEXTS}{sha256(url.encode()).hexdigest()[:16]}/{commit}.tar.gz"
 
 
 def own_provenance(tag: str, digest: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import aws_cdk as cdk
 from aws_cdk import aws_codebuild as codebuild
+from aws_cdk import aws_logs as logs
 from aws_cdk import region_info
 from constructs import Construct
 
@@ -12,7 +13,8 @@ from contract.environments import ImageBuildEnvironment
 from stacks.parts.build_machine import BuildMachine, project_arn
 from stacks.parts.build_project import BuildCache, BuildProject
 from stacks.parts.common import Common
-from stacks.parts.function import WHOLE_CPU_MB, Function, Layer
+from stacks.parts.function import Function, Layer
+from stacks.parts.git_rights import GitHosts
 from stacks.parts.image_rights import ImageRights
 from stacks.parts.logs import log_group
 from stacks.parts.outputs import started_here
@@ -22,6 +24,12 @@ from stacks.parts.rights import READ
 LONGEST_BUILD = cdk.Duration.hours(1)
 LONGEST_WAIT = cdk.Duration.hours(1)
 """The longest wait in CodeBuild's queue: a new account runs one build at a time."""
+
+
+HOSTS_PATIENCE = cdk.Duration.hours(24)
+"""How long a build waits for the git host of its context: longer than most outages of one."""
+FETCHING_MB = 2048
+"""Reads a large context on a whole processor, beside the child that fetches code from git."""
 
 
 class BuildsStack(cdk.Stack):
@@ -36,6 +44,7 @@ class BuildsStack(cdk.Stack):
         repositories: tuple[str, ...],
         data_buckets: tuple[str, ...],
         copy_accounts: tuple[str, ...],
+        git: GitHosts,
         compute: codebuild.ComputeType = codebuild.ComputeType.SMALL,
     ) -> None:
         """`repositories` are short names, equal in every region, without the platform's own; private images of `copy_accounts` may be
@@ -55,7 +64,10 @@ class BuildsStack(cdk.Stack):
             base_account=base_account,
             copy_accounts=copy_accounts,
         )
-        reads = [rights.home("ReadContexts", READ, f"{keys.UPLOADS}*"), *rights.data(data_buckets)]
+        reads = [
+            rights.home("ReadContexts", READ, f"{keys.UPLOADS}*", keys.ANY_CONTEXT),
+            *rights.data(data_buckets),
+        ]
         log = log_group(
             self, "BuildLog", days=common.log_retention_days, physical_name=names.build_log_group(deployment)
         )
@@ -82,15 +94,17 @@ class BuildsStack(cdk.Stack):
             data_buckets=data_buckets,
             base_account=base_account,
             copy_accounts=copy_accounts,
+            git_hosts=dict(git.secrets),
         )
         function = self._function(
             environment,
             common,
             *reads,
+            rights.home("KeepContexts", ["s3:PutObject"], keys.ANY_CONTEXT),
+            *git.read,
             rights.list_home(),
             *images.find_images(),
-            Right("DescribeBuilds", ["codebuild:BatchGetBuilds"], [project_arn(names.build_project(deployment))]),
-            Right("ReadBuildLogs", ["logs:GetLogEvents"], [log.log_group_arn]),
+            *_follow_builds(deployment, log),
         )
         build = BuildMachine(
             self,
@@ -100,9 +114,12 @@ class BuildsStack(cdk.Stack):
             comment="Brings one image into every region: builds it from a context in S3, or copies it from another registry.",
             project_name=names.build_project(deployment),
             longest_build=LONGEST_BUILD.plus(LONGEST_WAIT),
+            hosts_patience=HOSTS_PATIENCE,
         )
         build.node.add_dependency(project)
+        self._tell(build)
 
+    def _tell(self, build: BuildMachine) -> None:
         arn = build.machine.state_machine_arn
         cdk.CfnOutput(self, "BuildMachine", value=arn, description="The state machine that brings images in")
         started_here(self, "BuildConsole", arn, "Open this, press Start execution, paste what image you want")
@@ -117,7 +134,15 @@ class BuildsStack(cdk.Stack):
             layer=Layer(self, "Libraries"),
             # Reads a context of 1 GB that unpacks to 10 GB to its end, which takes two to three minutes on a whole processor.
             timeout=cdk.Duration.minutes(10),
-            memory_mb=WHOLE_CPU_MB,
+            memory_mb=FETCHING_MB,
             log_retention_days=common.log_retention_days,
             rights=rights,
         )
+
+
+def _follow_builds(deployment: str, log: logs.LogGroup) -> list[Right]:
+    """Sees how a build ended, and reads the end of its log."""
+    return [
+        Right("DescribeBuilds", ["codebuild:BatchGetBuilds"], [project_arn(names.build_project(deployment))]),
+        Right("ReadBuildLogs", ["logs:GetLogEvents"], [log.log_group_arn]),
+    ]

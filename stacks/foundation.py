@@ -25,6 +25,9 @@ from stacks.parts.service_roles import ServiceRoles
 from stacks.parts.table import StateTable
 from stacks.parts.topic import Topic
 
+CONTEXTS_DAYS = 30
+"""How long build contexts from git are kept: much longer than a build waits, and as long as the layers that were made of them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundationExports:
@@ -64,7 +67,7 @@ class FoundationStack(cdk.Stack):
             physical_name=rights.home_bucket,
             days=7,  # long enough to undo a mistake
             keep=keep_data,
-            forgets={keys.AGENTS: agents.KEPT_DAYS},
+            forgets={keys.AGENTS: agents.KEPT_DAYS, keys.CONTEXTS: CONTEXTS_DAYS},
         )
         log = log_group(self, "NodeLog", days=common.log_retention_days, physical_name=names.log_group(deployment))
         topic = Topic(self, "Notifications", display_name=f"Trainyard {deployment}")

@@ -10,7 +10,7 @@ from aws.facts import Object
 from contract import keys
 from contract.environments import AdmissionEnvironment
 from contract.jobs import Code
-from job_requests.git import GitCommit, list_fetch_problems, list_host_problems
+from git_code.commit import GitCommit, list_fetch_problems, list_host_problems
 from job_requests.request import JobRequest
 from refusals.archive import absent, object_problems
 from refusals.fields import ARCHIVE_SUFFIXES

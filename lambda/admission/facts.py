@@ -11,7 +11,7 @@ from contract.images import ContainerImage
 from contract.jobs import Ami, Job, SourceCheckpoint
 from contract.mounts import FileSystem
 from contract.places import Place
-from job_requests.git import NotFetched
+from git_code.commit import NotFetched
 from refusals.archive import Listing
 
 

@@ -12,7 +12,7 @@ from contract import names
 from contract.environments import AdmissionEnvironment
 from contract.images import ContainerImage
 from contract.jobs import Market
-from job_requests.git import GitCommit, list_host_problems
+from git_code.commit import GitCommit, list_host_problems
 from job_requests.request import JobRequest
 from refusals.script import wanted_files
 

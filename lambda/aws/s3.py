@@ -81,8 +81,8 @@ class Bucket:
                 return None
             raise
 
-    def put(self, key: str, body: bytes) -> None:
-        self._client.put_object(Bucket=self.name, Key=key, Body=body, ContentType=JSON)
+    def put(self, key: str, body: bytes, kind: str = JSON) -> None:
+        self._client.put_object(Bucket=self.name, Key=key, Body=body, ContentType=kind)
 
     def create(self, key: str, body: bytes) -> str:
         """Returns the ETag; raises Raced where the object exists."""

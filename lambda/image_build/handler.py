@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from aws_lambda_powertools import Logger
@@ -10,17 +13,21 @@ from botocore.exceptions import ClientError
 
 from aws import builds, pinned, registry
 from aws.errors import OVERWRITTEN, S3_DENIED
-from contract import names
+from aws.s3 import Bucket
+from contract import keys, names
 from contract.aws_errors import code_of
 from contract.environments import ImageBuildEnvironment
-from contract.images import AMD64, ContainerImage
+from contract.images import AMD64, ContainerImage, Context
 from contract.images import registry as host
+from git_code.commit import GitCommit, NotFetched
+from git_code.fetching import fetch_archive
 from image_build.archive import problems as archive_problems
 from image_build.policy import MOST_CONTEXT, How, ImageFacts, ImageQuestions, decide, questions
 from image_build.request import read
 from refusals.addresses import Address
 
 logger = Logger(service="image-build")
+GZIP = "application/gzip"
 DENIED_OR_OVERWRITTEN = S3_DENIED | OVERWRITTEN
 """S3's errors that say something about the context: it may not be read, or it changed while it was read."""
 
@@ -35,7 +42,12 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
 def _check(raw: object, env: ImageBuildEnvironment) -> dict[str, Any]:
     """Only reads. A wrong field does not keep the other fields from being looked up."""
     request, problems = read(raw)
-    plan = decide(request, _facts(questions(request, env), request.repository, request.tag, env), env, problems)
+    with TemporaryDirectory() as folder:
+        archive = Path(folder, "context.tar.gz")
+        facts = _facts(questions(request, env), request.repository, request.tag, env, archive)
+        plan = decide(request, facts, env, problems)
+        if plan.order and plan.how is How.BUILT and archive.exists():
+            plan = replace(plan, order=replace(plan.order, context=_keep(archive, plan.order.context, env)))
     logger.info("checked", repository=plan.repository, tag=plan.tag, how=plan.how.value)
     return {
         "repository": plan.repository,
@@ -46,18 +58,24 @@ def _check(raw: object, env: ImageBuildEnvironment) -> dict[str, Any]:
     }
 
 
-def _facts(questions: ImageQuestions, repository: str, tag: str, env: ImageBuildEnvironment) -> ImageFacts:
+def _facts(
+    questions: ImageQuestions, repository: str, tag: str, env: ImageBuildEnvironment, archive: Path
+) -> ImageFacts:
     standing, without = (
         registry.everywhere(names.repository(env.deployment, repository), tag, env.regions)
         if questions.tag
         else ({}, [])
     )
     found, denied, inside = _context(questions.context)
+    not_fetched = None
+    if questions.commit:
+        found, not_fetched, inside = _fetch(questions.commit, env, archive)
     return ImageFacts(
         standing={region: digest for region, digest in standing.items() if digest},
         no_repository=tuple(without),
         context=found,
         denied=denied,
+        not_fetched=not_fetched,
         archive=tuple(inside),
         absent=frozenset(image for image in questions.images if not _there(image)),
     )
@@ -79,6 +97,27 @@ def _context(address: str) -> tuple[pinned.Pinned | None, str, list[str]]:
         if code in DENIED_OR_OVERWRITTEN:
             return None, code, []
         raise
+
+
+def _fetch(
+    commit: GitCommit, env: ImageBuildEnvironment, archive: Path
+) -> tuple[pinned.Pinned | None, NotFetched | None, list[str]]:
+    """Fetches a commit into `archive`; returns where it is to be kept, why it was not fetched, and what is wrong inside."""
+    if trouble := fetch_archive(commit, env.git_hosts[commit.host], archive):
+        return None, trouble, []
+    key = keys.fetched_context(commit.url, commit.commit)
+    found = pinned.Pinned(bucket=env.bucket, key=key, size=archive.stat().st_size, version="", etag="", archived=False)
+    with archive.open("rb") as file:
+        return found, None, archive_problems(file, archive.name)
+
+
+def _keep(archive: Path, context: Context | None, env: ImageBuildEnvironment) -> Context:
+    """Writes what was fetched, and names the version that the build reads. The same commit is the same bytes, whoever writes them."""
+    assert context is not None
+    Bucket(env.bucket).put(context.key, archive.read_bytes(), kind=GZIP)
+    found = pinned.head(context.bucket, context.key)
+    assert found is not None
+    return replace(context, version=found.version, etag=found.etag)
 
 
 def _there(image: ContainerImage) -> bool:

@@ -9,7 +9,9 @@ from enum import Enum
 from aws.pinned import Pinned
 from contract import keys, names
 from contract.environments import ImageBuildEnvironment
+from contract.errors import HostAway
 from contract.images import BuildOrder, ContainerImage, Context, registry
+from git_code.commit import PASSING, GitCommit, NotFetched, list_fetch_problems, list_host_problems
 from image_build.request import ImageRequest
 from refusals.addresses import Address
 from refusals.places import is_offered
@@ -38,7 +40,9 @@ class ImageQuestions:
 
     tag: bool
     context: str
-    """Empty: nothing to look up; the same for the next field."""
+    """Empty: nothing to look up; the same for the next fields."""
+    commit: GitCommit | None
+    """The commit that is the context."""
     images: tuple[ContainerImage, ...]
     """Images in private registries: the base, the source."""
 
@@ -54,6 +58,8 @@ class ImageFacts:
     context: Pinned | None = None
     denied: str = ""
     """The error code with which S3 refused to look at the context."""
+    not_fetched: NotFetched | None = None
+    """Why the commit that is the context was not fetched."""
     archive: tuple[str, ...] = ()
     """What is wrong inside the context, each as the second half of a line."""
     absent: frozenset[ContainerImage] = frozenset()
@@ -84,15 +90,19 @@ def questions(request: ImageRequest, env: ImageBuildEnvironment) -> ImageQuestio
     """Returns what to look up. Never asks about buckets, repositories and registries that the deployment may not use."""
     source = ContainerImage.parse(request.image) if request.image else None
     private = [one for one in (base_image(request, env), source) if one and one.account]
+    commit = request.context if isinstance(request.context, GitCommit) else None
+    address = "" if isinstance(request.context, GitCommit) else request.context or ""
     return ImageQuestions(
         tag=bool(request.tag) and request.repository in env.repositories and request.repository not in OF_DEPLOYS,
-        context=request.context if request.context and not _foreign(Address.parse(request.context), env) else "",
+        context=address if address and not _foreign(Address.parse(address), env) else "",
+        commit=commit if commit and not list_host_problems(commit, env.git_hosts) else None,
         images=tuple(one for one in private if one.account in _accounts(env)),
     )
 
 
 def decide(request: ImageRequest, facts: ImageFacts, env: ImageBuildEnvironment, problems: Iterable[str] = ()) -> Plan:
-    """Returns the plan. Raises InvalidRequest with every reason against the request, those in `problems` (found while reading) first."""
+    """Returns the plan. Raises InvalidRequest with every reason against the request, those in `problems` (found while reading) first, and
+    HostAway where there is none but that a git host does not answer."""
     found = [
         *problems,
         *_repository_problems(request, facts, env),
@@ -101,15 +111,23 @@ def decide(request: ImageRequest, facts: ImageFacts, env: ImageBuildEnvironment,
         *_base_problems(request, facts, env),
         *_copy_problems(request, facts, env),
     ]
-    plan = None if found else _plan(request, facts, env)
+    plan = None if found or facts.not_fetched else _plan(request, facts, env)
     if plan and plan.order and (size := len(plan.order.text())) > MOST_ORDER:
         found = [
             f"build_arguments: make an order of {size:,} characters; allowed: up to {MOST_ORDER:,} with everything else "
             "in it (long values belong in a file of the context)"
         ]
-    if found or plan is None:
+    if found:
         raise refusal(found)
+    if plan is None:
+        raise HostAway(_explain_away(request, facts, env))
     return plan
+
+
+def _explain_away(request: ImageRequest, facts: ImageFacts, env: ImageBuildEnvironment) -> str:
+    assert isinstance(request.context, GitCommit)
+    assert facts.not_fetched is not None
+    return "; ".join(list_fetch_problems(request.context, facts.not_fetched, env.git_hosts, "context"))
 
 
 def _plan(request: ImageRequest, facts: ImageFacts, env: ImageBuildEnvironment) -> Plan:
@@ -186,7 +204,13 @@ def _foreign(address: Address, env: ImageBuildEnvironment) -> bool:
 def _context_problems(request: ImageRequest, facts: ImageFacts, env: ImageBuildEnvironment) -> list[str]:
     if not request.context:
         return []
-    where = f"context: {plain(request.context)}"
+    where = f"context: {plain(str(request.context))}"
+    if isinstance(request.context, GitCommit):
+        if against := list_host_problems(request.context, env.git_hosts, "context"):
+            return against
+        if facts.not_fetched and facts.not_fetched.trouble not in PASSING:
+            return list_fetch_problems(request.context, facts.not_fetched, env.git_hosts, "context")
+        return [f"{where} {problem}" for problem in facts.archive]
     if _foreign(Address.parse(request.context), env):
         ours = ", ".join(f"s3://{one}/..." for one in (f"{env.bucket}/{keys.UPLOADS.rstrip('/')}", *env.data_buckets))
         return [f"{where} is not in a place for contexts; allowed: {ours} (data_buckets in cdk.json)"]

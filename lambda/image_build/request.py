@@ -8,7 +8,9 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from contract.images import AMD64, ARGUMENT, BASE, PLATFORMS, REPOSITORY, REPOSITORY_LENGTHS, TAG, ContainerImage
-from refusals.fields import ARCHIVE_MAY_BE, ArchiveAddress, without_nul
+from git_code.commit import GIT_MAY_BE
+from git_code.fields import CodeSource
+from refusals.fields import ARCHIVE_MAY_BE, without_nul
 from refusals.wording import line, plain
 
 MOST_VALUE = 4000
@@ -18,7 +20,7 @@ PROXIES = frozenset({"http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_
 OF_BUILDKIT = "BUILDKIT_"
 """Names that begin so direct BuildKit itself: which program reads the Dockerfile, which cache a RUN line shares."""
 ALLOWED = {
-    "context": f"{ARCHIVE_MAY_BE}, with a Dockerfile at its root",
+    "context": f"{ARCHIVE_MAY_BE}, or a commit: {GIT_MAY_BE}; with a Dockerfile at its root",
     "copy": "an image with its registry, as in public.ecr.aws/docker/library/python:3.12-slim",
     "repository": "one of the deployment's repositories, as in images",
     "tag": "1 to 128 letters, digits, _, . and -, not beginning with . or -",
@@ -86,10 +88,13 @@ class ImageRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, title="Trainyard image")
 
-    context: ArchiveAddress | None = Field(
+    context: CodeSource | None = Field(
         default=None,
-        description="S3 address of an archive with a Dockerfile at its root; one of context and copy.",
-        examples=["s3://my-bucket/uploads/image_with_code.tar.gz"],
+        description="S3 address of an archive, or a commit of a git repository, with a Dockerfile at its root; one of context and copy.",
+        examples=[
+            "s3://my-bucket/uploads/image_with_code.tar.gz",
+            {"git": "https://github.com/owner/repository.git", "ref": "0123456789abcdef0123456789abcdef01234567"},
+        ],
     )
     image: Annotated[str, Field(max_length=512), AfterValidator(_image)] | None = Field(
         default=None,

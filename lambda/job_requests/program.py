@@ -9,8 +9,9 @@ from pydantic.config import JsonDict
 
 from contract.cluster import SCRIPT
 from contract.jobs import Launcher
+from git_code.commit import GIT_MAY_BE
+from git_code.fields import CodeSource
 from job_requests import values
-from job_requests.git import GIT_MAY_BE
 from job_requests.values import AUTO, MOST_PROCESSES, STRINGS, MayBe, Passable, one_of
 from refusals.commands import TORCHRUN
 from refusals.fields import ARCHIVE_MAY_BE
@@ -31,7 +32,7 @@ NEEDS_LAUNCHER: JsonDict = {
 class ProgramFields(BaseModel):
     """What a request says of its program."""
 
-    code: Annotated[values.CodeSource, MayBe(f"{ARCHIVE_MAY_BE}, or a commit: {GIT_MAY_BE}")] = Field(
+    code: Annotated[CodeSource, MayBe(f"{ARCHIVE_MAY_BE}, or a commit: {GIT_MAY_BE}")] = Field(
         default_factory=str,
         description=(
             "S3 address of the archive (.tar, .tar.gz, .tgz or .zip) that is unpacked on each node, or a commit of a git repository (git: "

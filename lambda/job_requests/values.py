@@ -8,20 +8,18 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, WithJsonSchema
-from pydantic_core import CoreSchema, core_schema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from contract import training
 from contract.images import parsed
 from contract.jobs import Market, NoProgress, Reaction, RetryPlan
 from contract.limits import Limits
 from contract.names import JOB_PATTERN, JOB_ROLE_PATTERN, MACHINE_IMAGE_PATTERN
-from job_requests.git import COMMIT, GIT_MAY_BE, MOST_URL, PLAIN_URL, GitCommit, read_git
 from job_requests.shell import shell_syntax
 from refusals.addresses import Address
-from refusals.fields import ARCHIVE_MAY_BE, MOST_ADDRESS, REGION, ArchiveAddress, read_whole, without_nul
+from refusals.fields import MOST_ADDRESS, REGION, read_whole, without_nul
 from refusals.wording import plain, shown, what
 
 MOST_BYTES = 128_000
@@ -47,8 +45,6 @@ RETRIES_MAY_BE = (
     f"an object of times (a whole number from 1 to {MOST_RETRIES}) and, optionally, exit_codes (a list of different whole "
     f"numbers from 1 to {MOST_EXIT_CODE})"
 )
-REMOTES = ("https://", "http://", "ssh://", "git://", "git@")
-"""How addresses of git repositories begin."""
 LIST_SHOWN = 300
 """How many characters of the corrected command, as a list, a refusal shows."""
 RESUME_MAY_BE = "the name of a job of this deployment that has ended and has committed a checkpoint"
@@ -266,43 +262,6 @@ Processes = Annotated[
     WithJsonSchema({"anyOf": [{"const": AUTO}, {"type": "integer", "minimum": 1, "maximum": MOST_PROCESSES}]}),
 ]
 EfaMode = Annotated[Mode, BeforeValidator(read_efa), WithJsonSchema({"enum": ["auto", True, False]})]
-
-
-class OrCommit:
-    """In the type of a field: an object there is a commit of a git repository, and everything else the address of an archive."""
-
-    def __get_pydantic_core_schema__(self, _source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_wrap_validator_function(_code, handler.generate_schema(ArchiveAddress))
-
-
-def _code(value: object, address: Callable[[object], str]) -> str | GitCommit:
-    if isinstance(value, Mapping):
-        return read_git(value)
-    if isinstance(value, str) and value.startswith(REMOTES):
-        raise ValueError(f"{plain(value)} is not an S3 address; allowed: {ARCHIVE_MAY_BE}, or a commit: {GIT_MAY_BE}")
-    return address(value)
-
-
-CodeSource = Annotated[
-    str | GitCommit,
-    OrCommit(),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "string", "maxLength": MOST_ADDRESS},
-                {
-                    "type": "object",
-                    "properties": {
-                        "git": {"type": "string", "maxLength": MOST_URL, "pattern": f"^{PLAIN_URL}$"},
-                        "ref": {"type": "string", "pattern": f"^{COMMIT.pattern}$"},
-                    },
-                    "required": ["git", "ref"],
-                    "additionalProperties": False,
-                },
-            ]
-        }
-    ),
-]
 
 
 class Buying(str, Enum):

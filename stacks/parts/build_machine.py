@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from aws_cdk import aws_stepfunctions as sfn
 from aws_cdk import aws_stepfunctions_tasks as tasks
 from constructs import Construct
 
+from contract.errors import HostAway
 from contract.images import ARM64, ORDER
 from stacks.parts import jsonata
 from stacks.parts.build_project import ARM_IMAGE, IMAGE
@@ -31,6 +33,8 @@ NOTHING_TO_DO = "{% $plan.order = '' %}"
 ON_ARM = f"$plan.platform = '{ARM64}'"
 """A plan without a platform is for the usual one."""
 BUILD_MARGIN = cdk.Duration.minutes(10)
+HOST_PAUSE = cdk.Duration.minutes(10)
+"""The longest pause between two questions to a git host that does not answer."""
 
 
 class BuildMachine(Construct):
@@ -46,12 +50,16 @@ class BuildMachine(Construct):
         function: lambda_.Function,
         project_name: str,
         longest_build: cdk.Duration,
+        hosts_patience: cdk.Duration | None = None,
     ) -> None:
+        """`hosts_patience` is how long Check waits for a git host that does not answer; None where contexts are never fetched from one."""
         super().__init__(scope, name)
         longest = longest_build.plus(BUILD_MARGIN)
         check, build, collect = self._check(function), self._build(project_name, longest), self._collect(function)
         end = failed(self, "What was wrong with the request, or how the build ended.")
 
+        if hosts_patience:
+            _wait_for_hosts(check, hosts_patience)
         check.add_catch(end, errors=["States.ALL"], assign={"problem": jsonata.REFUSED})
         build.add_catch(collect, errors=["States.ALL"], assign={"problem": "{% $states.errorOutput %}"})
         collect.add_catch(end, errors=["States.ALL"], assign={"problem": jsonata.REFUSED})
@@ -68,7 +76,7 @@ class BuildMachine(Construct):
             physical_name=physical_name,
             begins_with=check,
             comment=comment,
-            timeout=longest.plus(cdk.Duration.hours(1)),
+            timeout=longest.plus(cdk.Duration.hours(1)).plus(hosts_patience or cdk.Duration.seconds(0)),
             runs_as=self._role(function, project_name),
         )
 
@@ -152,6 +160,17 @@ class BuildMachine(Construct):
         step = invocation(self, name, function, comment, payload=payload, **options)
         retry_for_minutes(step, SERVICE_ERRORS)
         return step
+
+
+def _wait_for_hosts(check: tasks.LambdaInvoke, patience: cdk.Duration) -> None:
+    """Checks again while a git host does not answer: what a push started is not lost while its host is away."""
+    check.add_retry(
+        errors=[HostAway.__name__],
+        interval=cdk.Duration.seconds(30),
+        max_attempts=math.ceil(patience.to_seconds() / HOST_PAUSE.to_seconds()),
+        backoff_rate=2,
+        max_delay=HOST_PAUSE,
+    )
 
 
 def project_arn(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Where Admit may fetch code from, and the secrets with which it does so."""
+"""Where code may be fetched from, and the secrets with which functions do so."""
 
 from __future__ import annotations
 

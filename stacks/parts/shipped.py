@@ -6,7 +6,9 @@ import ast
 from functools import cache
 from pathlib import Path
 
-ROOMS = frozenset({"aws", "ending", "grid_plan", "grids", "job_requests", "messages", "refusals", "searches"})
+ROOMS = frozenset(
+    {"aws", "ending", "git_code", "grid_plan", "grids", "job_requests", "messages", "refusals", "searches"}
+)
 """Packages of lambda/ that functions share. All others are functions, which nothing may import."""
 
 

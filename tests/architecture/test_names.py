@@ -19,7 +19,7 @@ PARTICIPLES = frozenset({"asked", "brought", "made", "told"})
 """Words that are no part of a function's name either: it is named by a verb."""
 DOCUMENTS = ("contract/grid.py", "contract/intents.py")
 """Stored documents with a field `request`, the arguments of CreateTrainingJob or RunInstances: its name is a key of the document."""
-IMPOSED = ("lambda/admission/fetch_child.py",)
+IMPOSED = ("lambda/git_code/fetch_child.py",)
 """Files with a method `request` that a library calls so (urllib3)."""
 ROOMS = frozenset({"__init__", "check", "facts", "judging", "kernel", "options"})
 """Modules that several folders of the agent have, each for its own part."""

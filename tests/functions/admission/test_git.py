@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from admission import fetch_child, fetching
-from admission.tree import EARLIEST, TooMuch, files, write
 from aws.s3 import HomeBucket
 from contract.archives import Refused
 from contract.errors import InvalidRequest
 from contract.jobs import Code, Job
 from contract.unpacking import unpack
-from job_requests.git import MIB, MOST_BYTES, FetchTrouble, GitCommit, NotFetched, list_fetch_problems, read_git
+from git_code import fetch_child, fetching
+from git_code.commit import MIB, MOST_BYTES, FetchTrouble, GitCommit, NotFetched, list_fetch_problems, read_git
+from git_code.tree import EARLIEST, TooMuch, files, write
 from localaws.git_host import GitHosts, Instead, blob, commit, git, tree
 from tests.archives import tarred
 from tests.fakes.faults import Kind
@@ -34,7 +34,7 @@ from tools.refusals.jobs.git import FOLDER, HEADS
 GOOD = {"git": f"https://{HOST}/owner/good.git", "ref": HEADS["good"]}
 FROM_GIT = {**LEAST, "code": GOOD}
 COMMIT = GitCommit(GOOD["git"], GOOD["ref"])
-LESS = "from admission import fetch_child as child; child.{name} = {value}; child.main()"
+LESS = "from git_code import fetch_child as child; child.{name} = {value}; child.main()"
 """The child's program, with less of something."""
 KEY = f"jobs/job-1/code/{HEADS['good']}.tar.gz"
 
@@ -211,7 +211,7 @@ def test_a_host_that_the_settings_do_not_list_is_asked_nothing(hosts: GitHosts, 
 @pytest.mark.parametrize("to", [f"https://{PRIVATE}/owner/good.git/info/refs", f"https://{HOST}/other.git/info/refs"])
 def test_no_redirect_is_followed_to_whichever_host(hosts: GitHosts, there: Account, to: str) -> None:
     answering(hosts, Instead(301, location=to))
-    assert f"redirects to another address ({to}), and Admit follows no redirect" in refused()
+    assert f"redirects to another address ({to}), and no redirect is followed" in refused()
     assert [one for one in hosts.asked if not one.startswith(f"{HOST}/owner/good.git")] == []
     assert there.changes == []
 
@@ -288,7 +288,9 @@ def test_a_file_that_packs_small_ends_at_the_childs_memory(
     large: Path, there: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fetching, "PROGRAM", LESS.format(name="MOST_MEMORY", value=200 * MIB))
-    assert "is too large (it takes more memory than Admit has)" in refused(_large(large, "head -c 250000000 /dev/zero"))
+    assert "is too large (it takes more memory than the fetch has)" in refused(
+        _large(large, "head -c 250000000 /dev/zero")
+    )
     assert there.changes == []
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from admission import fetch_child, fetching
-from job_requests.git import FetchTrouble, GitCommit, NotFetched
+from git_code import fetch_child, fetching
+from git_code.commit import FetchTrouble, GitCommit, NotFetched
 from tests.fakes.git import HOST, PRIVATE, TOKEN
 from tools.refusals.jobs.git import HEADS
 
@@ -44,7 +44,7 @@ def test_a_child_that_dies_is_a_refusal(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 def test_the_child_keeps_to_its_limits() -> None:
     program = (
-        "import resource; from admission import fetch_child as c; import io, sys; sys.stdin = io.StringIO('x')\n"
+        "import resource; from git_code import fetch_child as c; import io, sys; sys.stdin = io.StringIO('x')\n"
         "try: c.main()\nexcept ValueError: print(*(resource.getrlimit(one)[0] for one in "
         "(resource.RLIMIT_AS, resource.RLIMIT_FSIZE, resource.RLIMIT_CPU, resource.RLIMIT_CORE)))"
     )

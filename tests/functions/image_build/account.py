@@ -14,6 +14,7 @@ from image_build.handler import handler
 from tests.archives import tarred
 from tests.fakes.aws import Aws
 from tests.fakes.ecr import FakeEcr
+from tests.fakes.git import HOST
 from tests.fakes.s3 import Bucket, Version
 from tests.fakes.wire import Call
 from tools.refusals.images import ACCOUNT, BASE, DEEP_LEARNING, DIGEST, PARTNER, REGIONS
@@ -31,6 +32,7 @@ ENVIRONMENT = ImageBuildEnvironment(
     data_buckets=("datasets", "partner", "retired"),
     base_account=DEEP_LEARNING,
     copy_accounts=(PARTNER,),
+    git_hosts={HOST: ""},
 )
 
 

@@ -83,6 +83,7 @@ class FetchTrouble(str, Enum):
     DENIED = "denied"
     """The host has no such repository for whoever asks."""
     NO_COMMIT = "no-commit"
+    NO_BRANCH = "no-branch"
     NO_TREE = "no-tree"
     """The hash is that of something else than a commit."""
     MOVED = "moved"
@@ -97,6 +98,10 @@ class FetchTrouble(str, Enum):
     """What the host sends is not what git sends."""
     SECRET = "secret"
     """The token of the settings cannot be read."""
+
+
+PASSING = frozenset({FetchTrouble.AWAY})
+"""What says nothing of the repository: the host may give the commit later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,19 +119,21 @@ LIMITS = (
 )
 
 
-def list_host_problems(commit: GitCommit, hosts: Mapping[str, str]) -> list[str]:
-    """Rejects a host that the settings do not list, and that is never asked."""
+def list_host_problems(commit: GitCommit, hosts: Mapping[str, str], field: str = "code") -> list[str]:
+    """Rejects a host that the settings do not list, and that is never asked. `field` is the request's field that names it."""
     if commit.host in hosts:
         return []
     listed = ", ".join(hosts) or "none"
     return [
-        f"code: {plain(commit.host)} is not a host that code may be fetched from; allowed: {listed} (git_hosts in cdk.json)"
+        f"{field}: {plain(commit.host)} is not a host that code may be fetched from; allowed: {listed} (git_hosts in cdk.json)"
     ]
 
 
-def list_fetch_problems(commit: GitCommit, found: NotFetched, hosts: Mapping[str, str]) -> list[str]:
+def list_fetch_problems(
+    commit: GitCommit, found: NotFetched, hosts: Mapping[str, str], field: str = "code"
+) -> list[str]:
     """Words why a commit was not fetched, with what to look at."""
-    where, said = f"code: {plain(commit.url, MOST_URL)}", plain(found.said, SHOWN) if found.said else ""
+    where, said = f"{field}: {plain(commit.url, MOST_URL)}", plain(found.said, SHOWN) if found.said else ""
     secret = hosts.get(commit.host, "")
     match found.trouble:
         case FetchTrouble.DENIED:
@@ -138,13 +145,15 @@ def list_fetch_problems(commit: GitCommit, found: NotFetched, hosts: Mapping[str
         case FetchTrouble.NO_COMMIT:
             why = f" ({commit.host} says: {said})" if said else ""
             return [f"{where} has no commit {commit.commit}{why}; allowed: a commit that was pushed to the repository"]
+        case FetchTrouble.NO_BRANCH:
+            return [f"{where} has no branch {said}; allowed: a branch that `git ls-remote` lists"]
         case FetchTrouble.NO_TREE:
             return [
                 f"{where}: {commit.commit} is a {said}; allowed: a commit, as `git rev-parse 'NAME^{{commit}}'` prints it"
             ]
         case FetchTrouble.MOVED:
             return [
-                f"{where} redirects to another address ({said}), and Admit follows no redirect; allowed: the address itself"
+                f"{where} redirects to another address ({said}), and no redirect is followed; allowed: the address itself"
             ]
         case FetchTrouble.AWAY:
             return [f"{where} cannot be reached ({said}); allowed: a host that answers, or an archive in S3"]

@@ -1,5 +1,5 @@
-"""The program that fetches a commit from a git host, in a process of its own: what a stranger's server sends is read where there are no
-credentials of AWS in the environment, and with limits on memory, time and disk."""
+"""The program that asks a git host, in a process of its own: what a stranger's server sends is read where there are no credentials of AWS
+in the environment, and with limits on memory, time and disk."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from dulwich.errors import GitProtocolError, HangupException
 from dulwich.object_store import DiskObjectStore, ObjectStoreGraphWalker
 from dulwich.objects import Blob, Commit, ObjectID, Tree
 
-from admission.tree import TooMuch, files, write
 from contract.archives import Refused
-from job_requests.git import FETCH_S, MIB, MOST_PACK, FetchTrouble, NotFetched
+from git_code.commit import FETCH_S, MIB, MOST_PACK, FetchTrouble, NotFetched
+from git_code.tree import TooMuch, files, write
 
 MOST_MEMORY = 768 * MIB
 MOST_DISK = 384 * MIB
@@ -120,24 +120,35 @@ def fetch(url: str, commit: str, token: str, archive: Path, work: Path) -> NotFe
         with archive.open("wb") as sink:
             listed = files(found.tree, lambda sha: _folder(store, sha))
             write(listed, lambda sha: _content(store, sha), sink, committed=found.commit_time)
-    except Answered as answer:
-        return NotFetched(answer.trouble, answer.said)
-    except TooMuch as problem:
-        return NotFetched(FetchTrouble.LARGE, str(problem))
-    except Refused as problem:
-        return NotFetched(FetchTrouble.REFUSED, str(problem))
     except Exception as problem:
         return _about(problem)
     return None
 
 
+def find_head(url: str, branch: str, token: str) -> str | NotFetched:
+    """Returns the commit at the end of the branch, or why it is not known."""
+    name = f"refs/heads/{branch}".encode()
+    try:
+        refs = _connect(url, token).get_refs(urlsplit(url).path, ref_prefix=[name]).refs
+    except Exception as problem:
+        return _about(problem)
+    found = refs.get(cast("Any", name))
+    return found.decode() if found else NotFetched(FetchTrouble.NO_BRANCH, branch)
+
+
 def _about(problem: BaseException) -> NotFetched:
-    """Describes any other error. Those of dulwich's readers (zlib.error, struct.error, KeyError ...) are about what the host sent."""
+    """Describes an error. Those of dulwich's readers (zlib.error, struct.error, KeyError ...) are about what the host sent."""
+    if isinstance(problem, Answered):
+        return NotFetched(problem.trouble, problem.said)
+    if isinstance(problem, TooMuch):
+        return NotFetched(FetchTrouble.LARGE, str(problem))
+    if isinstance(problem, Refused):
+        return NotFetched(FetchTrouble.REFUSED, str(problem))
     behind: list[BaseException] = [problem]
     while (cause := behind[-1].__cause__ or behind[-1].__context__) is not None:
         behind.append(cause)
     if any(isinstance(one, MemoryError) for one in behind):
-        return NotFetched(FetchTrouble.LARGE, "it takes more memory than Admit has")
+        return NotFetched(FetchTrouble.LARGE, "it takes more memory than the fetch has")
     if found := next((one for one in behind if isinstance(one, urllib3.exceptions.HTTPError)), None):
         return NotFetched(FetchTrouble.AWAY, str(getattr(found, "reason", None) or found))
     return NotFetched(FetchTrouble.BROKEN, f"{type(problem).__name__}: {problem}")
@@ -145,12 +156,7 @@ def _about(problem: BaseException) -> NotFetched:
 
 def _receive(url: str, commit: ObjectID, token: str, store: DiskObjectStore) -> None:
     """Asks for one commit without its history, and keeps the pack. The references of the repository do not matter."""
-    user, colon, password = token.partition(":")
-    user, password = (user, password) if colon else (USER, token)
-    pool = cast("Any", OneHost(urlsplit(url).netloc, os.environ))
-    client = Urllib3HttpGitClient(
-        url, pool_manager=pool, username=user if token else None, password=password if token else None
-    )
+    client = _connect(url, token)
 
     def wanted(refs: Mapping[Any, ObjectID], depth: int | None = None) -> list[ObjectID]:  # noqa: ARG001
         return [commit]
@@ -177,6 +183,15 @@ def _receive(url: str, commit: ObjectID, token: str, store: DiskObjectStore) -> 
     keep()
 
 
+def _connect(url: str, token: str) -> Urllib3HttpGitClient:
+    user, colon, password = token.partition(":")
+    user, password = (user, password) if colon else (USER, token)
+    pool = cast("Any", OneHost(urlsplit(url).netloc, os.environ))
+    return Urllib3HttpGitClient(
+        url, pool_manager=pool, username=user if token else None, password=password if token else None
+    )
+
+
 def _folder(store: DiskObjectStore, sha: bytes) -> Iterator[tuple[bytes, int, bytes]]:
     found = store[ObjectID(sha)]
     if not isinstance(found, Tree):
@@ -197,7 +212,7 @@ def _content(store: DiskObjectStore, sha: bytes) -> bytes:
 
 
 def main() -> None:
-    """Reads what to fetch from its input, as JSON, and answers in a line of JSON."""
+    """Reads from its input, as JSON, which commit to fetch or which branch to find, and answers in a line of JSON."""
     for limit, most in (
         (resource.RLIMIT_AS, MOST_MEMORY),
         (resource.RLIMIT_FSIZE, MOST_DISK),
@@ -205,8 +220,15 @@ def main() -> None:
         (resource.RLIMIT_CORE, 0),
     ):
         resource.setrlimit(limit, (most, most))
-    order = json.load(sys.stdin)
+    found = _carry_out(json.load(sys.stdin))
+    answer = {"trouble": found.trouble, "said": found.said[:1000]} if isinstance(found, NotFetched) else found
+    json.dump(answer, sys.stdout)
+
+
+def _carry_out(order: Mapping[str, str]) -> dict[str, str] | NotFetched:
+    if branch := order.get("branch"):
+        head = find_head(order["url"], branch, order["token"])
+        return head if isinstance(head, NotFetched) else {"commit": head}
     archive = Path(order["archive"])
     with tempfile.TemporaryDirectory(dir=archive.parent) as work:
-        found = fetch(order["url"], order["commit"], order["token"], archive, Path(work))
-    json.dump({"trouble": found.trouble, "said": found.said[:1000]} if found else {}, sys.stdout)
+        return fetch(order["url"], order["commit"], order["token"], archive, Path(work)) or {}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import IO
 
 from contract.archives import Refused, inside, named
-from job_requests.git import MOST_BYTES, MOST_FILES
+from git_code.commit import MOST_BYTES, MOST_FILES
 
 SUBMODULE = 0o160000
 LFS = b"version https://git-lfs.github.com/spec/"
