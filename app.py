@@ -9,11 +9,14 @@ import aws_cdk as cdk
 from contract import names
 from contract.mounts import Kind
 from stacks.builds import BuildsStack
+from stacks.campaign_settings import describe_starts
+from stacks.campaigns import CampaignsStack
 from stacks.compliance import comply
 from stacks.foundation import FoundationStack
 from stacks.grid import GridStack
 from stacks.images import ImagesStack
 from stacks.parts.assembled import NotSetUp
+from stacks.parts.campaign_rights import CampaignRights
 from stacks.parts.common import Common
 from stacks.parts.container_rights import ContainerRights, base_accounts
 from stacks.parts.git_rights import GitHosts
@@ -49,6 +52,7 @@ def build(app: cdk.App, settings: Settings) -> None:
         common=common,
         data_buckets=settings.data_buckets,
         keep_data=settings.keep_data,
+        sends_events=any(one.bucket is None for one in settings.campaigns.values()),
         compliance=settings.compliance,
     )
     grids = GridRights(
@@ -108,9 +112,39 @@ def build(app: cdk.App, settings: Settings) -> None:
     search = _search(app, common, grids, foundation, reaper, grid)
     images = ImagesStack(app, f"{deployment}-images", common=common, child_base=settings.grid.child_base)
     _order(foundation, reaper, regions, builds, workflow, grid, search, images)
+    optional = _optional(app, settings, common, foundation, reaper, git, [*regions, builds, workflow, grid, search])
     if settings.compliance:
-        comply(app, common.rights, foundation, [reaper, builds, workflow, grid, search, images], regions)
+        comply(app, common.rights, foundation, [reaper, builds, workflow, grid, search, images, *optional], regions)
     tag_resources(app, deployment, settings.tags)
+
+
+def _optional(
+    app: cdk.App,
+    settings: Settings,
+    common: Common,
+    foundation: FoundationStack,
+    reaper: ReaperStack,
+    git: GitHosts,
+    started: list[cdk.Stack],
+) -> list[cdk.Stack]:
+    """Returns the stacks that only some settings have. `started` are those that they start something in, or see events of."""
+    if not settings.campaigns and not settings.watch:
+        return []
+    campaigns = CampaignsStack(
+        app,
+        f"{settings.deployment}-campaigns",
+        common=common,
+        foundation=foundation.exports,
+        drain=reaper.exports.drain,
+        rights=CampaignRights(
+            rights=common.rights,
+            starts=describe_starts(settings.campaigns, settings.watch),
+        ),
+        git=git,
+    )
+    for one in (foundation, reaper, *started):
+        campaigns.add_stack_dependency(one)
+    return [campaigns]
 
 
 def _order(
@@ -233,6 +267,12 @@ def build_regions(app: cdk.App, settings: Settings) -> list[RegionStack]:
             job_role=names.job_role(settings.deployment, settings.home_region),
             others_train=any(one.trains for one in settings.regions if one is not place),
             compliance=settings.compliance,
+            home_region=settings.home_region,
+            forwarded={
+                name: one
+                for name, one in describe_starts(settings.campaigns, {}).campaigns.items()
+                if place.region == settings.campaigns[name].region != settings.home_region
+            },
         )
         for place in settings.regions
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import aws_cdk as cdk
 from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_logs as logs
@@ -19,7 +21,7 @@ from stacks.parts.image_rights import ImageRights
 from stacks.parts.logs import log_group
 from stacks.parts.outputs import started_here
 from stacks.parts.right import Right
-from stacks.parts.rights import READ
+from stacks.parts.rights import READ, Rights
 
 LONGEST_BUILD = cdk.Duration.hours(1)
 LONGEST_WAIT = cdk.Duration.hours(1)
@@ -64,10 +66,7 @@ class BuildsStack(cdk.Stack):
             base_account=base_account,
             copy_accounts=copy_accounts,
         )
-        reads = [
-            rights.home("ReadContexts", READ, f"{keys.UPLOADS}*", keys.ANY_CONTEXT),
-            *rights.data(data_buckets),
-        ]
+        reads = _read_contexts(rights, data_buckets)
         log = log_group(
             self, "BuildLog", days=common.log_retention_days, physical_name=names.build_log_group(deployment)
         )
@@ -146,3 +145,7 @@ def _follow_builds(deployment: str, log: logs.LogGroup) -> list[Right]:
         Right("DescribeBuilds", ["codebuild:BatchGetBuilds"], [project_arn(names.build_project(deployment))]),
         Right("ReadBuildLogs", ["logs:GetLogEvents"], [log.log_group_arn]),
     ]
+
+
+def _read_contexts(rights: Rights, data_buckets: Sequence[str]) -> list[Right]:
+    return [rights.home("ReadContexts", READ, f"{keys.UPLOADS}*", keys.ANY_CONTEXT), *rights.data(data_buckets)]

@@ -52,8 +52,10 @@ class FoundationStack(cdk.Stack):
         common: Common,
         data_buckets: tuple[str, ...],
         keep_data: bool,
+        sends_events: bool = False,
         compliance: bool = False,
     ) -> None:
+        """`sends_events` says whether EventBridge sees what is written to the home bucket."""
         rights, deployment = common.rights, common.deployment
         super().__init__(
             scope,
@@ -68,6 +70,7 @@ class FoundationStack(cdk.Stack):
             days=7,  # long enough to undo a mistake
             keep=keep_data,
             forgets={keys.AGENTS: agents.KEPT_DAYS, keys.CONTEXTS: CONTEXTS_DAYS},
+            sends_events=sends_events,
         )
         log = log_group(self, "NodeLog", days=common.log_retention_days, physical_name=names.log_group(deployment))
         topic = Topic(self, "Notifications", display_name=f"Trainyard {deployment}")

@@ -16,6 +16,7 @@ from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from contract import keys, names
+from contract.campaigns import Campaign
 from contract.codec import encode
 from contract.mounts import FileSystem, FileSystems, Kind
 from contract.places import Place, Zone
@@ -23,6 +24,7 @@ from stacks.file_system_settings import FileSystemSettings
 from stacks.network_settings import NetworkSettings
 from stacks.parts.access_logs import AccessLogs
 from stacks.parts.bucket import Bucket
+from stacks.parts.campaign_rules import forward_uploads
 from stacks.parts.customer_key import CustomerKey
 from stacks.parts.default_group import ClosedDefaultGroup
 from stacks.parts.existing_network import ExistingNetwork
@@ -77,10 +79,13 @@ class RegionStack(cdk.Stack):
         log_retention_days: int,
         job_role: str,
         others_train: bool,
+        home_region: str,
+        forwarded: Mapping[str, Campaign],
         compliance: bool = False,
     ) -> None:
         """Without `training` the region serves only the grid, and costs nothing while idle. `repositories` are short
-        names, `job_role` is the name of the role of jobs; `others_train` says that nodes run in other regions too. With `compliance` the
+        names, `job_role` is the name of the role of jobs; `others_train` says that nodes run in other regions too.
+        Uploads that start one of the campaigns `forwarded`, whose buckets are in this region, are sent home. With `compliance` the
         region has a key, access logs, and for a network flow logs and a closed default security group."""
         region = env.region
         assert region is not None
@@ -102,6 +107,7 @@ class RegionStack(cdk.Stack):
         place = Place(region=region, bucket=bucket.bucket_name)
         if training:
             place = self._trains(place, deployment, training)
+        forward_uploads(self, forwarded, home_region=home_region)
         vpc = self.network.vpc if self.network else None
         bind_jobs(bucket, job_role=job_role, vpc=vpc, read_elsewhere=others_train)
         if compliance:

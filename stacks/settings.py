@@ -19,6 +19,8 @@ from contract.networks import NamedFileSystem, NamedNetwork
 from contract.timing import Timing
 from contract.volumes import IOPS_PER_MIB, LEAST_IOPS, LEAST_THROUGHPUT, MOST_IOPS, MOST_THROUGHPUT, most_throughput
 from stacks.blocks import CLOSED, Block
+from stacks.campaign_settings import MOST_CAMPAIGNS, MOST_WATCHES, CampaignSettings, StarterName, WatchSettings
+from stacks.campaign_settings import find_problems as find_start_problems
 from stacks.checkpoint_settings import CheckpointSettings
 from stacks.durations import MOST, RATIOS
 from stacks.file_system_settings import FileSystemSettings
@@ -237,6 +239,10 @@ class Settings(Block):
     """What the reaper may do: the function that ends forgotten instances and trainings."""
     grid: GridSettings = GridSettings()
     """Many SageMaker trainings from one manifest."""
+    campaigns: dict[StarterName, CampaignSettings] = Field(default={}, max_length=MOST_CAMPAIGNS)
+    """Name to what an uploaded object starts by itself, once: a grid, a search or a job (docs/guides/campaigns.md)."""
+    watch: dict[StarterName, WatchSettings] = Field(default={}, max_length=MOST_WATCHES)
+    """Name to a branch of which each new commit is built into an image, within five minutes of its push (docs/guides/campaigns.md)."""
     keep_data: bool = True
     """Whether the buckets and the table outlive a destroy. If false, `make destroy` deletes jobs, checkpoints and artifacts too."""
     reserved_concurrency: int = Field(default=0, ge=0, le=1000)
@@ -281,6 +287,15 @@ class Settings(Block):
         yield from self._role_problems()
         yield from file_system_problems(self.file_systems, self.training)
         yield from tag_problems(self.tags)
+        yield from find_start_problems(
+            self.campaigns,
+            self.watch,
+            home=self.home_region,
+            regions=self.everywhere,
+            data_buckets=self.data_buckets,
+            git_hosts=self.git_hosts,
+            repositories=self.repositories,
+        )
         yield from network_problems(self.regions, self.network, self.placement_groups_per_zone)
         room = LEAST_NAMES_BYTES + REGION_BYTES * (MOST_REGIONS - len(self.training))
         if (taken := len(json.dumps(self.machine_images)) + len(json.dumps(self.git_hosts))) > room:

@@ -122,6 +122,11 @@ def stop(arn: str, error: str, cause: str) -> None:
             raise
 
 
+def name_arn(machine: str, name: str) -> str:
+    """Returns the ARN of the machine's execution of that name, whether there is one or not."""
+    return f"{machine.replace(':stateMachine:', ':execution:')}:{name}"
+
+
 def start(machine: str, name: str, given: Mapping[str, Any]) -> None:
     """Starts an execution; one of that name, running or over, is left as it is."""
     try:

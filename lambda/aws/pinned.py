@@ -32,6 +32,8 @@ class Pinned:
     """Empty in a bucket without versions."""
     etag: str
     archived: bool
+    modified: float = 0.0
+    """When it was written, UTC epoch seconds; 0 where nothing said so."""
 
 
 def head(bucket: str, key: str) -> Pinned | None:
@@ -52,6 +54,7 @@ def head(bucket: str, key: str) -> Pinned | None:
         version="" if version == "null" else version,
         etag=answer["ETag"],
         archived=answer.get("StorageClass") in ARCHIVE_CLASSES and not restored,
+        modified=answer["LastModified"].timestamp(),
     )
 
 

@@ -60,7 +60,7 @@ def _follow_build(env: OwnImagesEnvironment, request_id: str, image: Mapping[str
     """Starts the build if it does not exist. Raises StillBuilding or BuildFailed."""
     tag = image["Tag"]
     name = execution(tag, request_id)
-    status = executions.status(env.build_machine.replace(":stateMachine:", ":execution:") + ":" + name)
+    status = executions.status(executions.name_arn(env.build_machine, name))
     if missing(status):
         home, context = Bucket(env.bucket), keys.own_context(tag)
         source = Bucket(image["Bucket"]).head(image["Key"])

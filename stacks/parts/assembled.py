@@ -26,18 +26,22 @@ class NotSetUp(RuntimeError):
 
 @jsii.implements(cdk.ILocalBundling)
 class Assembled:
-    """Copies files and folders to places in the asset: `{"contract": Path(...)}`; the place "." is the asset's root."""
+    """Copies files and folders to places in the asset: `{"contract": Path(...)}`; the place "." is the asset's root. Bytes in place of a
+    path are the file itself."""
 
-    def __init__(self, contents: Mapping[str, Path]) -> None:
+    def __init__(self, contents: Mapping[str, Path | bytes]) -> None:
         for source in contents.values():
-            existing(source)
+            if isinstance(source, Path):
+                existing(source)
         self._contents = dict(contents)
 
     def try_bundle(self, output_dir: str, *, image: cdk.DockerImage, **_options: Any) -> bool:  # noqa: ARG002
         """Assembles the asset; CDK calls it. Never leaves the work to Docker."""
         for place, source in sorted(self._contents.items()):
             target = Path(output_dir, place)
-            if source.is_dir():
+            if isinstance(source, bytes):
+                target.write_bytes(source)
+            elif source.is_dir():
                 shutil.copytree(source, target, ignore=COMPILED, copy_function=shutil.copyfile, dirs_exist_ok=True)
             else:
                 target.parent.mkdir(parents=True, exist_ok=True)

@@ -29,8 +29,10 @@ class Bucket(s3.Bucket):
         days: int,
         keep: bool,
         forgets: Mapping[str, int] | None = None,
+        sends_events: bool = False,
     ) -> None:
-        """`forgets` maps a prefix to the days after which S3 deletes the objects under it."""
+        """`forgets` maps a prefix to the days after which S3 deletes the objects under it; `sends_events` says whether EventBridge sees
+        what is written."""
         super().__init__(
             scope,
             name,
@@ -59,3 +61,10 @@ class Bucket(s3.Bucket):
             "AwsSolutions-S1",
             "CKV_AWS_18",
         )
+        if sends_events:
+            # CDK's own way takes a function of CDK's; CloudFormation knows the property itself.
+            bucket = self.node.default_child
+            assert isinstance(bucket, s3.CfnBucket)
+            bucket.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
+                event_bridge_configuration=s3.CfnBucket.EventBridgeConfigurationProperty(event_bridge_enabled=True)
+            )

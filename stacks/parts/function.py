@@ -74,7 +74,7 @@ class Function(lambda_.Function):
         memory_mb: int = 512,
         more_layers: Sequence[lambda_.ILayerVersion] = (),
         reserved: int = 0,
-        files: Mapping[str, Path] | None = None,
+        files: Mapping[str, Path | bytes] | None = None,
     ) -> None:
         packages = {one: LAMBDA / one for one in shipped(package, LAMBDA)}
         contents = packages | {"contract": CONTRACT} | dict(files or {})

@@ -1,0 +1,111 @@
+"""Decides what an uploaded object starts, and what people are told of a start: facts in, a verdict with its reason out."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from aws.facts import GONE, Status
+from aws.pinned import Pinned
+from contract.campaigns import (
+    KEY_PATTERN,
+    KEY_WORDS,
+    Campaign,
+    Started,
+    Starts,
+    fill_in,
+    folder_of,
+    name_start,
+    read_starter,
+)
+from contract.errors import InvalidRequest
+from messages.checks import CHECK, Check
+from refusals.wording import plain
+
+MOST_CHECKS = 96
+"""A day of them: so long a build may wait for its git host, and a new account for its turn."""
+BADLY = frozenset({"FAILED", "TIMED_OUT"})
+"""Ends that people are told. One that was aborted, a person aborted."""
+
+
+class Unreadable(ValueError):
+    """The message is neither about an object nor about an execution; it becomes a letter."""
+
+
+class StartRefused(Exception):
+    """Nothing will start, however often it is tried; the message says why and what is allowed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uploaded:
+    """An object that S3 says was written; it may have changed since, or be gone."""
+
+    bucket: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """An execution to start."""
+
+    what: Started
+    name: str
+    given: dict[str, Any]
+
+
+def read_message(body: str) -> Uploaded | Check:
+    """Reads an event of S3, or a question about an execution. Raises Unreadable."""
+    try:
+        message = json.loads(body)
+        if CHECK in message:
+            return Check(execution=str(message[CHECK]["execution"]), number=int(message[CHECK]["number"]))
+        return Uploaded(bucket=str(message["detail"]["bucket"]["name"]), key=str(message["detail"]["object"]["key"]))
+    except (ValueError, TypeError, KeyError, RecursionError) as problem:
+        raise Unreadable(f"the message names no object and no execution: {problem!r}") from None
+
+
+def find_campaigns(uploaded: Uploaded, starts: Starts) -> dict[str, Campaign]:
+    """Returns the campaigns that the object starts, by name."""
+    return {name: one for name, one in starts.campaigns.items() if one.covers(uploaded.bucket, uploaded.key)}
+
+
+def choose_start(name: str, campaign: Campaign, uploaded: Uploaded, found: Pinned | None) -> Start:
+    """Returns what the newest version of the object starts: an event that is late, double or out of order says the same as any other.
+    Raises StartRefused. `found` is the object now, None where there is none."""
+    where = f"s3://{uploaded.bucket}/{plain(uploaded.key, 1024)}"
+    if found is None:
+        raise StartRefused(
+            f"campaign {name}: {where} is gone again, so nothing was started; allowed: an object that stays, or a new upload of it"
+        )
+    if not KEY_PATTERN.fullmatch(uploaded.key):
+        raise StartRefused(
+            f"campaign {name}: the key of {where} has other characters than may stand in an input; allowed: {KEY_WORDS}"
+        )
+    # Without versions, when it was written and what it is: an upload of the same bytes is a new one.
+    version = found.version or f"{found.modified:.0f} {found.etag}"
+    given = fill_in(campaign.given, folder_of(uploaded.bucket, uploaded.key))
+    return Start(
+        what=Started.of_input(given), name=name_start(name, uploaded.bucket, uploaded.key, version), given=given
+    )
+
+
+def word_end(execution: str, status: Status, starts: Starts) -> str | None:
+    """Returns what people are told of an execution that was started by itself; None where there is nothing to tell, or not yet.
+
+    Grids, searches and jobs that began tell of their ends themselves: here it is those whose input was refused. Builds tell nothing
+    themselves."""
+    name = execution.rpartition(":")[2]
+    starter = read_starter(name)
+    if status.name not in BADLY:
+        return None
+    if starter in starts.watches:
+        return f"watch {starter}: build {name} ended with {status.error or status.name}.\n\n{status.cause}"
+    if status.error != InvalidRequest.__name__:
+        return None
+    return f"campaign {starter}: {name} was refused.\n\n{status.cause}"
+
+
+def goes_on(status: Status) -> bool:
+    """Whether the execution may still be refused. One that there is not was never started: a later event or tick does that."""
+    return status.runs and status.name != GONE
