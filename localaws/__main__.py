@@ -12,7 +12,7 @@ from localaws.conditions import Conditions
 from localaws.faults import plan_faults
 from localaws.surroundings import shed_credentials
 
-FURTHER = ("ec2", "cloudformation", "ssm", "ecr", "codebuild", "sagemaker", "batch")
+FURTHER = ("ec2", "cloudformation", "ssm", "ecr", "codebuild", "sagemaker", "batch", "rds_data")
 """Gaps beyond those of every local AWS."""
 
 

@@ -14,6 +14,7 @@ KEYS: dict[str, dict[str, str]] = {
     "cleanup-event-lost": {},
     "clock-late": {"seconds": "120"},
     "create-response-lost": {},
+    "database-away": LASTING,
     "events-dropped": LASTING,
     "events-late": {"seconds": "120"},
     "function-dead": {"handlers": "", "how": "fails", **LASTING},

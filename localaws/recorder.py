@@ -36,7 +36,7 @@ _KEY_LENGTH = 2048
 """Most bytes of a partition key in DynamoDB."""
 _WHOLE = ("Tags", "tags")
 """Parameters that are recorded completely, because rights depend on every part of them."""
-_TELLING_BODIES = ("batch",)
+_TELLING_BODIES = ("batch", "rds-data")
 """REST-JSON services whose rights depend on the body."""
 _TELLING_HEADERS = {
     "HTTP_X_AMZ_COPY_SOURCE": "CopySource",

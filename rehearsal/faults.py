@@ -132,6 +132,11 @@ FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
         "The child finds the training under its name, sees by its tags that it is its own, and adopts it.",
         {"line": LINE, "job": GRID},
     ),
+    "database-away": FaultKind(
+        "the Data API answers that the catalogue's database is not available",
+        "Jobs, grids and the drain go on. A grid whose lines a query names is not begun until the database answers, or is refused.",
+        LASTING,
+    ),
     "disk-full": FaultKind(
         "every write to a file fails on the node, by a limit on the size of files (RLIMIT_FSIZE 0): the error is EFBIG, `File too "
         "large`, where a full disk says ENOSPC; empty files, links and folders can still be made",

@@ -42,7 +42,7 @@ SKIPPED = {"__pycache__", ".git", ".venv", "node_modules"}
 RUNNING = "RUNNING"
 MASTER_PORT = 29500
 """The first port that a yard tries, and the one in the settings."""
-GAPS = ("ec2", "cloudformation", "ssm", "ecr", "codebuild", "sagemaker", "batch")
+GAPS = ("ec2", "cloudformation", "ssm", "ecr", "codebuild", "sagemaker", "batch", "rds_data")
 """Gaps that the product needs of the local AWS, beyond those of every local AWS."""
 
 

@@ -273,6 +273,12 @@ def _secretsmanager(call: Call, account: Account) -> Asked:
         yield call.name, account.secret(call.region, call.parameters["SecretId"]), {}
 
 
+def _rds_data(call: Call, account: Account) -> Asked:
+    """The Data API reads the secret with the caller's own rights."""
+    yield call.name, call.parameters["resourceArn"], {}
+    yield "secretsmanager:GetSecretValue", account.secret(call.region, call.parameters["secretArn"]), {}
+
+
 def _iam(call: Call, _: Account) -> Asked:
     """Service-linked roles: the ARN of each contains its path."""
     services = {role: service for service, role in LINKED.items()}
@@ -292,6 +298,7 @@ _TRANSLATORS: dict[str, Callable[[Call, Account], Asked]] = {
     "codebuild": _codebuild,
     "ecr": _ecr,
     "sagemaker": _sagemaker,
+    "rds-data": _rds_data,
     "secretsmanager": _secretsmanager,
     "sqs": _sqs,
     "sns": _sns,

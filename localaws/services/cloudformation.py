@@ -32,6 +32,8 @@ class Kind:
     """Clients, the physical id and the properties that it was made with: deletes the resource."""
     attributes: Callable[[str, str, str], dict[str, str]] = lambda *_: {}
     """Physical id, account and region: returns what Fn::GetAtt finds."""
+    change: Callable[[Client, str, Properties, Properties], object] | None = None
+    """Clients, the physical id, old and new properties: changes the resource, which keeps its id. None replaces it."""
 
 
 def _placement_group(client: Client, name: str, properties: Properties) -> str:
@@ -192,7 +194,14 @@ class Resource:
         account_id: str,
         region_name: str,
     ) -> Resource:
-        """Replaces the old resource by a new one, under a new name if nobody gave one."""
+        """Changes the resource if its kind can, or replaces it by a new one, under a new name if nobody gave one."""
+        if change := KINDS[cls.kind].change:
+            properties = cloudformation_json.get("Properties", {})
+            change(
+                _client(region_name), original_resource.physical_resource_id, original_resource.properties, properties
+            )
+            original_resource.properties = properties
+            return original_resource
         original_resource.delete(account_id, region_name)
         return cls.create_from_cloudformation_json(new_resource_name, cloudformation_json, account_id, region_name)
 
