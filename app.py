@@ -11,6 +11,7 @@ from contract.mounts import Kind
 from stacks.builds import BuildsStack
 from stacks.campaign_settings import describe_starts
 from stacks.campaigns import CampaignsStack
+from stacks.catalogue import CatalogueStack
 from stacks.compliance import comply
 from stacks.foundation import FoundationStack
 from stacks.grid import GridStack
@@ -19,9 +20,11 @@ from stacks.parts.assembled import NotSetUp
 from stacks.parts.campaign_rights import CampaignRights
 from stacks.parts.common import Common
 from stacks.parts.container_rights import ContainerRights, base_accounts
+from stacks.parts.existing_network import ExistingNetwork
 from stacks.parts.git_rights import GitHosts
 from stacks.parts.grid_rights import GridRights, container_accounts
 from stacks.parts.mount_rights import Mountable
+from stacks.parts.network import Network
 from stacks.parts.own_images import child_tag
 from stacks.parts.region_check import Existing
 from stacks.parts.repository import Readers
@@ -108,17 +111,21 @@ def build(app: cdk.App, settings: Settings) -> None:
         ),
         subnets=settings.subnets,
     )
+    catalogue = _catalogue(app, settings, common, foundation, regions)
     grid = _grid(app, settings, common, grids, foundation, reaper, regions)
     search = _search(app, common, grids, foundation, reaper, grid)
     images = ImagesStack(app, f"{deployment}-images", common=common, child_base=settings.grid.child_base)
     _order(foundation, reaper, regions, builds, workflow, grid, search, images)
-    optional = _optional(app, settings, common, foundation, reaper, git, [*regions, builds, workflow, grid, search])
+    optional = _campaigns(app, settings, common, foundation, reaper, git, [*regions, builds, workflow, grid, search])
+    if catalogue:
+        _place(catalogue, foundation, regions, grid)
+        optional.append(catalogue)
     if settings.compliance:
         comply(app, common.rights, foundation, [reaper, builds, workflow, grid, search, images, *optional], regions)
     tag_resources(app, deployment, settings.tags)
 
 
-def _optional(
+def _campaigns(
     app: cdk.App,
     settings: Settings,
     common: Common,
@@ -127,7 +134,8 @@ def _optional(
     git: GitHosts,
     started: list[cdk.Stack],
 ) -> list[cdk.Stack]:
-    """Returns the stacks that only some settings have. `started` are those that they start something in, or see events of."""
+    """Returns the stack of what starts by itself, where the settings have any. `started` are the stacks in which it starts something, or
+    whose events it sees."""
     if not settings.campaigns and not settings.watch:
         return []
     campaigns = CampaignsStack(
@@ -173,6 +181,13 @@ def _order(
     images.add_stack_dependency(search)
 
 
+def _place(catalogue: CatalogueStack, foundation: FoundationStack, regions: list[RegionStack], grid: GridStack) -> None:
+    """The catalogue stands before the grid, which reads it, and goes before the home region's network. It starts nothing to drain."""
+    for needed in (foundation, *regions):
+        catalogue.add_stack_dependency(needed)
+    grid.add_stack_dependency(catalogue)
+
+
 def _reaper(
     app: cdk.App,
     settings: Settings,
@@ -202,8 +217,7 @@ def _grid(
     regions: list[RegionStack],
 ) -> GridStack:
     """Its children run in the home region's network."""
-    network = next(one.network for one in regions if one.region == settings.home_region)
-    assert network is not None, "the settings refuse a home region without a network"
+    network = _home_network(settings, regions)
     return GridStack(
         app,
         f"{settings.deployment}-grid",
@@ -216,6 +230,32 @@ def _grid(
         job_limits=settings.limits,
         child_image=child_tag(settings.grid.child_base),
         output_key=names.region_key(settings.deployment) if settings.compliance else "",
+    )
+
+
+def _home_network(settings: Settings, regions: list[RegionStack]) -> Network | ExistingNetwork:
+    network = next(one.network for one in regions if one.region == settings.home_region)
+    assert network is not None, "the settings refuse a home region without a network"
+    return network
+
+
+def _catalogue(
+    app: cdk.App,
+    settings: Settings,
+    common: Common,
+    foundation: FoundationStack,
+    regions: list[RegionStack],
+) -> CatalogueStack | None:
+    if not settings.catalogue:
+        return None
+    return CatalogueStack(
+        app,
+        f"{settings.deployment}-catalogue",
+        common=common,
+        foundation=foundation.exports,
+        network=_home_network(settings, regions),
+        cidr=next(one.cidr or "" for one in settings.regions if one.region == settings.home_region),
+        keep_data=settings.keep_data,
     )
 
 

@@ -212,3 +212,18 @@ def people_policy(deployment: str, region: str) -> str:
 def training_role(deployment: str, region: str) -> str:
     """Name of the role of the grid's SageMaker trainings; roles have no region, so the home region keeps deployments apart."""
     return f"{deployment}-training-{region}"
+
+
+def catalogue_cluster(deployment: str) -> str:
+    """Name of the database cluster of the catalogue, in the home region."""
+    return f"{deployment}-catalogue"
+
+
+def catalogue_secret(deployment: str, role: str) -> str:
+    """Name of the secret of a role of the catalogue. It is not below `secret_prefix`: no job may use it."""
+    return f"{deployment}-catalogue-{role}"
+
+
+def catalogue_log_group(deployment: str) -> str:
+    """The log group to which RDS writes what PostgreSQL logs; RDS names it."""
+    return f"/aws/rds/cluster/{catalogue_cluster(deployment)}/postgresql"

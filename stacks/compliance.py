@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import aws_cdk as cdk
 
+from stacks.catalogue import CatalogueStack
 from stacks.foundation import FoundationStack
 from stacks.parts import interfaces
 from stacks.parts.compliance_findings import acknowledge_findings
@@ -25,6 +26,8 @@ def comply(
 ) -> None:
     """A pass over the finished tree, not a parameter of each part: a new queue, log or role gets its key without a line of its own."""
     assert foundation.key is not None
+    if any(isinstance(one, CatalogueStack) for one in others_of_home):
+        foundation.key.let_rds_log(rights.deployment, rights.home_region)
     for stack in (foundation, *others_of_home):
         encrypt(stack, interfaces.key(foundation.key))
     for region in regions:

@@ -11,11 +11,13 @@ from pydantic import Field
 
 from stacks.blocks import Block
 from stacks.forms import KeyArn, Network, Region, Subnet, Vpc, Zone
-from stacks.parts.network import zones_of
+from stacks.parts.network import ZONES, database_blocks, zones_of
 from stacks.parts.zones import looked_up
 
 MOST_GROUPS = 30
 """The most placement groups of a region: their names go into one SSM parameter, which holds 4 KB."""
+LEAST_DATABASE_ZONES = 2
+"""Zones that RDS wants of a subnet group."""
 MOST_SECURITY_GROUPS = 40
 """The most security groups for nodes in a region: their ids go into the same parameter. EC2 allows 60 rules in the group of interface
 endpoints, which has one for each, and 2,500 groups in a region."""
@@ -102,6 +104,22 @@ def problems(regions: Sequence[RegionSettings], network: NetworkSettings, groups
         yield (
             "network.interface_endpoints is for networks that Trainyard makes, and no region has a cidr; allowed: none, because "
             "a vpc has its own"
+        )
+
+
+def catalogue_problems(home: RegionSettings | None) -> Iterator[str]:
+    """Says why the catalogue's database has no place in the home region's network."""
+    if home is None or not home.trains:
+        return  # said already
+    if home.zone_count < LEAST_DATABASE_ZONES:
+        yield (
+            f"catalogue is true, and nodes of {home.region} have {home.zone_count} zone; allowed: {LEAST_DATABASE_ZONES} zones or more, "
+            "because RDS puts no database into fewer"
+        )
+    if home.cidr and not database_blocks(home.cidr):
+        yield (
+            f"catalogue is true, and the cidr {home.cidr} of {home.region} has no room for its {ZONES} subnets; allowed: a /21 or larger, "
+            "or a vpc"
         )
 
 

@@ -47,7 +47,7 @@ from stacks.forms import (
     TrainingType,
     partition,
 )
-from stacks.network_settings import MOST_REGIONS, NetworkSettings, RegionSettings, list_twice
+from stacks.network_settings import MOST_REGIONS, NetworkSettings, RegionSettings, catalogue_problems, list_twice
 from stacks.network_settings import problems as network_problems
 from stacks.refused import lines
 from stacks.tag_settings import MOST_FURTHER_TAGS
@@ -254,6 +254,9 @@ class Settings(Block):
     (docs/guides/landing-zones.md)."""
     compliance: bool = False
     """Customer keys for what is stored, flow logs, access logs and closed default security groups (docs/guides/compliance.md)."""
+    catalogue: bool = False
+    """Whether there is a database of campaigns, data sets, runs, prices and capacity, from which a grid's `query` makes its lines
+    (docs/guides/catalogue.md)."""
     log_retention_days: DaysOfLogs = 30
     """How long the logs of nodes, builds and functions are kept."""
 
@@ -297,6 +300,8 @@ class Settings(Block):
             repositories=self.repositories,
         )
         yield from network_problems(self.regions, self.network, self.placement_groups_per_zone)
+        if self.catalogue:
+            yield from catalogue_problems(next((one for one in self.regions if one.region == self.home_region), None))
         room = LEAST_NAMES_BYTES + REGION_BYTES * (MOST_REGIONS - len(self.training))
         if (taken := len(json.dumps(self.machine_images)) + len(json.dumps(self.git_hosts))) > room:
             yield f"machine_images and git_hosts take {taken} characters; allowed: {room}, because a function's variables have 4 KB"

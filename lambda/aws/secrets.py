@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
@@ -29,3 +30,14 @@ def value(name: str) -> str:
     are read on nodes alone."""
     secrets: SecretsManagerClient = client("secretsmanager")
     return secrets.get_secret_value(SecretId=name).get("SecretString", "").strip()
+
+
+def read_password(secret: str) -> str:
+    """The password in a secret of a database's role. Raises ClientError, and ValueError without a word of what the secret has."""
+    try:
+        password = json.loads(value(secret))["password"]
+    except (ValueError, LookupError, TypeError):
+        password = None
+    if not isinstance(password, str):
+        raise ValueError("the secret has no password; allowed: JSON with username and password") from None
+    return password

@@ -18,6 +18,8 @@ IN_FLIGHT_S = 600.0
 BY_HAND = 'docs/runbook.md, "Turn it off now", says how to end things by hand.'
 OF_A_TASK = re.compile(r"arn:[^:]+:ecs:[^ ]*:attachment/")
 """How the description of a Fargate task's interface begins: it is the ARN of an attachment of ECS."""
+OF_A_DATABASE = "RDSNetworkInterface"
+"""The description of every interface that RDS makes."""
 MOST_DESCRIPTION = 120
 LINES = 15
 """Lines of a list that are shown: CloudFormation takes 4 KB of an answer in all."""
@@ -58,7 +60,7 @@ def refuse_foreign(interfaces: Iterable[PlacedInterface], deployment: str) -> No
     lines = [
         f"- {one.id} in {one.region}, {one.subnet}: {_owner_of(one)}"
         for one in interfaces
-        if not (one.tagged or _may_be_a_child(one))
+        if not (one.tagged or _may_be_a_child(one) or _is_of_the_catalogue(one))
     ]
     if lines:
         raise NotDrained(
@@ -86,6 +88,11 @@ def list_tasks(interfaces: Iterable[PlacedInterface]) -> list[str]:
 def _may_be_a_child(interface: PlacedInterface) -> bool:
     """Whether the interface may be that of a grid's child: it says of which task it is, and not whose task."""
     return interface.in_our_group and OF_A_TASK.match(interface.description) is not None
+
+
+def _is_of_the_catalogue(interface: PlacedInterface) -> bool:
+    """Whether a database has it that is in one of our security groups: the catalogue's, whose stack is deleted with it. RDS tags none."""
+    return interface.in_our_group and interface.description == OF_A_DATABASE
 
 
 def _owner_of(interface: PlacedInterface) -> str:

@@ -10,11 +10,14 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_rds as rds
 from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import IConstruct
 
 from stacks.parts.access_logs import AccessLogs
 from stacks.parts.acknowledged import acknowledge
+from stacks.parts.catalogue_database import ROTATION
 from stacks.parts.function import ACKNOWLEDGED as OF_FUNCTIONS
 
 HIPAA, NIST = "HIPAA.Security", "NIST.800.53.R5"
@@ -76,6 +79,30 @@ FINDINGS = (
         on="every function",
         is_on=lambda one: isinstance(one, lambda_.CfnFunction),
         reason=OF_FUNCTIONS["CKV_AWS_117"],
+    ),
+    Finding(
+        rule="RDSEnhancedMonitoringEnabled",
+        on="the catalogue's database",
+        is_on=lambda one: isinstance(one, rds.CfnDBInstance),
+        reason="It would send figures of a machine that sleeps most of the time; RDS's own metrics show its load.",
+    ),
+    Finding(
+        rule="RDSInBackupPlan",
+        on="the catalogue's database",
+        is_on=lambda one: isinstance(one, rds.CfnDBInstance),
+        reason="Aurora restores the cluster to any second of the last seven days, and AWS Backup would keep no more of it.",
+    ),
+    Finding(
+        rule="RDSInstanceDeletionProtectionEnabled",
+        on="the catalogue's database, where no data is kept",
+        is_on=lambda one: isinstance(one, rds.CfnDBCluster) and not one.deletion_protection,
+        reason="The settings say that no data is kept: a destroy deletes it.",
+    ),
+    Finding(
+        rule="SecretsManagerRotationEnabled",
+        on="the secrets of the catalogue's roles",
+        is_on=lambda one: isinstance(one, secretsmanager.CfnSecret),
+        reason=ROTATION,
     ),
     Finding(
         rule="S3BucketReplicationEnabled",

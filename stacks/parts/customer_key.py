@@ -1,4 +1,4 @@
-"""A customer key, and what in a stack is encrypted with it: buckets, log groups, queues and tables."""
+"""A customer key, and what in a stack is encrypted with it: buckets, log groups, queues, tables, databases and their secrets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
+from aws_cdk import aws_rds as rds
 from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_secretsmanager as secretsmanager
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
@@ -57,6 +59,16 @@ class CustomerKey(kms.Key):
             {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": _log_groups(deployment, region)}},
         )
         self._let("LogsDescribe", f"logs.{region}.amazonaws.com", ["kms:DescribeKey"], None)
+
+    def let_rds_log(self, deployment: str, region: str) -> None:
+        """Lets CloudWatch encrypt what the catalogue's database logs, in the group that RDS names."""
+        group = arn_of("logs", region, cdk.Aws.ACCOUNT_ID, f"log-group:{names.catalogue_log_group(deployment)}")
+        self._let(
+            "DatabaseLogsEncrypt",
+            f"logs.{region}.amazonaws.com",
+            ["kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*"],
+            {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": group}},
+        )
 
     def let_rules_send(self) -> None:
         """Lets EventBridge's rules put messages into queues that the key encrypts.
@@ -127,6 +139,8 @@ def encrypt(stack: cdk.Stack, key: kms.IKey) -> None:
             one.sse_specification = dynamodb.CfnTable.SSESpecificationProperty(
                 sse_enabled=True, sse_type="KMS", kms_master_key_id=key.key_arn
             )
+        elif isinstance(one, secretsmanager.CfnSecret | rds.CfnDBCluster):
+            one.kms_key_id = key.key_arn
         elif isinstance(one, s3.CfnBucket) and not isinstance(one.node.scope, AccessLogs):
             one.bucket_encryption = _under(key)
 

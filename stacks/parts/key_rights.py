@@ -96,6 +96,9 @@ def key_rights(rights: Rights, allowed: Iterable[tuple[str, str]], home_key: str
                 {"kms:EncryptionContext:aws:dynamodb:tableName": [names.state_table(rights.deployment)]},
             ),
         )
+    if may("rds-data:*"):
+        through = {"StringEquals": {VIA: f"secretsmanager.{rights.home_region}.amazonaws.com"}}
+        yield Right("UseTheKeyOfTheCataloguesSecrets", DECRYPT, [home_key], conditions=through)
     if may("sqs:*"):
         actions = ENCRYPT if may("sqs:SendMessage") else DECRYPT
         through = {"StringEquals": {VIA: f"sqs.{rights.home_region}.amazonaws.com"}}

@@ -132,6 +132,16 @@ def zones_of(cidr: str) -> int:
     return min(MOST_ZONES, ZONES + len(_further(cidr)))
 
 
+def database_blocks(cidr: str) -> list[IPv4Network]:
+    """Returns a block for a database in each of the first zones; none where the network is too small. They lie behind the public subnets,
+    where no subnet of a further zone ever lies."""
+    *_, last = IPv4Network(cidr).subnets(prefixlen_diff=2)
+    small = last.subnets(new_prefix=PUBLIC_PREFIX) if last.prefixlen <= PUBLIC_PREFIX else iter(())
+    blocks = [block for _, block in zip(range(2 * ZONES), small, strict=False)][ZONES:]
+    taken = _further(cidr)
+    return blocks if len(blocks) == ZONES and not any(one.overlaps(other) for one in blocks for other in taken) else []
+
+
 def _further(cidr: str) -> list[IPv4Network]:
     """Returns blocks for subnets of the fourth and further zones: the rest of the last quarter, which has the public subnets, in
     sixteenths of the network."""

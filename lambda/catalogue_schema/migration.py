@@ -1,0 +1,55 @@
+"""Applies files of SQL to the catalogue's database, each in one transaction, and sets the reader's password."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aws.data_api import DataApi, Transaction
+from catalogue_schema.policy import SqlFile, find_unapplied
+from contract.catalogue import READER, SCHEMA
+
+APPLIED = f"{SCHEMA}.applied"
+FIRST = (
+    f"create schema if not exists {SCHEMA}",
+    f"comment on schema {SCHEMA} is 'Tables of the deployment'",
+    f"create table if not exists {APPLIED} (number integer primary key, name text not null, sha256 text not null, "
+    "at timestamptz not null default now())",
+    f"comment on table {APPLIED} is 'Files of SQL that made this schema'",
+)
+LOCK = f"lock table {APPLIED} in share row exclusive mode"
+"""Keeps two deploys apart. Not an advisory lock, which the reader could hold as well: with SELECT alone it cannot take this one."""
+
+
+def migrate(database: DataApi, files: Sequence[SqlFile]) -> list[SqlFile]:
+    """Applies what is missing and returns it. One that fails leaves the files before it applied, and nothing of itself."""
+    with database.transaction() as transaction:
+        if transaction.run(f"select to_regclass('{APPLIED}') is null").rows[0][0]:
+            for statement in FIRST:
+                transaction.run(statement)
+    find_unapplied(files, _read_applied(database))  # before anything changes
+    return [one for one in files if _apply(database, files, one)]
+
+
+def set_password(database: DataApi, verifier: str) -> None:
+    """Gives the reader the password of a SCRAM verifier, which has no quote in it. DDL takes no parameters."""
+    assert "'" not in verifier
+    database.run(f"alter role {READER} password '{verifier}'")
+
+
+def _apply(database: DataApi, files: Sequence[SqlFile], file: SqlFile) -> bool:
+    """Returns whether it was missing: another deploy may have applied it meanwhile."""
+    with database.transaction() as transaction:
+        transaction.run(LOCK)
+        if file not in find_unapplied(files, _read_applied(transaction)):
+            return False
+        for statement in file.statements:
+            transaction.run(statement)
+        transaction.run(
+            f"insert into {APPLIED} (number, name, sha256) values (:number, :name, :sha256)",
+            {"number": file.number, "name": file.name, "sha256": file.sha256},
+        )
+    return True
+
+
+def _read_applied(database: DataApi | Transaction) -> dict[int, str]:
+    return dict(database.run(f"select number, sha256 from {APPLIED}").rows)

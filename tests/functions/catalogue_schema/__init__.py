@@ -1,0 +1,1 @@
+"""Tests of the function that makes the catalogue's tables and roles."""

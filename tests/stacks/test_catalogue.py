@@ -1,0 +1,202 @@
+"""With `catalogue` there is a database that sleeps, that nothing reaches by the network, and whose passwords no template has."""
+
+from __future__ import annotations
+
+import json
+from ipaddress import IPv4Network
+from typing import Any
+
+import pytest
+
+from contract.catalogue import KEEPER, READER
+from stacks import catalogue
+from stacks.parts.network import database_blocks
+from stacks.settings import BadSettings, Settings
+from tests.stacks.synth import artifacts, every, logical_id, only, plain, resources, rights
+from tests.stacks.variations import EXISTING, SUBNETS
+from tools.synthesis import CONTEXT, Synthesised, masked, synthesise_once
+
+HOME = "eu-central-1"
+
+
+@pytest.fixture(scope="module")
+def catalogued() -> Synthesised:
+    return synthesise_once(catalogue=True)
+
+
+@pytest.fixture(scope="module")
+def template(catalogued: Synthesised) -> dict[str, Any]:
+    return catalogued.template("catalogue")
+
+
+@pytest.fixture(scope="module")
+def cluster(template: dict[str, Any]) -> dict[str, Any]:
+    return only(template, "AWS::RDS::DBCluster")
+
+
+def refusal(**changes: object) -> str:
+    with pytest.raises(BadSettings) as refused:
+        Settings.parse({**CONTEXT["trainyard"], "catalogue": True, **changes})
+    return str(refused.value)
+
+
+def plainly(resource: object) -> str:
+    return masked(json.dumps(resource))
+
+
+# The switch
+
+
+def test_without_the_switch_there_is_no_stack_and_no_word_of_it(deployment: Synthesised) -> None:
+    assert "trainyard-catalogue" not in deployment.stacks
+    assert [stack for stack, one in deployment.stacks.items() if "atalogue" in json.dumps(one["Resources"])] == []
+
+
+def test_the_switch_changes_nothing_of_what_stands(deployment: Synthesised, catalogued: Synthesised) -> None:
+    changed = {
+        f"{stack}/{name}"
+        for stack, one in deployment.stacks.items()
+        for name, resource in one["Resources"].items()
+        if stack != "trainyard-grid" and plainly(resource) != plainly(catalogued.stacks[stack]["Resources"].get(name))
+    }
+    assert changed == set()
+
+
+def test_it_stands_before_the_grid_and_goes_before_the_network(catalogued: Synthesised) -> None:
+    found = artifacts(catalogued)
+    assert "trainyard-catalogue" in found["trainyard-grid"]["dependencies"]
+    assert {"trainyard-foundation", f"trainyard-region-{HOME}"} <= set(found["trainyard-catalogue"]["dependencies"])
+
+
+# The database
+
+
+def test_it_sleeps_after_five_minutes_and_never_grows_beyond_two_units(cluster: dict[str, Any]) -> None:
+    assert cluster["ServerlessV2ScalingConfiguration"] == {
+        "MinCapacity": 0,
+        "MaxCapacity": 2,
+        "SecondsUntilAutoPause": 300,
+    }
+
+
+def test_it_is_encrypted_backed_up_logged_and_behind_the_data_api(cluster: dict[str, Any]) -> None:
+    wanted = {
+        "StorageEncrypted": True,
+        "BackupRetentionPeriod": 7,
+        "EnableHttpEndpoint": True,
+        "EnableCloudwatchLogsExports": ["postgresql"],
+        "CopyTagsToSnapshot": True,
+    }
+    assert wanted.items() <= cluster.items()
+
+
+def test_the_log_is_made_before_rds_would_make_one_that_is_kept_for_ever(template: dict[str, Any]) -> None:
+    log = logical_id(template, "AWS::Logs::LogGroup", "DatabaseLog")
+    assert template["Resources"][log]["Properties"]["LogGroupName"] == "/aws/rds/cluster/trainyard-catalogue/postgresql"
+    assert log in template["Resources"][logical_id(template, "AWS::RDS::DBCluster")]["DependsOn"]
+
+
+def test_nothing_comes_in_and_nothing_goes_out(template: dict[str, Any]) -> None:
+    group = only(template, "AWS::EC2::SecurityGroup")
+    assert "SecurityGroupIngress" not in group
+    assert [one["CidrIp"] for one in group["SecurityGroupEgress"]] == ["255.255.255.255/32"]
+    assert resources(template, "AWS::EC2::SecurityGroupIngress") == {}
+    assert only(template, "AWS::RDS::DBInstance")["PubliclyAccessible"] is False
+
+
+def test_its_subnets_have_no_route(template: dict[str, Any]) -> None:
+    assert len(resources(template, "AWS::EC2::Subnet")) == 3
+    assert resources(template, "AWS::EC2::Route") == {}
+
+
+def test_its_subnets_lie_where_no_other_subnet_lies(catalogued: Synthesised) -> None:
+    found = [IPv4Network(one["CidrBlock"]) for _, one in every(catalogued, "AWS::EC2::Subnet")]
+    assert [(one, other) for one in found for other in found if one is not other and one.overlaps(other)] == []
+
+
+@pytest.mark.parametrize("cidr", ["10.0.0.0/16", "10.0.0.0/20", "10.0.8.0/21"])
+def test_blocks_lie_inside_of_the_network_one_a_zone(cidr: str) -> None:
+    blocks = database_blocks(cidr)
+    assert len(blocks) == 3
+    assert all(one.subnet_of(IPv4Network(cidr)) for one in blocks)
+
+
+def test_data_that_is_kept_is_protected_and_leaves_a_snapshot(template: dict[str, Any]) -> None:
+    """Not the cluster itself: it would keep the network, and so the whole region's stack, from being deleted."""
+    whole = template["Resources"][logical_id(template, "AWS::RDS::DBCluster")]
+    assert whole["Properties"]["DeletionProtection"] is True
+    assert (whole["DeletionPolicy"], whole["UpdateReplacePolicy"]) == ("Snapshot", "Snapshot")
+
+
+def test_data_that_is_not_kept_goes_with_its_stack() -> None:
+    template = synthesise_once(catalogue=True, keep_data=False).template("catalogue")
+    whole = template["Resources"][logical_id(template, "AWS::RDS::DBCluster")]
+    assert whole["Properties"]["DeletionProtection"] is False
+    assert (whole["DeletionPolicy"], whole["UpdateReplacePolicy"]) == ("Delete", "Delete")
+
+
+def test_protection_is_lifted_before_the_cluster_is_deleted(template: dict[str, Any]) -> None:
+    """CloudFormation deletes in the opposite order of what depends on what."""
+    depends = template["Resources"][logical_id(template, "Custom::CatalogueSchema")]["DependsOn"]
+    assert logical_id(template, "AWS::RDS::DBCluster") in depends
+    assert logical_id(template, "AWS::RDS::DBInstance") in depends
+
+
+# Secrets and rights
+
+
+def test_passwords_are_drawn_by_aws_and_stand_in_no_template(template: dict[str, Any]) -> None:
+    secrets = resources(template, "AWS::SecretsManager::Secret").values()
+    drawn = {json.loads(one["GenerateSecretString"]["SecretStringTemplate"])["username"] for one in secrets}
+    assert drawn == {KEEPER, READER}
+    assert [one for one in secrets if "SecretString" in one] == []
+    password = plain(only(template, "AWS::RDS::DBCluster")["MasterUserPassword"])
+    assert password.startswith("{{resolve:secretsmanager:")
+
+
+def test_no_job_may_read_the_secrets(template: dict[str, Any]) -> None:
+    """Jobs may use secrets below the deployment's own path, which begins with `trainyard/`."""
+    names = {one["Name"] for one in resources(template, "AWS::SecretsManager::Secret").values()}
+    assert names == {"trainyard-catalogue-keeper", "trainyard-catalogue-reader"}
+
+
+def test_the_schema_is_made_with_rights_on_this_cluster_and_these_secrets_alone(template: dict[str, Any]) -> None:
+    found = {one.name: one for one in rights(template, "CatalogueSchema")}
+    assert [name for name, one in found.items() if any("*" in resource for resource in one.resources)] == []
+    assert found["LiftProtection"].actions == ("rds:ModifyDBCluster",)
+
+
+def test_a_change_of_the_files_of_sql_is_a_change_of_the_template(
+    template: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = only(template, "Custom::CatalogueSchema")["Files"]
+    assert before == catalogue.digest_sql()
+    monkeypatch.setattr(catalogue, "SQL", catalogue.SQL.parent)
+    assert before != catalogue.digest_sql()
+
+
+# Networks
+
+
+def test_in_a_network_that_is_there_it_lies_in_the_named_subnets() -> None:
+    template = synthesise_once(catalogue=True, regions=EXISTING).template("catalogue")
+    assert only(template, "AWS::RDS::DBSubnetGroup")["SubnetIds"] == list(SUBNETS.values())
+    assert resources(template, "AWS::EC2::Subnet") == {}
+
+
+@pytest.mark.parametrize("cidr", ["10.0.0.0/22", "10.0.0.0/23", "10.0.0.0/24"])
+def test_a_network_without_room_is_refused_in_words(cidr: str) -> None:
+    told = refusal(regions=[{"region": HOME, "cidr": cidr}])
+    assert f"the cidr {cidr} of {HOME} has no room for its 3 subnets; allowed: a /21 or larger, or a vpc" in told
+
+
+def test_a_single_zone_is_refused_in_words() -> None:
+    one = {"eu-central-1a": "subnet-0123456789abcdef0"}
+    told = refusal(regions=[{"region": HOME, "vpc": "vpc-0123456789abcdef0", "subnets": one}])
+    assert "nodes of eu-central-1 have 1 zone; allowed: 2 zones or more" in told
+
+
+@pytest.mark.parametrize("value", [1, "true", None, {}])
+def test_the_setting_is_true_or_false(value: object) -> None:
+    with pytest.raises(BadSettings, match=r"trainyard\.catalogue"):
+        Settings.parse({**CONTEXT["trainyard"], "catalogue": value})
