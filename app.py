@@ -111,7 +111,7 @@ def build(app: cdk.App, settings: Settings) -> None:
         ),
         subnets=settings.subnets,
     )
-    catalogue = _catalogue(app, settings, common, foundation, regions)
+    catalogue = _catalogue(app, settings, common, grids, foundation, regions)
     grid = _grid(app, settings, common, grids, foundation, reaper, regions)
     search = _search(app, common, grids, foundation, reaper, grid)
     images = ImagesStack(app, f"{deployment}-images", common=common, child_base=settings.grid.child_base)
@@ -243,6 +243,7 @@ def _catalogue(
     app: cdk.App,
     settings: Settings,
     common: Common,
+    grids: GridRights,
     foundation: FoundationStack,
     regions: list[RegionStack],
 ) -> CatalogueStack | None:
@@ -255,6 +256,7 @@ def _catalogue(
         foundation=foundation.exports,
         network=_home_network(settings, regions),
         cidr=next(one.cidr or "" for one in settings.regions if one.region == settings.home_region),
+        grid=grids,
         keep_data=settings.keep_data,
     )
 

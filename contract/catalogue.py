@@ -13,6 +13,8 @@ KEEPER = "keeper"
 """Role that owns the database and both schemas."""
 READER = "reader"
 """Role of queries, which may read and nothing else."""
+REMEMBERED = "catalogue/keeper.json"
+"""Key, in the home bucket, of what the keeper wrote last: by it, an hour in which nothing changed leaves the database asleep."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

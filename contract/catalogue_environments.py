@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from contract.environments import Environment
+from contract.catalogue import CatalogueAccess
+from contract.environments import DeploymentEnvironment, Environment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,3 +19,20 @@ class CatalogueSchemaEnvironment(Environment):
     """ARN of the secret of the role that owns the tables."""
     reader_secret: str
     """ARN of the secret whose password the reader gets."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeeperEnvironment(DeploymentEnvironment):
+    """Environment of the function that fills the catalogue's tables."""
+
+    regions: tuple[str, ...]
+    """All regions of the settings: types of SageMaker are priced there."""
+    training: tuple[str, ...]
+    """Those where nodes run: types of EC2 are priced there, and reservations counted."""
+    machine: str
+    """ARN of the Train machine."""
+    grid_machine: str
+    messages: str
+    """URL of the queue of what has ended."""
+    access: CatalogueAccess
+    """The database, as the keeper."""

@@ -10,14 +10,18 @@ from constructs import Construct
 from contract.catalogue import CatalogueAccess
 from contract.catalogue_environments import CatalogueSchemaEnvironment
 from stacks.foundation import FoundationExports
+from stacks.parts import interfaces
+from stacks.parts.alarms import Alarms
 from stacks.parts.assembled import LAMBDA
 from stacks.parts.catalogue_database import CatalogueDatabase
+from stacks.parts.catalogue_keeper import CatalogueKeeper
 from stacks.parts.catalogue_keeper_rights import make_schema
 from stacks.parts.catalogue_subnets import find_database_subnets
 from stacks.parts.common import Common
 from stacks.parts.custom_resource import add_custom_resource
 from stacks.parts.existing_network import ExistingNetwork
 from stacks.parts.function import Function, Layer
+from stacks.parts.grid_rights import GridRights
 from stacks.parts.network import Network
 
 SQL = LAMBDA / "catalogue_schema" / "sql"
@@ -38,6 +42,7 @@ class CatalogueStack(cdk.Stack):
         foundation: FoundationExports,
         network: Network | ExistingNetwork,
         cidr: str,
+        grid: GridRights,
         keep_data: bool,
     ) -> None:
         """`network` is the home region's, and `cidr` what it has of addresses where it is our own."""
@@ -48,7 +53,7 @@ class CatalogueStack(cdk.Stack):
             env=common.env,
             description=f"Trainyard {deployment}: the catalogue's database, its schema and its keeper",
         )
-        self._common, self._foundation = common, foundation
+        self._common = common
         self._layer = Layer(self, "Libraries")
         database = CatalogueDatabase(
             self,
@@ -63,8 +68,24 @@ class CatalogueStack(cdk.Stack):
         self.exports = CatalogueAccess(cluster=database.cluster_arn, secret=database.reader.secret_arn)
         """The database as the reader."""
         self._make_schema(database)
+        keeper = CatalogueKeeper(
+            self,
+            "Keeper",
+            common=common,
+            bucket=foundation.home.bucket_name,
+            access=self._keeper_access,
+            grid=grid,
+            layer=self._layer,
+            alarms=Alarms(self, "Alarms", deployment=deployment, topic=interfaces.topic(foundation.topic)),
+        )
         for output, value, what in (
             ("Catalogue", database.cluster_arn, "The catalogue's database: open it in the query editor of RDS"),
+            (
+                "Keeper",
+                keeper.function.function_name,
+                'Invoke it with {"action": "read"} after a campaign names new types',
+            ),
+            ("CatalogueLetters", keeper.letters.queue_url, "Ends that the catalogue lacks"),
             (
                 "CatalogueKeeperSecret",
                 database.keeper.secret_arn,

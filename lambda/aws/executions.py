@@ -77,6 +77,18 @@ def lately(machine: str, since: float) -> dict[str, str] | None:
         raise
 
 
+def ended_since(machine: str, since: float) -> dict[str, float]:
+    """ARN to end (UTC epoch seconds) of the executions that ended, however, at or after `since`; none where there is no such machine. Lags
+    and reads the whole list, as `lately` does."""
+    try:
+        ends = {one["executionArn"]: one["stopDate"].timestamp() for one in _listed(machine) if "stopDate" in one}
+    except ClientError as problem:
+        if code_of(problem) == "StateMachineDoesNotExist":
+            return {}
+        raise
+    return {arn: at for arn, at in ends.items() if at >= since}
+
+
 def _late(one: ExecutionListItemTypeDef, since: float) -> bool:
     ended = one.get("stopDate")
     if one["status"] in Status.RUNS or ended is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from botocore.config import Config
 from botocore.exceptions import ClientError
@@ -34,6 +34,16 @@ def found(region: str, name: str, config: Config = PATIENT) -> list[Reservation]
     return [
         one for start in range(0, len(every), 100) for one in _described(region, every[start : start + 100], config)
     ]
+
+
+def tagged(region: str, deployment: str, config: Config = PATIENT) -> list[tuple[Reservation, int]]:
+    """All of the region with the deployment's tag, each with how many instances could start in it. Raises ClientError and botocore's
+    errors."""
+    ec2: EC2Client = client("ec2", region, config)
+    ours: Any = [{"Name": f"tag:{tags.DEPLOYMENT}", "Values": [deployment]}]
+    pages = ec2.get_paginator("describe_capacity_reservations").paginate(Filters=ours)
+    entries = [one for page in pages for one in page["CapacityReservations"]]
+    return list(zip(_read(region, entries), (one["AvailableInstanceCount"] for one in entries), strict=True))
 
 
 def _members(region: str, group: str, config: Config) -> list[str]:

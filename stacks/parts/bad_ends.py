@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import aws_cdk as cdk
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
@@ -13,6 +15,7 @@ from stacks.parts import interfaces
 from stacks.parts.alarms import Alarms
 from stacks.parts.queue import DeadLetters, Queue
 
+EVERY_END = ["SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"]
 BAD_ENDS = ["FAILED", "TIMED_OUT", "ABORTED"]
 """Statuses of every end without success: an abort and a time-out run no Catch, and the last step may have failed."""
 AT_ONCE = 2
@@ -37,6 +40,26 @@ def clear_up_after(
         report_batch_item_failures=True,
         max_concurrency=AT_ONCE,
     )
+    send_ends(
+        scope,
+        [machine.state_machine_arn],
+        statuses=BAD_ENDS,
+        queue=queue,
+        letters=letters,
+        description=description,
+    )
+
+
+def send_ends(
+    scope: Construct,
+    machines: Sequence[str],
+    *,
+    statuses: Sequence[str],
+    queue: Queue,
+    letters: DeadLetters,
+    description: str,
+) -> None:
+    """Sends a message for every execution of these machines (ARNs) that ends with one of the statuses."""
     events.Rule(
         scope,
         "ExecutionEnded",
@@ -44,7 +67,7 @@ def clear_up_after(
         event_pattern=events.EventPattern(
             source=["aws.states"],
             detail_type=["Step Functions Execution Status Change"],
-            detail={"stateMachineArn": [machine.state_machine_arn], "status": BAD_ENDS},
+            detail={"stateMachineArn": list(machines), "status": list(statuses)},
         ),
         targets=[
             interfaces.target(

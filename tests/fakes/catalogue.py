@@ -26,10 +26,12 @@ class DataApiOver:
     def __init__(self, server: Postgres, database: str = DATABASE) -> None:
         self.passwords = {KEEPER: KEEPER_PASSWORD}
         self.statements: list[str] = []
+        self.away = False
         self._server, self._database = server, database
         self._api = model.DataApi(self, time)
 
-    def access(self, role: str) -> CatalogueAccess:
+    @staticmethod
+    def access(role: str) -> CatalogueAccess:
         return CatalogueAccess(cluster=CLUSTER, secret=role)
 
     def connect(self, role: str) -> psycopg.Connection[Any]:
@@ -59,6 +61,8 @@ class DataApiOver:
 
         def call(**arguments: Any) -> Any:
             self.statements.append(arguments.get("sql", operation))
+            if self.away:
+                raise ClientError({"Error": {"Code": "DatabaseUnavailableException", "Message": "away"}}, operation)
             try:
                 return self._api.answer(operation, arguments)
             except Refused as problem:

@@ -1,0 +1,41 @@
+"""Keeps what the keeper wrote last, beside the database: two keepers at once do not lose each other's entries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from aws.errors import Raced
+from aws.s3 import Bucket
+from contract.catalogue import REMEMBERED
+from contract.codec import Garbled, decode, encode
+from keeper.market import Written
+
+TRIES = 5
+
+
+def recall(bucket: Bucket) -> Written:
+    """Returns what is remembered; nothing where there is no document that can be read, and then everything is written again."""
+    return _decode(bucket.get(REMEMBERED))
+
+
+def remember(bucket: Bucket, change: Callable[[Written], Written]) -> None:
+    """Writes what `change` makes of what is remembered. Raises Raced where others write it again and again."""
+    for _ in range(TRIES):
+        found = bucket.get_tagged(REMEMBERED)
+        after = encode(change(_decode(found[0] if found else None)))
+        try:
+            if found:
+                bucket.replace(REMEMBERED, after, found[1])
+            else:
+                bucket.create(REMEMBERED, after)
+        except Raced:
+            continue
+        return
+    raise Raced(REMEMBERED)
+
+
+def _decode(body: bytes | None) -> Written:
+    try:
+        return decode(Written, body) if body else Written()
+    except Garbled:
+        return Written()

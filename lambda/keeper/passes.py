@@ -1,0 +1,107 @@
+"""The keeper's two ways to work: after an end, and every hour."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from aws_lambda_powertools import Logger
+from botocore.exceptions import BotoCoreError, ClientError
+
+from aws import executions
+from aws.data_api import DataApi
+from aws.s3 import Bucket
+from contract.catalogue_environments import KeeperEnvironment
+from keeper.ends import Ends, NotReported
+from keeper.market import LOOKS_BACK_S, MarketFacts, Written, differs, merge_capacity, merge_prices, remember_ends
+from keeper.memory import recall, remember
+from keeper.rows import RunRow, is_line
+from keeper.tables import read_types, write_capacity, write_prices, write_runs
+
+logger = Logger(service="keeper")
+
+
+class Keeper:
+    """Wakes the database only where something has to be written."""
+
+    def __init__(
+        self,
+        env: KeeperEnvironment,
+        database: DataApi,
+        ask: Callable[[Sequence[str]], MarketFacts],
+        clock: Callable[[], float],
+    ) -> None:
+        """`ask` says what AWS says of prices of these types, and of capacity."""
+        self._env, self._database, self._ask, self._clock = env, database, ask, clock
+        self._bucket, self._ends = Bucket(env.bucket), Ends(env, clock)
+
+    def write_end(self, arn: str) -> int:
+        """Writes what the execution left, and returns how many rows. Raises NotReported, DatabaseAway and AWS's errors."""
+        rows = [] if is_line(arn.rpartition(":")[2], self._env.deployment) else list(self._ends.read(arn))
+        if rows:
+            self._write(rows, {arn: self._clock()})
+        return len(rows)
+
+    def read_now(self) -> None:
+        """Reads the types that the tables name, which wakes the database, and then works as every hour."""
+        with self._database.transaction() as transaction:
+            types = read_types(transaction, now=self._clock())
+        self._remember({}, types)
+        self.work()
+
+    def work(self) -> None:
+        """Writes ends of which no event told, and prices and capacity where they differ from what was written. Raises what the database
+        answers."""
+        before = recall(self._bucket)
+        self._catch_up(before)
+        before = recall(self._bucket)
+        market = self._ask(before.types)
+        prices = merge_prices(before, market, self._env.regions)
+        capacity = merge_capacity(before, market, self._env.training)
+        if not differs(before, prices, capacity):
+            logger.info("nothing changed: the database may sleep", types=len(before.types), prices=len(prices))
+            return
+        with self._database.transaction() as transaction:
+            write_prices(transaction, prices, now=self._clock())
+            write_capacity(transaction, capacity)
+            types = read_types(transaction, now=self._clock())
+        remember(self._bucket, lambda one: replace(one, prices=prices, capacity=capacity, types=types))
+        logger.info("wrote prices and capacity", prices=len(prices), reservations=len(capacity), types=len(types))
+
+    def _catch_up(self, before: Written) -> None:
+        """One whose report is not written yet is the next hour's; so is all of a machine that does not answer."""
+        now = self._clock()
+        for machine in (self._env.machine, self._env.grid_machine):
+            try:
+                ends = executions.ended_since(machine, now - LOOKS_BACK_S)
+            except (ClientError, BotoCoreError) as problem:
+                logger.warning("the executions could not be listed", machine=machine, problem=str(problem))
+                continue
+            for arn, ended_at in ends.items():
+                if arn in before.ends or is_line(arn.rpartition(":")[2], self._env.deployment):
+                    continue
+                self._write_missed(arn, ended_at)
+
+    def _write_missed(self, arn: str, ended_at: float) -> None:
+        try:
+            rows = list(self._ends.read(arn))
+        except NotReported:
+            return
+        except (ClientError, BotoCoreError, ValueError) as problem:
+            logger.warning("an end could not be read", execution=arn, problem=str(problem))
+            return
+        if rows:
+            logger.warning("no event told of an end", execution=arn)
+            self._write(rows, {arn: ended_at})
+        else:
+            remember(self._bucket, lambda one: remember_ends(one, {arn: ended_at}, now=self._clock()))
+
+    def _write(self, rows: Sequence[RunRow], ends: dict[str, float]) -> None:
+        with self._database.transaction() as transaction:
+            write_runs(transaction, rows)
+            types = read_types(transaction, now=self._clock())
+        self._remember(ends, types)
+
+    def _remember(self, ends: dict[str, float], types: tuple[str, ...]) -> None:
+        now = self._clock()
+        remember(self._bucket, lambda one: replace(remember_ends(one, ends, now=now), types=types))
