@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from typing import Any, TypeVar, get_type_hints
 
+from contract.catalogue import CatalogueAccess
 from contract.codec import build, default_of
 from contract.limits import Limits
 from contract.timing import Timing
@@ -365,6 +366,8 @@ class GridEnvironment(JobsEnvironment):
     empty for SageMaker's own choice."""
     tags: dict[str, str] = field(default_factory=dict)
     """The settings' own tags, for every training; a line may give a key another value."""
+    catalogue: CatalogueAccess | None = None
+    """As whom queries are run; None in a deployment without a catalogue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,6 +39,11 @@ class GridPrefix:
         return f"{self.root}grid.json"
 
     @property
+    def manifest(self) -> str:
+        """Key of the manifest (JSON Lines) that Plan writes of a query's rows; a grid that names a manifest has none."""
+        return f"{self.root}manifest.jsonl"
+
+    @property
     def facts(self) -> str:
         """Key of Plan's findings, written once before the first line, so that a repeat of Plan writes the same lines."""
         return f"{self.root}facts.json"
@@ -107,6 +112,7 @@ _ANY = GridPrefix("*")
 ANY_GRID = f"{GRIDS}*"
 """Patterns, for permissions, of the keys of any grid, grouped by who writes them."""
 PLANNED = (_ANY.description, _ANY.facts, f"{_ANY.root}lines/*")
+ANY_QUERIED = _ANY.manifest
 ANY_RECORD = f"{_ANY.records}*"
 ANY_STOPPED = _ANY.stopped
 COLLECTED = (_ANY.results_csv, _ANY.results_jsonl, _ANY.failed, _ANY.report, ANY_STOPPED, f"{_ANY.root}rounds/*")

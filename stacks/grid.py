@@ -13,6 +13,7 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from contract import names
+from contract.catalogue import CatalogueAccess
 from contract.environments import (
     ChildEnvironment,
     Environment,
@@ -27,6 +28,7 @@ from stacks.parts import interfaces
 from stacks.parts.alarms import Alarms
 from stacks.parts.bad_ends import clear_up_after
 from stacks.parts.batch import TASKS, Children
+from stacks.parts.catalogue_rights import query_as_reader
 from stacks.parts.common import Common
 from stacks.parts.drain import drain_first
 from stacks.parts.existing_network import ExistingNetwork
@@ -64,10 +66,12 @@ class GridStack(cdk.Stack):
         job_limits: Limits,
         child_image: str,
         output_key: str = "",
+        catalogue: CatalogueAccess | None = None,
     ) -> None:
         """`job_limits` are those of lines that run on clusters of our own; `drain` ends what runs before a destroy deletes anything;
         `network` is the home region's; `child_image` is a tag in the
-        home region's repository names.PLATFORM; `output_key` is the alias of a key in every region."""
+        home region's repository names.PLATFORM; `output_key` is the alias of a key in every region; `catalogue` is the database of
+        queries, as its reader."""
         rights, timing, deployment = common.rights, common.timing, common.deployment
         super().__init__(
             scope,
@@ -100,6 +104,7 @@ class GridStack(cdk.Stack):
             defaults=settings.defaults,
             output_key=output_key,
             tags=dict(common.tags),
+            catalogue=catalogue,
         )
         collecting = GridCollectEnvironment(
             **_fields(planning), topic=foundation.topic.topic_arn, timing=timing.of(CollectTiming)
@@ -186,7 +191,10 @@ class GridStack(cdk.Stack):
 
     def _plan(self, environment: GridEnvironment) -> Function:
         what = "Checks every line of a manifest and writes the plan"
-        return self._function("GridPlan", "planner", what, environment, self._grid.plan())
+        rights = self._grid.plan()
+        if environment.catalogue:
+            rights += [*query_as_reader(environment.catalogue), self._grid.write_manifests()]
+        return self._function("GridPlan", "planner", what, environment, rights)
 
     def _collect(self, environment: GridCollectEnvironment) -> Function:
         what = "Collects the records of a grid, ends it, and tells people"

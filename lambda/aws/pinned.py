@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 READ_ON = 8 * 1024**2
 """Bytes ahead that are read and thrown away: as fast as another request, and an archive has very many small gaps."""
 BUFFER = 1024**2
+JSON_LINES = "application/x-ndjson"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +69,14 @@ def pinned(found: Object) -> Pinned:
         etag=found.etag,
         archived=found.archived,
     )
+
+
+def write(bucket: str, key: str, body: bytes) -> Pinned:
+    """Writes an object, and returns the version that this made."""
+    s3: S3Client = client("s3")
+    answer = s3.put_object(Bucket=bucket, Key=key, Body=body, ContentType=JSON_LINES)
+    version = answer.get("VersionId", "")
+    return Pinned(bucket=bucket, key=key, size=len(body), version=version, etag=answer["ETag"], archived=False)
 
 
 def opened(pinned: Pinned) -> io.BufferedReader:

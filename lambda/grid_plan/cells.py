@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from grid_plan.cell_values import Wrong, read_flag, read_json, read_number, read_text, read_whole, read_words
@@ -18,6 +18,8 @@ PLAIN_COLUMNS = ("region", "data")
 SYNONYMS = {"s3_location": "data", "command": "entrypoint"}
 FOLDERS = {"hp.": "hyperparameters", "env.": "environment", "tag.": "tags", "metric.": "metrics"}
 """Prefixes of columns that each hold one entry of a field, by that field."""
+TYPED = "hyperparameters"
+"""The one of these fields whose entries may be numbers; those of the others are text."""
 READERS: dict[str, Callable[[str], Any]] = {
     "region": read_text,
     "data": read_text,
@@ -77,16 +79,27 @@ def columns(row: list[str]) -> tuple[list[str], list[str]]:
             f"{len(row)} column{'s' if len(row) > 1 else ''} and no names for them; "
             "allowed: region,s3_location, or a first line that names the columns"
         ]
-    names = [_name(cell) for cell in row]
-    if "" in names:
+    if not all(trim(cell) for cell in row):
         return [], [
             "a column without a name, such as the index that pandas writes; allowed: a name for each column (df.to_csv(index=False))"
         ]
+    return check_names(row)
+
+
+def check_names(columns: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Returns the names that fields have, or entries of them (`hp.lr`), for columns with a name, and what is wrong with them."""
+    names = [_name(one) for one in columns]
     if unknown := [name for name in names if not _is_known(name)]:
         return [], [_unknown(unknown)]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         return [], [f"the column {plain(twice[0])} twice; allowed: each column once ({_synonyms()})"]
     return names, []
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """Returns the field of a column, and its entry there: `hyperparameters` and `lr` for `hp.lr`, an empty one for a whole field."""
+    folder = _folder(name)
+    return (FOLDERS[folder], name.removeprefix(folder)) if folder else (name, "")
 
 
 def count_known(row: list[str]) -> int:
@@ -171,8 +184,7 @@ def _entry(name: str, cell: str) -> tuple[str, Any]:
     The text travels unchanged, whatever it is: `nan` is what XGBoost takes for `missing`, and `None` is a depth. A warning says what it
     looks like. Only the error of a formula is refused, which is never meant; JSON Lines has such a text as well.
     """
-    folder = _folder(name)
-    field, entry = FOLDERS[folder], name.removeprefix(folder)
+    field, entry = split_name(name)
     if not cell:
         return field, None
     if why := find_error(cell):

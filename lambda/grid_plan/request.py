@@ -18,11 +18,15 @@ from grid_plan.columns import TrainingSpec
 from grid_plan.job_columns import JOB_ONLY, add_job_fields
 from grid_plan.limits import MOST_SWEEP, allowed
 from refusals.addresses import Address
-from refusals.fields import MOST_ADDRESS, OWNER_MAY_BE, Owner
+from refusals.fields import MOST_ADDRESS, OWNER_MAY_BE, Owner, without_nul
 from refusals.wording import plain
 
+MOST_QUERY = 20_000
+SOURCES = ("manifest", "query")
+"""Fields that say where the lines are: an input has one of them."""
 ALLOWED = {
     "manifest": "s3://bucket/key of a manifest: CSV or JSON Lines",
+    "query": f"1 to {MOST_QUERY:,} characters of SQL: one statement whose rows are the lines of a manifest",
     "defaults": "an object of the fields of a manifest's line, which a line without them gets",
     "sweep": f"an object of hyperparameters and lists of 1 to {MOST_SWEEP:,} different values",
     "max_cost_usd": "a number above 0: a plan that could cost more is refused",
@@ -30,6 +34,8 @@ ALLOWED = {
     "allow_duplicates": "true or false",
 }
 """Field to what it may be."""
+NO_SOURCE = f"manifest: is missing; allowed: {ALLOWED['manifest']}, or query in its place"
+TWO_SOURCES = "query: stands beside manifest; allowed: one of them"
 
 
 def _manifest(value: str) -> str:
@@ -40,13 +46,19 @@ def _manifest(value: str) -> str:
 
 
 class GridRequest(BaseModel):
-    """Which manifest to carry out, and what holds for all its lines."""
+    """Which manifest, or which query, to carry out, and what holds for all its lines."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, title="Trainyard grid")
 
     manifest: Annotated[str, Field(max_length=MOST_ADDRESS), AfterValidator(_manifest)] = Field(
+        default="",
         description="S3 address of the manifest: CSV (`region,s3_location`, or with a header) or JSON Lines.",
         examples=["s3://my-bucket/uploads/manifest.csv"],
+    )
+    query: Annotated[str, Field(min_length=1, max_length=MOST_QUERY), AfterValidator(without_nul)] = Field(
+        default="",
+        description="SQL in the place of a manifest: the catalogue's rows are the lines. Needs `catalogue` in cdk.json.",
+        examples=["select region, address as data from data_sets where campaign = 'drive-eu'"],
     )
     defaults: TrainingSpec = Field(
         default=TrainingSpec(),
@@ -120,7 +132,16 @@ def _what(value: object) -> str:
 
 
 def _outer(raw: object) -> tuple[GridRequest, list[str]]:
-    """Reads the fields without their defaults; wrong fields are empty."""
+    """Reads the fields without their defaults; wrong fields are empty, and both sources where not exactly one is given."""
+    sources = [name for name in SOURCES if name in raw] if isinstance(raw, Mapping) else SOURCES[:1]
+    asked, problems = _fields(raw)
+    if len(sources) == 1:
+        return asked, problems
+    problems.append(NO_SOURCE if not sources else TWO_SOURCES)
+    return asked.model_copy(update=dict.fromkeys(SOURCES, "")), problems
+
+
+def _fields(raw: object) -> tuple[GridRequest, list[str]]:
     try:
         return GridRequest.model_validate(raw), []
     except ValidationError as refused:
@@ -128,14 +149,12 @@ def _outer(raw: object) -> tuple[GridRequest, list[str]]:
     wrong = {str(error["loc"][0]) for error in errors if error["loc"]}
     fields = raw if isinstance(raw, Mapping) and wrong else {}
     right = {name: fields[name] for name in GridRequest.model_fields if name in fields and name not in wrong}
-    asked = GridRequest.model_validate({"manifest": "s3://any/any", **right})
-    if "manifest" not in right:
-        asked = asked.model_copy(update={"manifest": ""})
-    return asked, reading.describe_errors(errors, ALLOWED)
+    return GridRequest.model_validate(right), reading.describe_errors(errors, ALLOWED)
 
 
 def schema() -> dict[str, Any]:
     """JSON Schema of the input, for `docs/reference/grid.schema.json`."""
     found = GridRequest.model_json_schema()
     add_job_fields(found["$defs"]["TrainingSpec"], found)
+    found["oneOf"] = [{"required": [name]} for name in SOURCES]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}

@@ -10,6 +10,7 @@ from aws_lambda_powertools import Logger
 from botocore.exceptions import ClientError
 
 from aws import pinned
+from aws.data_api import DataApi
 from aws.errors import CHANGED, S3_DENIED, Raced
 from aws.s3 import Bucket
 from aws.state import State
@@ -18,6 +19,7 @@ from contract.aws_errors import code_of
 from contract.codec import decode, encode
 from contract.environments import GridEnvironment
 from contract.grid import Grid, GridPrefix, Manifest, arrays
+from grid_plan import query
 from grid_plan import request as input_
 from grid_plan.answers import CheckedManifest
 from grid_plan.obstacles import list_closed, list_missing
@@ -33,6 +35,7 @@ logger = Logger(service="grid-plan")
 CHANGED_PROBLEM = (
     "manifest: changed while it was read; allowed: an object that does not change meanwhile (start a new execution)"
 )
+NO_CATALOGUE = "query: this deployment has no catalogue; allowed: manifest, or catalogue true in cdk.json"
 
 
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
@@ -76,8 +79,12 @@ def _found(
     planner: Planner, request: GridRequest, run: GridRun, env: GridEnvironment, problems: list[str]
 ) -> CheckedManifest:
     """Makes the first pass, and checks everything beside the lines. Raises InvalidRequest."""
-    manifest, found = _manifest(request, env)
-    problems = [*list_closed(env), *_name(run), *problems, *found, *list_missing(env)]
+    before = [*list_closed(env), *_name(run)]
+    if request.query:
+        manifest, found = (None, []) if before else _fill(request.query, run, env)
+    else:
+        manifest, found = _manifest(request, env)
+    problems = [*before, *problems, *found, *list_missing(env)]
     if manifest is None:
         raise _refused(problems)
     try:
@@ -144,6 +151,17 @@ def _manifest(request: GridRequest, env: GridEnvironment) -> tuple[pinned.Pinned
         size = f"{found.size / 1024**3:.1f} GB"
         return None, [f"{where} has {size}; allowed: up to {MOST_MANIFEST / 1024**3:.0f} GB"]
     return found, []
+
+
+def _fill(sql: str, run: GridRun, env: GridEnvironment) -> tuple[pinned.Pinned | None, list[str]]:
+    """Writes the query's rows as the grid's own manifest, and returns the version to plan, or why there is none."""
+    if env.catalogue is None:
+        return None, [NO_CATALOGUE]
+    try:
+        body = query.read_lines(DataApi(env.catalogue), sql, most=env.limits.max_lines, clock=time.monotonic)
+    except query.QueryRefused as refused:
+        return None, list(refused.problems)
+    return pinned.write(env.bucket, GridPrefix(run.grid).manifest, body), []
 
 
 def _once(store: Bucket, prefix: GridPrefix, findings: CheckedManifest, run: GridRun) -> CheckedManifest:

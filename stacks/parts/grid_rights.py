@@ -48,6 +48,12 @@ class GridRights:
             note_regions(rights),
         ]
 
+    def write_manifests(self) -> Right:
+        """Writes the rows of a query as the grid's own manifest."""
+        return replace(
+            self.rights.home("WriteManifestsOfQueries", ["s3:PutObject"], grid.ANY_QUERIED), apart="Catalogue"
+        )
+
     def check(self) -> list[Right]:
         """Reads everything that lines name; changes nothing."""
         rights = self.rights

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+from grid_plan import request
 from tools.refusals.grids.row import ARN, GOOD, MANIFESTS, Row
-from tools.refusals.grids.yard import BUCKET, CHILD, execution
+from tools.refusals.grids.yard import BUCKET, CHILD, DEFAULTS, execution
 
 ROWS = (
-    Row("no manifest", "", "manifest: is missing", given={}, whole=True),
+    Row("neither a manifest nor a query", "", request.NO_SOURCE, given={}, whole=True),
+    Row("a manifest and a query", GOOD, request.TWO_SOURCES, given={"query": "select 1"}),
+    Row(
+        "a query in a deployment without a catalogue",
+        "",
+        "query: this deployment has no catalogue; allowed: manifest, or catalogue true in cdk.json",
+        given={"query": "select region, data from team.next_grid", "defaults": DEFAULTS},
+        whole=True,
+    ),
+    Row("an empty query", "", "query: is empty", given={"query": ""}, whole=True),
+    Row("a query that is not text", "", "query: a list is not a string", given={"query": ["select 1"]}, whole=True),
+    Row(
+        "a query with a NUL character",
+        "",
+        "query: holds a NUL character; allowed: all others",
+        given={"query": "select \0"},
+        whole=True,
+    ),
     Row(
         "no object",
         "",
-        "request: a list is not an object; allowed: an object of the fields manifest, defaults, sweep, "
+        "request: a list is not an object; allowed: an object of the fields manifest, query, defaults, sweep, "
         "max_cost_usd, owner, allow_duplicates",
         given=[],
         whole=True,
@@ -18,7 +36,7 @@ ROWS = (
     Row(
         "an unknown field of the input",
         GOOD,
-        "default: there is no such field (did you mean defaults?); allowed: manifest, defaults, sweep, "
+        "default: there is no such field (did you mean defaults?); allowed: manifest, query, defaults, sweep, "
         "max_cost_usd, owner, allow_duplicates",
         given={"default": {}},
     ),
