@@ -112,7 +112,7 @@ def build(app: cdk.App, settings: Settings) -> None:
         subnets=settings.subnets,
     )
     catalogue = _catalogue(app, settings, common, grids, foundation, regions)
-    grid = _grid(app, settings, common, grids, foundation, reaper, regions)
+    grid = _grid(app, settings, common, grids, foundation, reaper, regions, catalogue)
     search = _search(app, common, grids, foundation, reaper, grid)
     images = ImagesStack(app, f"{deployment}-images", common=common, child_base=settings.grid.child_base)
     _order(foundation, reaper, regions, builds, workflow, grid, search, images)
@@ -215,6 +215,7 @@ def _grid(
     foundation: FoundationStack,
     reaper: ReaperStack,
     regions: list[RegionStack],
+    catalogue: CatalogueStack | None,
 ) -> GridStack:
     """Its children run in the home region's network."""
     network = _home_network(settings, regions)
@@ -230,6 +231,7 @@ def _grid(
         job_limits=settings.limits,
         child_image=child_tag(settings.grid.child_base),
         output_key=names.region_key(settings.deployment) if settings.compliance else "",
+        catalogue=catalogue.exports if catalogue else None,
     )
 
 
@@ -251,7 +253,7 @@ def _catalogue(
         return None
     return CatalogueStack(
         app,
-        f"{settings.deployment}-catalogue",
+        names.catalogue_stack(settings.deployment),
         common=common,
         foundation=foundation.exports,
         network=_home_network(settings, regions),

@@ -214,6 +214,11 @@ def training_role(deployment: str, region: str) -> str:
     return f"{deployment}-training-{region}"
 
 
+def catalogue_stack(deployment: str) -> str:
+    """The CloudFormation stack of the catalogue."""
+    return f"{deployment}-catalogue"
+
+
 def catalogue_cluster(deployment: str) -> str:
     """Name of the database cluster of the catalogue, in the home region."""
     return f"{deployment}-catalogue"

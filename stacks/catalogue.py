@@ -81,7 +81,7 @@ class CatalogueStack(cdk.Stack):
         for output, value, what in (
             ("Catalogue", database.cluster_arn, "The catalogue's database: open it in the query editor of RDS"),
             (
-                "Keeper",
+                "CatalogueKeeper",
                 keeper.function.function_name,
                 'Invoke it with {"action": "read"} after a campaign names new types',
             ),

@@ -140,7 +140,7 @@ class GridStack(cdk.Stack):
         """Returns what a search checks its trials with. The role is named, so that a stack that reads this needs nothing of this one."""
         role_name = f"role/{names.training_role(self._rights.deployment, self._rights.home_region)}"
         named = arn_of("iam", "", cdk.Aws.ACCOUNT_ID, role_name)
-        return replace(self._collecting_environment, training_role=named)
+        return replace(self._collecting_environment, training_role=named, catalogue=None)
 
     def _training_role(self) -> iam.Role:
         made = role(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from aws.clients import BRISK, client
 from aws.network_facts import Endpoint, NetworkFacts, PlacedInterface, Route, RouteTable, Subnet
-from contract import tags
+from contract import names, tags
 
 if TYPE_CHECKING:
     from types_boto3_ec2.client import EC2Client
@@ -26,6 +26,10 @@ TARGETS = (
     "InstanceId",
 )
 """Where DescribeRouteTables says by what a route leads."""
+STACK = "aws:cloudformation:stack-name"
+"""Tag by which CloudFormation marks what it makes."""
+OF_A_DATABASE = "RDSNetworkInterface"
+"""The description of every interface that RDS makes."""
 FILTER_VALUES = 200
 """The most values that a filter takes."""
 
@@ -68,14 +72,15 @@ class Networks:
         ours: Any = [{"Name": f"tag:{tags.DEPLOYMENT}", "Values": [deployment]}]
         networks = self.find_own(deployment)
         pages = self._client.get_paginator("describe_security_groups").paginate(Filters=ours)
-        groups = {one["GroupId"]: one["VpcId"] for page in pages for one in page["SecurityGroups"]}
+        known = [one for page in pages for one in page["SecurityGroups"]]
+        groups = {one["GroupId"]: one["VpcId"] for one in known}
         elsewhere = [group for group, network in groups.items() if network not in networks]
         found = [
             one
             for name, values in (("vpc-id", networks), ("group-id", elsewhere))
             for one in self._interfaces(name, values)
         ]
-        own = self._own_interfaces(ours) if found else set[str]()
+        own = self._own_interfaces(ours) | _of_the_catalogue(found, known, deployment) if found else set[str]()
         return [_placed(one, self._region, deployment, groups.keys(), own) for one in found]
 
     def _own_interfaces(self, ours: Any) -> set[str]:
@@ -124,6 +129,18 @@ class Networks:
     def _every(self, operation: Any, key: str, vpc: str) -> list[Any]:
         pages = self._client.get_paginator(operation).paginate(Filters=[{"Name": "vpc-id", "Values": [vpc]}])
         return [one for page in pages for one in page[key]]
+
+
+def _of_the_catalogue(found: Sequence[Any], groups: Sequence[Any], deployment: str) -> set[str]:
+    """Returns the ids of the interfaces of the catalogue's database, which RDS does not tag: RDS made them, and they are in the security
+    group that CloudFormation made for the catalogue's stack."""
+    stack = {"Key": STACK, "Value": names.catalogue_stack(deployment)}
+    its = {one["GroupId"] for one in groups if stack in one.get("Tags", [])}
+    return {
+        one["NetworkInterfaceId"]
+        for one in found
+        if one.get("Description") == OF_A_DATABASE and its & {group["GroupId"] for group in one.get("Groups", [])}
+    }
 
 
 def _table(raw: Any) -> RouteTable:

@@ -18,8 +18,6 @@ IN_FLIGHT_S = 600.0
 BY_HAND = 'docs/runbook.md, "Turn it off now", says how to end things by hand.'
 OF_A_TASK = re.compile(r"arn:[^:]+:ecs:[^ ]*:attachment/")
 """How the description of a Fargate task's interface begins: it is the ARN of an attachment of ECS."""
-OF_A_DATABASE = "RDSNetworkInterface"
-"""The description of every interface that RDS makes."""
 MOST_DESCRIPTION = 120
 LINES = 15
 """Lines of a list that are shown: CloudFormation takes 4 KB of an answer in all."""
@@ -55,12 +53,12 @@ def refuse_kept(instances: Iterable[Instance], deployment: str, profile: str) ->
 
 def refuse_foreign(interfaces: Iterable[PlacedInterface], deployment: str) -> None:
     """Raises NotDrained where a foreign network interface lies in a network of the deployment, or uses one of its security groups:
-    neither can be deleted then, and a destroy would stop half way. Ours are those with our tag, and those of NAT gateways and endpoints
-    with our tag; no description and no security group makes an interface ours."""
+    neither can be deleted then, and a destroy would stop half way. Ours are those with our tag, those of NAT gateways and endpoints
+    with our tag, and the catalogue's; no description and no security group makes an interface ours."""
     lines = [
         f"- {one.id} in {one.region}, {one.subnet}: {_owner_of(one)}"
         for one in interfaces
-        if not (one.tagged or _may_be_a_child(one) or _is_of_the_catalogue(one))
+        if not (one.tagged or _may_be_a_child(one))
     ]
     if lines:
         raise NotDrained(
@@ -88,11 +86,6 @@ def list_tasks(interfaces: Iterable[PlacedInterface]) -> list[str]:
 def _may_be_a_child(interface: PlacedInterface) -> bool:
     """Whether the interface may be that of a grid's child: it says of which task it is, and not whose task."""
     return interface.in_our_group and OF_A_TASK.match(interface.description) is not None
-
-
-def _is_of_the_catalogue(interface: PlacedInterface) -> bool:
-    """Whether a database has it that is in one of our security groups: the catalogue's, whose stack is deleted with it. RDS tags none."""
-    return interface.in_our_group and interface.description == OF_A_DATABASE
 
 
 def _owner_of(interface: PlacedInterface) -> str:

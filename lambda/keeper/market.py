@@ -47,7 +47,7 @@ class CapacityRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class KeptTables:
     """What the database had when it was written last, kept beside it: reading it wakes nothing."""
 
     types: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ class MarketFacts:
     """Region that answered to its reservations by id."""
 
 
-def merge_prices(before: Written, market: MarketFacts, regions: Collection[str]) -> dict[str, float]:
+def merge_prices(before: KeptTables, market: MarketFacts, regions: Collection[str]) -> dict[str, float]:
     """Returns the prices that the table should have: new ones, and of regions that did not answer those of before. A type that the tables
     no longer name has none, nor has a region that left the settings."""
     found = dict[str, float]()
@@ -88,7 +88,7 @@ def merge_prices(before: Written, market: MarketFacts, regions: Collection[str])
     return found
 
 
-def merge_capacity(before: Written, market: MarketFacts, regions: Collection[str]) -> dict[str, CapacityRow]:
+def merge_capacity(before: KeptTables, market: MarketFacts, regions: Collection[str]) -> dict[str, CapacityRow]:
     """Returns the reservations that the table should have, of regions that did not answer those of before."""
     kept = {
         name: one
@@ -98,7 +98,7 @@ def merge_capacity(before: Written, market: MarketFacts, regions: Collection[str
     return kept | {name: one for rows in market.capacity.values() for name, one in rows.items()}
 
 
-def differs(before: Written, prices: Mapping[str, float], capacity: Mapping[str, CapacityRow]) -> bool:
+def differs(before: KeptTables, prices: Mapping[str, float], capacity: Mapping[str, CapacityRow]) -> bool:
     """Whether the tables have to be written: another set of rows, a price that moved by THRESHOLD, or any change of capacity."""
     return (
         prices.keys() != before.prices.keys()
@@ -107,7 +107,7 @@ def differs(before: Written, prices: Mapping[str, float], capacity: Mapping[str,
     )
 
 
-def remember_ends(before: Written, ends: Mapping[str, float], *, now: float) -> Written:
+def remember_ends(before: KeptTables, ends: Mapping[str, float], *, now: float) -> KeptTables:
     """Returns what is remembered with these ends, and without those that no pass looks for any more."""
     every = {**before.ends, **ends}
     return replace(before, ends={arn: at for arn, at in every.items() if at > now - KEPT_S})

@@ -8,17 +8,17 @@ from aws.errors import Raced
 from aws.s3 import Bucket
 from contract.catalogue import REMEMBERED
 from contract.codec import Garbled, decode, encode
-from keeper.market import Written
+from keeper.market import KeptTables
 
 TRIES = 5
 
 
-def recall(bucket: Bucket) -> Written:
+def recall(bucket: Bucket) -> KeptTables:
     """Returns what is remembered; nothing where there is no document that can be read, and then everything is written again."""
     return _decode(bucket.get(REMEMBERED))
 
 
-def remember(bucket: Bucket, change: Callable[[Written], Written]) -> None:
+def remember(bucket: Bucket, change: Callable[[KeptTables], KeptTables]) -> None:
     """Writes what `change` makes of what is remembered. Raises Raced where others write it again and again."""
     for _ in range(TRIES):
         found = bucket.get_tagged(REMEMBERED)
@@ -34,8 +34,8 @@ def remember(bucket: Bucket, change: Callable[[Written], Written]) -> None:
     raise Raced(REMEMBERED)
 
 
-def _decode(body: bytes | None) -> Written:
+def _decode(body: bytes | None) -> KeptTables:
     try:
-        return decode(Written, body) if body else Written()
+        return decode(KeptTables, body) if body else KeptTables()
     except Garbled:
-        return Written()
+        return KeptTables()

@@ -13,7 +13,7 @@ from aws.data_api import DataApi
 from aws.s3 import Bucket
 from contract.catalogue_environments import KeeperEnvironment
 from keeper.ends import Ends, NotReported
-from keeper.market import LOOKS_BACK_S, MarketFacts, Written, differs, merge_capacity, merge_prices, remember_ends
+from keeper.market import LOOKS_BACK_S, KeptTables, MarketFacts, differs, merge_capacity, merge_prices, remember_ends
 from keeper.memory import recall, remember
 from keeper.rows import RunRow, is_line
 from keeper.tables import read_types, write_capacity, write_prices, write_runs
@@ -68,7 +68,7 @@ class Keeper:
         remember(self._bucket, lambda one: replace(one, prices=prices, capacity=capacity, types=types))
         logger.info("wrote prices and capacity", prices=len(prices), reservations=len(capacity), types=len(types))
 
-    def _catch_up(self, before: Written) -> None:
+    def _catch_up(self, before: KeptTables) -> None:
         """One whose report is not written yet is the next hour's; so is all of a machine that does not answer."""
         now = self._clock()
         for machine in (self._env.machine, self._env.grid_machine):

@@ -26,6 +26,7 @@ PLAIN = {
     "facts",
     "file",
     "folder",
+    "keeper",
     "kind",
     "layout",
     "link",

@@ -24,7 +24,7 @@ TABLE = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{names.state_table('trainyar
 STREAM = f"{TABLE}/stream/2026-01-01T00:00:00.000"
 NODE_ROLE_ID = "AROAEXAMPLEOFANODE01"
 DEFAULT_GROUP = "sg-0default"
-KNOWN_BY_ARN = ("AWS::SNS::Topic", "AWS::StepFunctions::StateMachine")
+KNOWN_BY_ARN = ("AWS::SNS::Topic", "AWS::StepFunctions::StateMachine", "AWS::SecretsManager::Secret")
 """Types whose Ref is an ARN."""
 PSEUDO = {"AWS::AccountId": ACCOUNT, "AWS::Partition": "aws", "AWS::Region": REGION}
 
@@ -132,6 +132,8 @@ def _resolved(value: Any, template: Mapping[str, Any], exports: Mapping[str, Any
             return exports[name]
         case {"Fn::GetAtt": [name, "Arn"]}:
             return _arn(name, template["Resources"][name])
+        case {"Fn::GetAtt": [name, "DBClusterArn"]}:
+            return f"arn:aws:rds:{REGION}:{ACCOUNT}:cluster:{template['Resources'][name]['Properties']['DBClusterIdentifier']}"
         case {"Fn::GetAtt": [name, "RoleId"]}:
             return NODE_ROLE_ID
         case {"Fn::GetAtt": [name, "StreamArn"]}:
@@ -156,6 +158,8 @@ def _arn(logical_id: str, resource: Mapping[str, Any]) -> str:
             return queue(name)
         case "AWS::SNS::Topic":
             return TOPIC
+        case "AWS::SecretsManager::Secret":
+            return f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:{resource['Properties']['Name']}-AbCdEf"
         case "AWS::KMS::Key":
             return TOPIC_KEY if name.startswith("Notifications") else f"arn:aws:kms:{REGION}:{ACCOUNT}:key/{name}"
     return f"<{name}.Arn>"

@@ -20,10 +20,14 @@ ROLE_CHARACTERS = 10_240
 """IAM's most of all inline policies of a role together, without white space."""
 
 
+OPTIONAL = {"catalogue"}
+"""Stacks that only a setting brings."""
+
+
 def stacks(deployment: str, *regions: str) -> set[str]:
-    """The names of all of a deployment's stacks: one for each file of stacks/ that has a stack, a region's once for each region."""
+    """The names of a deployment's stacks: one for each file of stacks/ that has one and is not optional, a region's once a region."""
     files = {file.stem for file in (ROOT / "stacks").glob("*.py") if "(cdk.Stack):" in file.read_text()}
-    kinds = {f"{deployment}-{stack}" for stack in files - {"region"}}
+    kinds = {f"{deployment}-{stack}" for stack in files - {"region"} - OPTIONAL}
     return kinds | {names.region_stack(deployment, region) for region in regions}
 
 

@@ -88,7 +88,7 @@ def test_a_function_imports_nothing_of_ours_that_its_archive_lacks(function: str
             "ending/policy.py",
             {"cleanup", "drain", "grid_cleanup", "launcher", "reaper", "search_cleanup", "terminator"},
         ),
-        ("messages/work.py", {"cleanup", "grid_cleanup", "search_cleanup"}),
+        ("messages/work.py", {"cleanup", "grid_cleanup", "keeper", "search_cleanup"}),
         ("grids/policy.py", {"grid_cleanup", "grid_collect", "search", "search_cleanup"}),
         ("grid_plan/choice.py", {"planner", "search", "search_cleanup"}),
     ],

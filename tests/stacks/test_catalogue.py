@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from contract.catalogue import KEEPER, READER
+from contract.catalogue import KEEPER, READER, REMEMBERED
 from stacks import catalogue
+from stacks.parts.assembled import LAMBDA
 from stacks.parts.network import database_blocks
 from stacks.settings import BadSettings, Settings
 from tests.stacks.synth import artifacts, every, logical_id, only, plain, resources, rights
 from tests.stacks.variations import EXISTING, SUBNETS
+from tools.snapshots import CATALOGUE, FOLDER, OF_THE_CATALOGUE
 from tools.synthesis import CONTEXT, Synthesised, masked, synthesise_once
 
 HOME = "eu-central-1"
@@ -200,3 +202,47 @@ def test_a_single_zone_is_refused_in_words() -> None:
 def test_the_setting_is_true_or_false(value: object) -> None:
     with pytest.raises(BadSettings, match=r"trainyard\.catalogue"):
         Settings.parse({**CONTEXT["trainyard"], "catalogue": value})
+
+
+@pytest.mark.parametrize("stack", OF_THE_CATALOGUE)
+def test_no_template_of_the_catalogue_changes_unseen(catalogued: Synthesised, stack: str) -> None:
+    file = FOLDER / CATALOGUE / f"trainyard-{stack}.json"
+    assert file.read_text() == masked(catalogued.text(stack)) + "\n", "look at the difference after `make snapshots`"
+
+
+# The keeper
+
+
+def test_the_keeper_hears_of_every_end_of_jobs_and_grids(template: dict[str, Any]) -> None:
+    rule = only(template, "AWS::Events::Rule")
+    detail = rule["EventPattern"]["detail"]
+    assert detail["status"] == ["SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"]
+    assert [plain(one).rpartition(":")[2] for one in detail["stateMachineArn"]] == ["trainyard-train", "trainyard-grid"]
+    assert rule["Targets"][0]["DeadLetterConfig"]
+
+
+def test_the_keeper_starts_and_ends_nothing(template: dict[str, Any]) -> None:
+    actions = {action for one in rights(template, "KeeperKeeperRole") for action in one.actions}
+    changing = {one for one in actions if not one.split(":")[1].startswith(("Describe", "List", "Get", "Receive"))}
+    assert changing == {
+        "logs:CreateLogStream",
+        "logs:PutLogEvents",
+        "rds-data:BeginTransaction",
+        "rds-data:CommitTransaction",
+        "rds-data:ExecuteStatement",
+        "rds-data:RollbackTransaction",
+        "s3:PutObject",
+        "sqs:ChangeMessageVisibility",
+        "sqs:DeleteMessage",
+        "sqs:SendMessage",
+    }
+
+
+def test_the_keeper_writes_one_object_of_the_home_bucket(template: dict[str, Any]) -> None:
+    (written,) = [one for one in rights(template, "KeeperKeeperRole") if "s3:PutObject" in one.actions]
+    assert [one.partition("/")[2] for one in written.resources] == [REMEMBERED]
+
+
+def test_nothing_of_jobs_grids_drain_and_reaper_imports_the_keeper() -> None:
+    users = [file for file in LAMBDA.glob("*/*.py") if "keeper" in file.read_text() and file.parent.name != "keeper"]
+    assert [file for file in users if "import keeper" in file.read_text() or "from keeper" in file.read_text()] == []

@@ -110,6 +110,36 @@ def test_what_the_deployment_put_there_keeps_no_destroy_back(yard: Yard, what: s
     assert yard.destroy()["Status"] == "SUCCESS"
 
 
+DATABASE = interface("RDSNetworkInterface", groups=("sg-database",))
+
+
+def hold_database(yard: Yard, stack: str, found: dict[str, Any]) -> None:
+    hold(yard, found)
+    of_stack = {"Key": "aws:cloudformation:stack-name", "Value": stack}
+    group = {"GroupId": "sg-database", "VpcId": OURS, "Tags": [*MINE, of_stack]}
+    home(yard.aws).described["DescribeSecurityGroups"]["SecurityGroups"].append(group)
+
+
+def test_the_catalogues_database_keeps_no_destroy_back(yard: Yard) -> None:
+    """Its stack is deleted before the network."""
+    hold_database(yard, "yard-catalogue", DATABASE)
+    assert yard.destroy()["Status"] == "SUCCESS"
+
+
+@pytest.mark.parametrize(
+    ("stack", "found"),
+    [
+        ("yard-region-eu-central-1", DATABASE),
+        ("other-catalogue", DATABASE),
+        ("yard-catalogue", interface("RDSNetworkInterface", groups=(NODES,))),
+        ("yard-catalogue", interface("ELB app/x", groups=("sg-database",))),
+    ],
+)
+def test_a_database_of_others_keeps_the_network_from_a_destroy(yard: Yard, stack: str, found: dict[str, Any]) -> None:
+    hold_database(yard, stack, found)
+    assert yard.destroy()["Status"] == "FAILED"
+
+
 def test_gateways_and_endpoints_are_ours_by_the_deployments_tag_alone(yard: Yard) -> None:
     hold(yard, NAT, ENDPOINT)
     yard.destroy()

@@ -9,8 +9,8 @@ import pytest
 from keeper.market import (
     KEPT_S,
     CapacityRow,
+    KeptTables,
     MarketFacts,
-    Written,
     differs,
     merge_capacity,
     merge_prices,
@@ -21,7 +21,7 @@ HOME, AWAY = "eu-central-1", "eu-west-1"
 BOTH = (HOME, AWAY)
 ROW = CapacityRow(region=HOME, type="p5.48xlarge", kind="reservation", free=2, begins=1.0, ends=None)
 SILENT = MarketFacts(on_demand={}, spot={}, capacity={})
-BEFORE = Written(
+BEFORE = KeptTables(
     types=("g5.xlarge", "ml.g5.xlarge"),
     prices={
         f"{HOME} g5.xlarge on-demand": 1.0,

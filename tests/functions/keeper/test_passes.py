@@ -19,7 +19,7 @@ from contract.grid import GridPrefix, LineOutcome, Record
 from contract.search import STARTED_BY, SearchPrefix
 from keeper import handler
 from keeper.ends import NotReported
-from keeper.market import KEPT_S, CapacityRow, MarketFacts, Written
+from keeper.market import KEPT_S, CapacityRow, KeptTables, MarketFacts
 from keeper.passes import Keeper
 from tests.builders import JOB
 from tests.fakes.aws import Aws
@@ -69,8 +69,8 @@ class Yard:
         return sorted(self.database.run(f"select {', '.join(columns)} from trainyard.runs").rows)
 
     @property
-    def remembered(self) -> Written:
-        return decode(Written, self.aws.s3.read(ENV.bucket, REMEMBERED) or b"{}")
+    def remembered(self) -> KeptTables:
+        return decode(KeptTables, self.aws.s3.read(ENV.bucket, REMEMBERED) or b"{}")
 
     def job(self, name: str, status: str = "SUCCEEDED", **changes: Any) -> Execution:
         """A job that was admitted, ran, and ended a minute later."""
