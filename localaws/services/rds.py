@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from moto.cloudformation.exceptions import ValidationError
 from moto.rds.models import DBCluster, rds_backends
 
 from localaws.services import cloudformation
@@ -84,7 +85,7 @@ def _cluster(client: Client, name: str, properties: Properties) -> str:
 def _change_cluster(client: Client, name: str, old: Properties, new: Properties) -> None:
     """A replacement would lose the data, and is no part of a rehearsal."""
     if moved := [one for one in FIXED if old.get(one) != new.get(one)]:
-        raise NotImplementedError(f"the local AWS replaces no DB cluster: {', '.join(moved)} changed")
+        raise ValidationError(message=f"the local AWS replaces no DB cluster: {', '.join(moved)} changed")
     changed = {one: new[one] for one in UPDATED if one in new and old.get(one) != new[one]}
     client("rds").modify_db_cluster(DBClusterIdentifier=name, ApplyImmediately=True, **resolve(client, changed))
 

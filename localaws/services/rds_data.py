@@ -104,10 +104,10 @@ class Region:
 
 
 def _pause_s(cluster: DBCluster) -> float:
-    scaling = {name.lower().replace("_", ""): value for name, value in rds.scaling(cluster).items()}
-    if float(scaling.get("mincapacity") or 0.5) > 0 and scaling.get("mincapacity") != 0:
+    scaling = rds.scaling(cluster)
+    if float(scaling.get("MinCapacity", 0.5)) > 0:
         return math.inf
-    return float(scaling.get("secondsuntilautopause") or PAUSE_S)
+    return float(scaling.get("SecondsUntilAutoPause", PAUSE_S))
 
 
 class RdsData(Service[DataApi]):
@@ -130,9 +130,15 @@ def install(aws: LocalAws) -> None:
 
     aws.wrap(RDSBackend, "delete_db_cluster", delete)
     speed = aws.conditions.speed
-    RdsData(
+    service = RdsData(
         aws,
         "rds-data",
         lambda region: DataApi(Region(aws, servers, region), time, speed),
         invalid="BadRequestException",
     )
+
+    def close() -> None:
+        for region in service.regions.values():
+            region.close()
+
+    aws.at_stop(close)

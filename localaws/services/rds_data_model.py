@@ -116,6 +116,11 @@ class DataApi:
                 self._running[params["resourceArn"]] -= 1
                 self._used[params["resourceArn"]] = self._clock.time()
 
+    def close(self) -> None:
+        """Ends every transaction."""
+        for identity in list(self._transactions):
+            self._end(identity)
+
     def _enter(self, arn: str) -> None:
         """Lets a call through to a cluster that is there and awake; a call to one that sleeps wakes it."""
         cluster, now = self._databases.find(arn), self._clock.time()

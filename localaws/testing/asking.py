@@ -34,7 +34,7 @@ class Account:
         raise AssertionError(region + image)
 
     def secret(self, region: str, secret: str) -> str:
-        raise AssertionError(region + secret)
+        return f"arn:aws:secretsmanager:{region}:{OWNER}:secret:{secret}-AbCdEf"
 
     def machine(self, region: str) -> str:
         raise AssertionError(region)
