@@ -69,9 +69,8 @@ class GridStack(cdk.Stack):
         catalogue: CatalogueAccess | None = None,
     ) -> None:
         """`job_limits` are those of lines that run on clusters of our own; `drain` ends what runs before a destroy deletes anything;
-        `network` is the home region's; `child_image` is a tag in the
-        home region's repository names.PLATFORM; `output_key` is the alias of a key in every region; `catalogue` is the database of
-        queries, as its reader."""
+        `network` is the home region's; `child_image` is a tag in its repository names.PLATFORM; `output_key` is the alias of a key in
+        every region; `catalogue` is the database of queries, as its reader."""
         rights, timing, deployment = common.rights, common.timing, common.deployment
         super().__init__(
             scope,
@@ -79,9 +78,8 @@ class GridStack(cdk.Stack):
             env=common.env,
             description=f"Trainyard {deployment}: the Grid machine, its functions and its children",
         )
-        self._foundation, self._rights, self._timing = foundation, rights, timing
+        self._foundation, self._rights, self._timing, self._grid = foundation, rights, timing, grid
         self._layer, self._log_retention_days = Layer(self, "Libraries"), common.log_retention_days
-        self._grid = grid
         training = self._training_role()
         planning = GridEnvironment(
             deployment=deployment,

@@ -26,7 +26,7 @@ MOST_BYTES = 128 * 1024**2
 MOST_WORDS = 500
 """The most characters that are shown of what PostgreSQL says."""
 CURSOR = "declare lines no scroll cursor for "
-PLACE = re.compile(r"\s*\bPosition: ([0-9]+)")
+PLACE = re.compile(r"[;\s]*\bPosition: ([0-9]+)")
 READABLE = "one statement that reads, such as a select, with the rights of the catalogue's reader"
 IN_TIME = (
     f"a query that gives its first rows, and each {PAGES[0]:,} more, within {STATEMENT_S:.0f} s, "
