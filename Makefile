@@ -12,7 +12,7 @@ NODES ?= 2
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid format clean
 .PHONY: test test-all test-tools in-lanes tools-in-lanes lint types unit nodes security rehearsal-tests tool-tests own-deployments local-aws older-python
-.PHONY: rehearse-search rehearse-faults rehearse-losses rehearse-frameworks rehearse-upgrade test-deep grid-load mutants
+.PHONY: rehearse-campaign rehearse-search rehearse-faults rehearse-losses rehearse-frameworks rehearse-upgrade test-deep grid-load mutants
 .PHONY: bench-reaper bench-state bench-capacity bench-submission bench-checkpoints bench-rehearsal bench-containers bench-spot
 .PHONY: synth deploy destroy bake-image snapshots docs documents container-tools lock outdated
 
@@ -175,6 +175,9 @@ rehearse-grid: setup-rehearsal ## Grids on the embedded local AWS: four lines in
 
 rehearse-search: setup-rehearsal ## Five searches on the embedded local AWS, in four regions, beside Optuna alone
 	@$(BIN)/python -m rehearsal --search examples/search/search.json --image examples/search/train --searches 5 $(AWAY:%=--region %)
+
+rehearse-campaign: setup-rehearsal ## A campaign on the embedded local AWS: a file is uploaded, a query of a real PostgreSQL makes the lines, and forty containers train
+	@$(BIN)/python -m rehearsal --campaign examples/campaign --grid-data examples/grid/digits --image examples/search/train $(AWAY:%=--region %)
 
 AWAY := us-east-1 us-west-2 ap-northeast-1
 

@@ -1,4 +1,4 @@
-"""Rehearses one job, one grid, or searches, on the local AWS: `python -m rehearsal --help`.
+"""Rehearses one job, one grid, one campaign, or searches, on the local AWS: `python -m rehearsal --help`.
 
 Heavy imports, moto above all, come after the command line has been checked and the first line printed.
 """
@@ -16,7 +16,7 @@ from typing import NoReturn
 from rich.console import Console
 
 from localaws.surroundings import shed_credentials
-from rehearsal import grid_command, job_command, search_command
+from rehearsal import campaign_command, grid_command, job_command, search_command
 from rehearsal.deployment import DeploymentFailed
 from rehearsal.runs import Run, Unwritable, job_name
 from rehearsal.screen import Screen
@@ -25,8 +25,10 @@ from rehearsal.screen import Screen
 def main(given: list[str]) -> int:
     """Returns 0 if all went as asked for, 1 if not, 2 for a command line that cannot be carried out."""
     words = {argument.partition("=")[0] for argument in given}
-    kind = next((one for one in ("search", "manifest") if f"--{one}" in words), "job")
-    command = {"search": search_command, "manifest": grid_command, "job": job_command}[kind]
+    kind = next((one for one in ("campaign", "search", "manifest") if f"--{one}" in words), "job")
+    command = {"campaign": campaign_command, "search": search_command, "manifest": grid_command, "job": job_command}[
+        kind
+    ]
     options = command.arguments(given)
     try:
         run = Run(job_name(_choose_name(options, kind)))
@@ -38,8 +40,8 @@ def main(given: list[str]) -> int:
         signal.signal(sign, _interrupted)
     try:
         with screen.parts.part("imports"):
-            from rehearsal import grid_run, job_run, search_run
-        runs = {"search": search_run, "manifest": grid_run, "job": job_run}[kind]
+            from rehearsal import campaign_run, grid_run, job_run, search_run
+        runs = {"campaign": campaign_run, "search": search_run, "manifest": grid_run, "job": job_run}[kind]
         return runs.carry_out(options, screen, run)
     except KeyboardInterrupt:
         at = ", ".join(screen.parts.going_on()) or "the end"
@@ -59,8 +61,8 @@ def _choose_name(options: argparse.Namespace, kind: str) -> str:
     """Returns what a run is called after."""
     if kind == "job":
         return str((options.code or options.image).resolve().name)
-    file: Path = options.search if kind == "search" else options.manifest
-    return file.stem
+    file: Path = getattr(options, kind)
+    return file.resolve().stem
 
 
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

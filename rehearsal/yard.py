@@ -126,7 +126,7 @@ class Yard:
             except DeploymentFailed as problem:
                 problem.functions = self.aws.workers.logs()
                 raise
-            self.left_out = deployed.left_out
+            self.left_out, self.output = deployed.left_out, deployed.output
             self.places = self._places(deployed)
             self.guard = guard(self.aws, self.account(), self.context["trainyard"])
             self._using = undoing.pop_all()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
@@ -39,7 +39,8 @@ LONGEST = range(-(2**63), 2**63)
 """Whole numbers that a longValue holds."""
 
 _ASLEEP = frozenset({"DatabaseResumingException"})
-_NOT_RUN = frozenset({"DatabaseUnavailableException", "ThrottlingException", "Throttling", "TooManyRequestsException"})
+_THROTTLED = frozenset({"ThrottlingException", "Throttling", "TooManyRequestsException"})
+_NOT_RUN = _THROTTLED | {"DatabaseUnavailableException"}
 """Answers after which the call may be sent again: nothing was run."""
 _UNKNOWN = frozenset(
     {"ServiceUnavailableError", "InternalServerErrorException", "InternalServerError", "InternalFailure"}
@@ -131,14 +132,16 @@ class _Statements:
 class Transaction:
     """A transaction that is open."""
 
-    def __init__(self, statements: _Statements) -> None:
-        self._statements = statements
+    def __init__(
+        self, statements: _Statements, again: Callable[[Callable[[], StatementAnswer]], StatementAnswer]
+    ) -> None:
+        """`again` makes a call, and makes it again where AWS throttled it: a page that was fetched twice would be a page lost."""
+        self._statements, self._again = statements, again
 
     def run(self, sql: str, parameters: Mapping[str, Any] = MappingProxyType({})) -> StatementAnswer:
         """Runs one statement. Raises StatementRefused and AnswerTooLarge, after which the transaction only can be rolled back, as after
         DatabaseAway and NoDatabase."""
-        with _own_errors():
-            return self._statements.send(sql, parameters)
+        return self._again(lambda: self._statements.send(sql, parameters))
 
 
 class DataApi:
@@ -172,30 +175,33 @@ class DataApi:
         begun = self._awake(lambda: self._calls.begin_transaction(**where, database=DATABASE)["transactionId"])
         ended = {**where, "transactionId": begun}
         try:
-            yield Transaction(_Statements(self._access, self._calls, begun))
+            yield Transaction(_Statements(self._access, self._calls, begun), self._unthrottled)
         except BaseException:
             self._roll_back(ended)
             raise
         if not commits:
             self._roll_back(ended)
             return
-        with _own_errors():
-            self._calls.commit_transaction(**ended)
+        self._unthrottled(lambda: self._calls.commit_transaction(**ended))
 
     def _roll_back(self, transaction: Mapping[str, str]) -> None:
         """Where this fails the Data API rolls back by itself: it ends a transaction that is idle for three minutes."""
         with suppress(ClientError, HTTPClientError, NoConnection):
             self._calls.rollback_transaction(**transaction)
 
-    def _awake(self, call: Callable[[], T]) -> T:
-        """Makes the call, again while the database sleeps, and shortly where AWS did not run it."""
+    def _unthrottled(self, call: Callable[[], T]) -> T:
+        """Makes the call, again where AWS throttled it, as it does before it runs anything."""
+        return self._awake(call, of=_THROTTLED)
+
+    def _awake(self, call: Callable[[], T], *, of: Collection[str] = _ASLEEP | _NOT_RUN) -> T:
+        """Makes the call, again while the database sleeps, and shortly where AWS did not run it: after the codes `of`."""
         began = self._clock()
         while True:
             try:
                 with _own_errors():
                     return call()
             except _Again as problem:
-                if self._clock() - began + PAUSE_S > problem.seconds:
+                if problem.code not in of or self._clock() - began + PAUSE_S > problem.seconds:
                     raise DatabaseAway(str(problem)) from None
                 self._sleep(PAUSE_S)
 
@@ -203,9 +209,9 @@ class DataApi:
 class _Again(DatabaseAway):
     """AWS did not run the call: it may be sent again until `seconds` are over."""
 
-    def __init__(self, text: str, seconds: float) -> None:
+    def __init__(self, text: str, code: str, seconds: float) -> None:
         super().__init__(text)
-        self.seconds = seconds
+        self.code, self.seconds = code, seconds
 
 
 @contextmanager
@@ -222,9 +228,9 @@ def _own_errors() -> Iterator[None]:
 def _translate(code: str, message: str) -> Exception:
     words = f"{message} ({code})" if message else code
     if code in _ASLEEP:
-        return _Again(words, WAKES_S)
+        return _Again(words, code, WAKES_S)
     if code in _NOT_RUN:
-        return _Again(words, AWAY_S)
+        return _Again(words, code, AWAY_S)
     if code in _UNKNOWN | _ENDED:
         return DatabaseAway(words)
     if any(words_of in message for words_of in _TOO_LARGE):

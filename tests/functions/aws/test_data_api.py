@@ -90,7 +90,14 @@ def test_a_statement_that_may_have_run_is_not_sent_again(trouble: Exception) -> 
     assert len(calls.sent) == 1
 
 
-def test_no_statement_of_a_transaction_is_sent_again() -> None:
+def test_a_throttled_statement_of_a_transaction_is_sent_again_because_it_was_not_run() -> None:
+    calls = Calls(refused("ThrottlingException"))
+    with database(calls).transaction() as transaction:
+        transaction.run("fetch forward 1 from lines")
+    assert calls.names == ["begin_transaction", "execute_statement", "execute_statement", "commit_transaction"]
+
+
+def test_no_statement_of_a_transaction_is_sent_again_that_may_have_run() -> None:
     calls = Calls(refused("DatabaseUnavailableException"))
     with pytest.raises(DatabaseAway), database(calls).transaction() as transaction:
         transaction.run("fetch forward 1 from lines")
