@@ -13,7 +13,7 @@ NODES ?= 2
 .PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid format clean
 .PHONY: test test-all test-tools in-lanes tools-in-lanes lint types unit nodes security rehearsal-tests tool-tests own-deployments local-aws older-python
 .PHONY: rehearse-campaign rehearse-search rehearse-faults rehearse-losses rehearse-frameworks rehearse-upgrade test-deep grid-load mutants
-.PHONY: bench-reaper bench-state bench-capacity bench-submission bench-checkpoints bench-rehearsal bench-containers bench-spot
+.PHONY: bench-reaper bench-state bench-capacity bench-submission bench-checkpoints bench-rehearsal bench-containers bench-query bench-spot
 .PHONY: synth deploy destroy bake-image snapshots docs documents container-tools lock outdated
 
 help: ## What can be made
@@ -299,6 +299,9 @@ bench-rehearsal: setup-rehearsal ## A warm rehearsal, part by part, and whether 
 
 bench-containers: setup-rehearsal ## A job with an image, without one, and as a line of a grid, into docs/benchmarks/containers.md (minutes)
 	@$(BIN)/python -m benchmarks.containers
+
+bench-query: setup ## Plan with a query of 10,000 rows beside the same manifest, into docs/benchmarks/query.md (a minute)
+	@PYTHONPATH=.:lambda:node $(BIN)/python -m benchmarks.query
 
 bench-spot: setup ## Spot jobs over public traces of capacity, into docs/benchmarks/spot.md: TRAINYARD_SPOT_TRACES=FOLDER (an hour)
 	@PYTHONPATH=.:lambda:node $(BIN)/python -m benchmarks.spot $(ARGS)

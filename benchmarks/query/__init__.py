@@ -1,0 +1,1 @@
+"""A query in the place of a manifest, beside the same manifest."""
