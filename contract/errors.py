@@ -77,12 +77,12 @@ class StillRunning(JobError):
     """Instances were asked to terminate and have not begun to shut down; the machine asks again."""
 
 
-class HostAway(JobError):
-    """The git host of a build's context does not answer; the machine asks again."""
-
-
 class BuildFailed(Exception):
     """An image did not reach every region. Only the Build machine raises it, never the Train machine."""
+
+
+class HostAway(Exception):
+    """The git host of a build's context does not answer; the Build machine asks again."""
 
 
 class StillBuilding(Exception):
