@@ -58,14 +58,7 @@ def build(app: cdk.App, settings: Settings) -> None:
         sends_events=any(one.bucket is None for one in settings.campaigns.values()),
         compliance=settings.compliance,
     )
-    grids = GridRights(
-        rights=common.rights,
-        regions=common.regions,
-        repositories=settings.repositories,
-        base_accounts=base_accounts(settings.everywhere),
-        data_buckets=settings.data_buckets,
-        pull_accounts=(*container_accounts(settings.everywhere), *settings.copy_accounts),
-    )
+    grids = _grid_rights(settings, common)
     git = GitHosts(rights=common.rights, secrets=settings.git_hosts)
     reaper = _reaper(app, settings, common, foundation, grids)
     regions = build_regions(app, settings)
@@ -123,6 +116,17 @@ def build(app: cdk.App, settings: Settings) -> None:
     if settings.compliance:
         comply(app, common.rights, foundation, [reaper, builds, workflow, grid, search, images, *optional], regions)
     tag_resources(app, deployment, settings.tags)
+
+
+def _grid_rights(settings: Settings, common: Common) -> GridRights:
+    return GridRights(
+        rights=common.rights,
+        regions=common.regions,
+        repositories=settings.repositories,
+        base_accounts=base_accounts(settings.everywhere),
+        data_buckets=settings.data_buckets,
+        pull_accounts=(*container_accounts(settings.everywhere), *settings.copy_accounts),
+    )
 
 
 def _campaigns(

@@ -277,7 +277,6 @@ class ImageBuildEnvironment(DeploymentEnvironment):
     copy_accounts: tuple[str, ...]
     """Further accounts whose private registries a build may copy from."""
     git_hosts: dict[str, str]
-    """Host from which a context may be fetched to the name of the secret with its token, empty for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,47 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from contract.campaigns import NAME_PATTERN, Campaign, Starts, Watch
-from contract.images import PLATFORMS
+from contract.campaigns import Campaign, Starts, Watch
+from contract.images import AMD64
 from contract.keys import UPLOADS
 from stacks.blocks import Block
-from stacks.forms import Bucket, Form, Region, Repository
+from stacks.forms import (
+    ArgumentName,
+    ArgumentValue,
+    Branch,
+    Bucket,
+    BuildPlatform,
+    DeepLearningContainer,
+    GitAddress,
+    KeyPart,
+    Region,
+    Repository,
+)
 
-MOST_CAMPAIGNS, MOST_WATCHES = 20, 10
 MOST_INPUT = 100_000
 """Characters of an input as JSON; Step Functions takes 256 KB."""
-StarterName = Annotated[
-    str,
-    Form(
-        f"^{NAME_PATTERN.pattern}$", "2 to 40 lower-case letters, digits and single hyphens, a letter first", longest=40
-    ),
-]
-KeyPart = Annotated[
-    str, Form(r"^[A-Za-z0-9!_.()/=+@:, -]+$", "letters, digits, spaces and ! _ . ( ) / = + @ : , -", longest=500)
-]
-"""A part of a key that starts a campaign (contract.campaigns.KEY_PATTERN), without the star, which a rule reads as anything."""
-GitAddress = Annotated[
-    str,
-    Form(
-        r"^https://[a-z0-9-]+(\.[a-z0-9-]+)+(/[A-Za-z0-9_~][A-Za-z0-9._~-]*)+$",
-        "https://HOST/OWNER/REPOSITORY.git, without a user, a port and a query",
-        longest=300,
-    ),
-]
-Branch = Annotated[
-    str,
-    Form(
-        r"^[A-Za-z0-9_][A-Za-z0-9_-]*([./][A-Za-z0-9_][A-Za-z0-9_-]*)*$",
-        "the name of a branch, of letters, digits, _, -, and single . and /",
-        longest=200,
-    ),
-]
-Platform = Annotated[str, Form(f"^({'|'.join(PLATFORMS)})$", " or ".join(PLATFORMS))]
 
 
 class CampaignSettings(Block):
@@ -68,11 +51,11 @@ class BuildSettings(Block):
 
     repository: Repository
     """One of `repositories`."""
-    build_arguments: dict[str, str] = Field(default={}, max_length=100)
+    build_arguments: dict[ArgumentName, ArgumentValue] = Field(default={}, max_length=100)
     """The Dockerfile's ARGs."""
-    base: str = Field(default="", max_length=400)
+    base: DeepLearningContainer = ""
     """An AWS Deep Learning Container by its short name; empty for none."""
-    platform: Platform = "linux/amd64"
+    platform: BuildPlatform = AMD64
     """The processors that the image is built for."""
 
     def write(self) -> dict[str, Any]:
@@ -91,19 +74,10 @@ class WatchSettings(Block):
     """The image that a new commit becomes. Its tag is `<name>-<first 12 characters of the commit>`."""
 
 
-def find_problems(
-    campaigns: Mapping[str, CampaignSettings],
-    watches: Mapping[str, WatchSettings],
-    *,
-    home: str,
-    regions: Collection[str],
-    data_buckets: Collection[str],
-    git_hosts: Collection[str],
-    repositories: Collection[str],
+def campaign_problems(
+    campaigns: Mapping[str, CampaignSettings], home: str, regions: Collection[str], data_buckets: Collection[str]
 ) -> Iterator[str]:
-    """Says what does not fit with the other settings."""
-    for name in sorted(campaigns.keys() & watches.keys()):
-        yield f"watch.{name} has the name of a campaign; allowed: different names, because messages name them"
+    """Says what of campaigns does not fit with the other settings."""
     for name, one in campaigns.items():
         where = f"campaigns.{name}"
         if one.bucket is not None and one.bucket not in data_buckets:
@@ -117,12 +91,23 @@ def find_problems(
             yield f"{where}.prefix is {one.prefix}; allowed: one below {UPLOADS}, because people write nowhere else in the home bucket"
         if (size := len(json.dumps(one.input))) > MOST_INPUT:
             yield f"{where}.input has {size:,} characters; allowed: up to {MOST_INPUT:,}"
-    for name, two in watches.items():
+
+
+def watch_problems(
+    watches: Mapping[str, WatchSettings],
+    campaigns: Collection[str],
+    git_hosts: Collection[str],
+    repositories: Collection[str],
+) -> Iterator[str]:
+    """Says what of watches does not fit with the other settings."""
+    for name, one in watches.items():
         where = f"watch.{name}"
-        if (host := urlsplit(two.git).netloc) not in git_hosts:
+        if name in campaigns:
+            yield f"{where} has the name of a campaign; allowed: different names, because messages name them"
+        if (host := urlsplit(one.git).netloc) not in git_hosts:
             yield f"{where}.git is at {host}; allowed: {', '.join(git_hosts) or 'none'} (git_hosts)"
-        if two.build.repository not in repositories:
-            yield f"{where}.build.repository is {two.build.repository}; allowed: {', '.join(repositories)} (repositories)"
+        if one.build.repository not in repositories:
+            yield f"{where}.build.repository is {one.build.repository}; allowed: {', '.join(repositories)} (repositories)"
 
 
 def describe_starts(campaigns: Mapping[str, CampaignSettings], watches: Mapping[str, WatchSettings]) -> Starts:

@@ -16,7 +16,8 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from contract import names, tags
-from contract.images import DIGEST, REGISTRY, REPOSITORY, TAG, ContainerImage
+from contract.campaigns import NAME_PATTERN
+from contract.images import ARGUMENT, DIGEST, PLATFORMS, REGISTRY, REPOSITORY, TAG, ContainerImage
 
 PARTITIONS = ("aws", "aws-cn", "aws-us-gov")
 """Partitions where a deployment may live. The sovereign and the isolated ones are untested."""
@@ -270,3 +271,50 @@ TrainingType = Annotated[
     str,
     Form(r"^(ml\.[a-z0-9-]+\.[a-z0-9-]+)?$", "an instance type of SageMaker, such as ml.g5.xlarge; empty for none"),
 ]
+StarterName = Annotated[
+    str,
+    Form(
+        f"^{NAME_PATTERN.pattern}$", "2 to 40 lower-case letters, digits and single hyphens, a letter first", longest=40
+    ),
+]
+KeyPart = Annotated[
+    str,
+    Form(
+        # What keys that start a campaign may have (contract.campaigns.KEY_PATTERN), without the star, which a rule reads as anything.
+        r"^[A-Za-z0-9!_.()/=+@:, -]+$",
+        "1 to 500 letters, digits, spaces and ! _ . ( ) / = + @ : , -",
+        longest=500,
+    ),
+]
+GitAddress = Annotated[
+    str,
+    Form(
+        r"^https://[a-z0-9-]+(\.[a-z0-9-]+)+(/[A-Za-z0-9_~][A-Za-z0-9._~-]*)+$",
+        "https://HOST/OWNER/REPOSITORY.git, without a user, a port and a query",
+        longest=300,
+    ),
+]
+Branch = Annotated[
+    str,
+    Form(
+        r"^[A-Za-z0-9_][A-Za-z0-9_-]*([./][A-Za-z0-9_][A-Za-z0-9_-]*)*$",
+        "the name of a branch, of letters, digits, _, -, and single . and /",
+        longest=200,
+    ),
+]
+ArgumentName = Annotated[
+    str,
+    Form(f"^{ARGUMENT.pattern}$", "letters, digits and _, not beginning with a digit", longest=200),
+]
+ArgumentValue = Annotated[
+    str, Form(r"^[^\x00-\x1f]*$", "up to 4,000 characters without control characters", longest=4000)
+]
+DeepLearningContainer = Annotated[
+    str,
+    Form(
+        f"^({REPOSITORY.pattern}:{TAG.pattern})?$",
+        "name and tag of a Deep Learning Container, such as pytorch-training:2.8.0-gpu-py312-cu129-ubuntu22.04-ec2; empty for none",
+        longest=400,
+    ),
+]
+BuildPlatform = Annotated[str, Form(f"^({'|'.join(PLATFORMS)})$", " or ".join(PLATFORMS))]

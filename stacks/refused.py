@@ -57,7 +57,7 @@ def block_of(hint: Any) -> type | None:
     """Returns the block that a setting is, or that its entries are."""
     if isinstance(hint, type) and (issubclass(hint, BaseModel) or dataclasses.is_dataclass(hint)):
         return hint
-    if get_origin(hint) in (tuple, list, Union, types.UnionType):
+    if get_origin(hint) in (tuple, list, dict, Union, types.UnionType):
         return next((found for inner in get_args(hint) if (found := block_of(inner))), None)
     return None
 
@@ -76,8 +76,11 @@ def _allowed(error: Any) -> tuple[str, str]:
 
 def _nearest(path: list[str | int], known: Mapping[tuple[str, ...], type | None]) -> str:
     """Finds the setting that was meant: one of the same block, or one of another block."""
-    *above, key = (part for part in path if isinstance(part, str))
-    here = [one[-1] for one in known if one[:-1] == tuple(above)]
+    *parts, key = (part for part in path if isinstance(part, str))
+    above: tuple[str, ...] = ()
+    for part in parts:
+        above = (*above, part) if (*above, part) in known else above  # else it is the name of one of several blocks
+    here = [one[-1] for one in known if one[:-1] == above]
     names = sorted({one[-1] for one in known})
     if close := difflib.get_close_matches(key, here, n=1, cutoff=ALIKE):
         return f"did you mean {close[0]}?"

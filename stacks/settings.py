@@ -19,8 +19,7 @@ from contract.networks import NamedFileSystem, NamedNetwork
 from contract.timing import Timing
 from contract.volumes import IOPS_PER_MIB, LEAST_IOPS, LEAST_THROUGHPUT, MOST_IOPS, MOST_THROUGHPUT, most_throughput
 from stacks.blocks import CLOSED, Block
-from stacks.campaign_settings import MOST_CAMPAIGNS, MOST_WATCHES, CampaignSettings, StarterName, WatchSettings
-from stacks.campaign_settings import find_problems as find_start_problems
+from stacks.campaign_settings import CampaignSettings, WatchSettings, campaign_problems, watch_problems
 from stacks.checkpoint_settings import CheckpointSettings
 from stacks.durations import MOST, RATIOS
 from stacks.file_system_settings import FileSystemSettings
@@ -41,6 +40,7 @@ from stacks.forms import (
     Repository,
     RoleArn,
     SecretName,
+    StarterName,
     TagKey,
     TagValue,
     TrainingImage,
@@ -239,9 +239,9 @@ class Settings(Block):
     """What the reaper may do: the function that ends forgotten instances and trainings."""
     grid: GridSettings = GridSettings()
     """Many SageMaker trainings from one manifest."""
-    campaigns: dict[StarterName, CampaignSettings] = Field(default={}, max_length=MOST_CAMPAIGNS)
+    campaigns: dict[StarterName, CampaignSettings] = Field(default={}, max_length=20)
     """Name to what an uploaded object starts by itself, once: a grid, a search or a job (docs/guides/campaigns.md)."""
-    watch: dict[StarterName, WatchSettings] = Field(default={}, max_length=MOST_WATCHES)
+    watch: dict[StarterName, WatchSettings] = Field(default={}, max_length=10)
     """Name to a branch of which each new commit is built into an image, within five minutes of its push (docs/guides/campaigns.md)."""
     keep_data: bool = True
     """Whether the buckets and the table outlive a destroy. If false, `make destroy` deletes jobs, checkpoints and artifacts too."""
@@ -290,15 +290,8 @@ class Settings(Block):
         yield from self._role_problems()
         yield from file_system_problems(self.file_systems, self.training)
         yield from tag_problems(self.tags)
-        yield from find_start_problems(
-            self.campaigns,
-            self.watch,
-            home=self.home_region,
-            regions=self.everywhere,
-            data_buckets=self.data_buckets,
-            git_hosts=self.git_hosts,
-            repositories=self.repositories,
-        )
+        yield from campaign_problems(self.campaigns, self.home_region, self.everywhere, self.data_buckets)
+        yield from watch_problems(self.watch, self.campaigns, self.git_hosts, self.repositories)
         yield from network_problems(self.regions, self.network, self.placement_groups_per_zone)
         if self.catalogue:
             yield from catalogue_problems(next((one for one in self.regions if one.region == self.home_region), None))

@@ -110,17 +110,29 @@ def _blocks(path: str, block: dict[str, Any], definitions: dict[str, Any]) -> li
     ]
     inner = []
     for name, setting in block["properties"].items():
-        whole, listed = f"{path}.{name}" if path else name, setting.get("items", setting)
-        if target := listed.get("$ref"):
-            inner += _blocks(
-                f"{whole}[]" if "items" in setting else whole, definitions[target.split("/")[-1]], definitions
-            )
-            may_be = f"{_count('list', setting)} of blocks, below" if "items" in setting else "a block, below"
+        whole = f"{path}.{name}" if path else name
+        if target := entry(setting).get("$ref"):
+            inner += _blocks(f"{whole}{_key(setting)}", definitions[target.split("/")[-1]], definitions)
+            may_be = f"{_count('list', setting)} of blocks, below" if "items" in setting else _may_be(setting)
         else:
             may_be = _may_be(setting)
         default = "" if target else _default(setting, required=name in block.get("required", ()))
         told.append(f"| `{name}` | {_cell(may_be)} | {default} | {_cell(setting['description'])} |")
     return [*told, *inner]
+
+
+def entry(setting: dict[str, Any]) -> dict[str, Any]:
+    """Returns the schema of each entry where a setting is a list, or names that are blocks; else its own."""
+    if "items" in setting:
+        return dict(setting["items"])
+    named = next(iter(setting.get("patternProperties", {}).values()), {})
+    return dict(named) if "$ref" in named else setting
+
+
+def _key(setting: dict[str, Any]) -> str:
+    if "items" in setting:
+        return "[]"
+    return ".NAME" if "patternProperties" in setting else ""
 
 
 def _default(setting: dict[str, Any], *, required: bool) -> str:
@@ -140,9 +152,13 @@ def _may_be(setting: dict[str, Any]) -> str:
         return " or ".join("left out" if one == {"type": "null"} else _may_be(one) for one in reversed(options))
     if choice := setting.get("enum"):
         return "one of " + ", ".join(map(str, choice))
+    if "$ref" in setting:
+        return "a block, below"
     kind = setting["type"]
     if kind == "array":
         return f"{_count('list', setting)}, each {_may_be(setting['items'])}"
+    if kind == "object" and "propertyNames" not in setting and "patternProperties" not in setting:
+        return "an object that is not empty" if setting.get("minProperties") else "an object"
     if kind == "object":
         names, (values,) = (
             setting["propertyNames"],

@@ -21,16 +21,13 @@ from contract.campaigns import (
 )
 from contract.errors import InvalidRequest
 from messages.checks import CHECK, Check
+from messages.policy import UnreadableMessage
 from refusals.wording import plain
 
 MOST_CHECKS = 96
 """A day of them: so long a build may wait for its git host, and a new account for its turn."""
 BADLY = frozenset({"FAILED", "TIMED_OUT"})
 """Ends that people are told. One that was aborted, a person aborted."""
-
-
-class Unreadable(ValueError):
-    """The message is neither about an object nor about an execution; it becomes a letter."""
 
 
 class StartRefused(Exception):
@@ -55,14 +52,14 @@ class Start:
 
 
 def read_message(body: str) -> Uploaded | Check:
-    """Reads an event of S3, or a question about an execution. Raises Unreadable."""
+    """Reads an event of S3, or a question about an execution. Raises UnreadableMessage."""
     try:
         message = json.loads(body)
         if CHECK in message:
             return Check(execution=str(message[CHECK]["execution"]), number=int(message[CHECK]["number"]))
         return Uploaded(bucket=str(message["detail"]["bucket"]["name"]), key=str(message["detail"]["object"]["key"]))
     except (ValueError, TypeError, KeyError, RecursionError) as problem:
-        raise Unreadable(f"the message names no object and no execution: {problem!r}") from None
+        raise UnreadableMessage(f"the message names no object and no execution: {problem!r}") from None
 
 
 def find_campaigns(uploaded: Uploaded, starts: Starts) -> dict[str, Campaign]:

@@ -1,4 +1,4 @@
-"""CloudFormation, as the functions behind custom resources meet it."""
+"""What functions meet that is not AWS: CloudFormation's address for answers, and hosts of git."""
 
 from __future__ import annotations
 
@@ -6,10 +6,28 @@ from collections.abc import Iterator
 
 import pytest
 
+from localaws.git_host import GitHosts
 from tests.fakes.cloudformation import CloudFormation, listening
+from tests.fakes.git import hosts
 
 
 @pytest.fixture
 def cloudformation() -> Iterator[CloudFormation]:
     with listening() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHosts]:
+    with hosts(tmp_path_factory.mktemp("git")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def git_hosts(served: GitHosts, monkeypatch: pytest.MonkeyPatch) -> Iterator[GitHosts]:
+    """Hosts that a child reaches as it would reach any; nothing else goes through their proxy. Afterwards they answer as git does again."""
+    for name, value in served.variables.items():
+        monkeypatch.setenv(name, value)
+    served.asked.clear()
+    yield served
+    served.instead = lambda _: None

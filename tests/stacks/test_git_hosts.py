@@ -1,41 +1,44 @@
-"""Who reads the tokens with which code is fetched: Admit alone, those of the settings alone."""
+"""Who reads the tokens with which code is fetched: what fetches code, those of the settings alone."""
 
 from __future__ import annotations
 
 import json
 
-from contract.environments import AdmissionEnvironment
+from contract.environments import AdmissionEnvironment, ImageBuildEnvironment
 from tests.stacks.synth import every, rights
 from tests.stacks.variations import GIT_HOSTS
 from tools.synthesis import Synthesised
 
 
 def readers(deployment: Synthesised) -> dict[str, list[str]]:
-    """By the name of the statement: what may read the value of a secret, but of a job's own."""
+    """By the stack: which secrets its functions may read the values of, but a job's own."""
     found = [one for stack, template in deployment.stacks.items() for one in rights(template, stack=stack)]
     return {
-        one.name: [*map(str, one.resources)]
+        one.stack.removeprefix("trainyard-"): [*map(str, one.resources)]
         for one in found
         if "secretsmanager:GetSecretValue" in one.actions and one.name != "ReadSecrets"
     }
 
 
-def test_admit_reads_each_secret_of_the_settings_once_and_no_other(varied: Synthesised) -> None:
-    (resources,) = readers(varied).values()
-    (resource,) = resources
-    assert resource.endswith(":secretsmanager:eu-central-1:111122223333:secret:github-token-??????")
+def test_what_fetches_code_reads_each_secret_of_the_settings_and_no_other(varied: Synthesised) -> None:
+    found = readers(varied)
+    assert found.keys() == {"builds", "workflow"}
+    for resources in found.values():
+        (resource,) = resources
+        assert resource.endswith(":secretsmanager:eu-central-1:111122223333:secret:github-token-??????")
 
 
 def test_nobody_reads_a_secret_where_no_host_has_one(deployment: Synthesised) -> None:
     assert readers(deployment) == {}
 
 
-def test_admit_knows_the_hosts_and_the_names_of_their_secrets(varied: Synthesised) -> None:
+def test_what_fetches_code_knows_the_hosts_and_the_names_of_their_secrets(varied: Synthesised) -> None:
     wanted = f"TRAINYARD_{'git_hosts'.upper()}"
-    assert "git_hosts" in AdmissionEnvironment.__dataclass_fields__
+    for environment in (AdmissionEnvironment, ImageBuildEnvironment):
+        assert "git_hosts" in environment.__dataclass_fields__
     told = [
         json.loads(one["Environment"]["Variables"][wanted])
         for _, one in every(varied, "AWS::Lambda::Function")
         if wanted in one["Environment"]["Variables"]
     ]
-    assert told == [GIT_HOSTS]
+    assert told == [GIT_HOSTS, GIT_HOSTS]

@@ -16,7 +16,7 @@ from stacks.forms import Form
 from stacks.refused import tree
 from stacks.settings import BLOCK, BadSettings, Settings
 from tools.file_systems import CORPUS
-from tools.settings import meanings, schema
+from tools.settings import entry, meanings, schema
 from tools.synthesis import CONTEXT
 
 HOME = {"region": "eu-central-1", "cidr": "10.70.0.0/16"}
@@ -99,6 +99,42 @@ FORMS: dict[str, tuple[str, ...]] = {
         "arn:aws:iam::111122223333:role/datasets\n",
     ),
     "TrainingType": ("g5.xlarge", "ml.g5", "ml.", "ML.g5.xlarge", "ml.g5.xlarge "),
+    "StarterName": ("", "a", "A1", "1a", "a--b", "a-", "ab\n", "a" * 41, "drive_eu"),
+    "KeyPart": ("", "*", "a*b", "ü", "a\n", "a\tb", 'a"b', "a'b", "{data}", "a\\b", "%20", "x" * 501),
+    "GitAddress": (
+        "",
+        "https://github.com",
+        "https://github.com/",
+        "http://github.com/owner/repository",
+        "ssh://git@github.com/owner/repository",
+        "git@github.com:owner/repository.git",
+        "https://user@github.com/owner/repository",
+        "https://user:token@github.com/owner/repository",
+        "https://github.com:8443/owner/repository",
+        "https://github.com/owner/../repository",
+        "https://github.com/owner/repository?ref=main",
+        "https://github.com/owner/repository#main",
+        "https://localhost/owner/repository",
+        "https://github.com/owner/repository\n",
+    ),
+    "Branch": (
+        "",
+        "-main",
+        "a..b",
+        "/main",
+        "main/",
+        "a//b",
+        ".main",
+        "refs/heads/*",
+        "a b",
+        "main\n",
+        "a/-b",
+        "x" * 201,
+    ),
+    "ArgumentName": ("", "1A", "A-B", "A B", "A\n", "A=B", "x" * 201),
+    "ArgumentValue": ("a\n", "a\0", "\t", "x" * 4001),
+    "DeepLearningContainer": ("pytorch", "pytorch:", ":2.8", "PyTorch:2.8", "pytorch:2.8 ", "pytorch:2.8\n"),
+    "BuildPlatform": ("", "amd64", "linux", "linux/386", "linux/arm64\n"),
 }
 """Form to texts that it does not take."""
 
@@ -114,7 +150,7 @@ def properties(block: dict[str, Any], *above: str) -> Iterator[tuple[tuple[str, 
     """Every setting's path, and what the schema says of it."""
     for name, one in block["properties"].items():
         yield (*above, name), one
-        if target := (one.get("items") or one).get("$ref"):
+        if target := entry(one).get("$ref"):
             yield from properties(schema()["$defs"][target.split("/")[-1]], *above, name)
 
 
@@ -131,11 +167,17 @@ def refused(one: dict[str, Any]) -> Iterator[tuple[object, str]]:
         yield from (([value], may_be) for value, may_be in refused(one["items"]) if "$ref" not in one["items"])
     elif patterns := one.get("patternProperties"):
         ((pattern, of_name),) = patterns.items()
+        if "$ref" in of_name:
+            yield "x", "an object"
+            yield {"No Name": {}}, one["propertyNames"]["patternErrorMessage"]
+            return
         name = next(one for one in ("entry", "git.example.org", "eu-central-1a") if re.match(pattern, one))
         yield from (({name: value}, may_be) for value, may_be in refused(of_name))
         examples = (of_name["patternErrorMessage"].rpartition(" ")[2], "ami-12345678")
         example = next(one for one in examples if re.match(of_name["pattern"], one))
         yield {"No Name": example}, one["propertyNames"]["patternErrorMessage"]
+    elif one["type"] == "object" and "propertyNames" not in one:
+        yield from (("x", "an object"), ({}, "at least 1 item"))
     elif one["type"] == "object":
         yield from (
             ({one["propertyNames"]["enum"][0]: value}, may_be) for value, may_be in refused(one["additionalProperties"])
@@ -156,6 +198,11 @@ BOUNDS = (
 )
 LISTED: dict[tuple[str, ...], dict[str, Any]] = {("regions",): HOME, ("file_systems",): CORPUS}
 """Settings that are lists of blocks, to a good block."""
+NAMED: dict[tuple[str, ...], dict[str, Any]] = {
+    ("campaigns",): {"prefix": "uploads/drive/", "suffix": "_READY", "input": {"manifest": "{data}/lines.jsonl"}},
+    ("watch",): {"git": "https://github.com/owner/repository", "build": {"repository": "images"}},
+}
+"""Settings that are names of blocks, to a good block."""
 WRONG = [
     (path, *wrong)
     for path, one in properties(schema()["properties"]["context"]["properties"][BLOCK])
@@ -179,8 +226,10 @@ def test_a_wrong_value_of_any_setting_is_told_with_its_name_and_what_is_allowed(
     *above, last = path
     listed = LISTED.get(tuple(above))
     raw: Any = {last: value} if listed is None else [listed | {last: value}]
-    for name in reversed(above):
-        raw = {name: raw}
+    while above:
+        if good := NAMED.get(tuple(above)):
+            raw = {"entry": good | raw}
+        raw = {above.pop(): raw}
     with pytest.raises(BadSettings) as refusal:
         Settings.parse(raw)
     (line,) = [line for line in str(refusal.value).splitlines() if "; allowed: " in line]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from image_build.request import ALLOWED
 from tools.markdown import code, plain
+from tools.refusals import image_commits
 from tools.refusals.refusal import Refusal
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "image-refusals.md"
@@ -206,6 +207,7 @@ ROWS = (
         _at("bytes.tgz"),
         _context("bytes.tgz", "cannot be read (truncated header); allowed: a whole .tar.gz, .tgz, .tar or .zip"),
     ),
+    *(Row(what, {"context": commit}, says) for what, commit, says in image_commits.ROWS),
     Row(
         "a repository of another deployment",
         {"repository": "lab/images"},

@@ -40,11 +40,8 @@ KEY = f"jobs/job-1/code/{HEADS['good']}.tar.gz"
 
 
 @pytest.fixture(autouse=True)
-def hosts(git_hosts: GitHosts) -> Iterator[GitHosts]:
-    """The hosts, which answer as git does again afterwards."""
-    git_hosts.asked.clear()
-    yield git_hosts
-    git_hosts.instead = lambda _: None
+def hosts(git_hosts: GitHosts) -> GitHosts:
+    return git_hosts
 
 
 def stored(there: Account, key: str = KEY) -> bytes:

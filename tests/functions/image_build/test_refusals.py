@@ -14,6 +14,7 @@ from tools.refusals.images import LEAST, ROWS, Row
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.what for row in ROWS])
+@pytest.mark.usefixtures("git_hosts")
 def test_a_wrong_request_is_told_what_is_wrong_and_starts_nothing(there: Account, row: Row) -> None:
     THERE.get(row.what, lambda _: None)(there)
     with pytest.raises(InvalidRequest) as problem:
