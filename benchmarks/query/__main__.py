@@ -25,8 +25,7 @@ from contract.catalogue import KEEPER, READER
 from contract.grid import GridPrefix
 from planner import handler
 from tests.fakes.catalogue import CLUSTER, DataApiOver, serving
-from tests.functions.grid_plan.account import Account, account, plan
-from tools.refusals.grids.yard import BUCKET, DEFAULTS, MANIFEST, execution
+from tests.functions.grid_plan.account import BUCKET, DEFAULTS, MANIFEST, Account, account, execution, plan
 
 PAGE = ROOT / "docs" / "benchmarks" / "query.md"
 ROWS, ROUNDS, MOST_RATIO = 10_000, 5, 2.0
