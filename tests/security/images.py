@@ -32,6 +32,7 @@ BUILDS_LOG = names.build_log_group("trainyard")
 RULE = f"arn:aws:events:{REGION}:{ACCOUNT}:rule/StepFunctionsGetEventForCodeBuildStartBuildRule"
 STACK = f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/trainyard-workflow/1"
 CONTEXT = f"{HOME}/{keys.UPLOADS}image.tar.gz"
+FETCHED = f"{HOME}/{keys.fetched_context('https://github.com/o/r.git', 40 * 'a')}"
 BUILD = f"{STATES}:{names.build_machine('trainyard')}"
 OWN_BUILD = f"{STATES}:{names.platform_machine('trainyard')}"
 BUILDING = f"{EXECUTIONS}:{names.platform_machine('trainyard')}:grid-child-0-1"
@@ -66,6 +67,9 @@ ALLOWED = [
     Ask("Build", "logs:PutLogEvents", log_stream(BUILDS_LOG, "x")),
     Ask("ImageBuild", "s3:GetObject", CONTEXT),
     Ask("ImageBuild", "s3:ListBucket", HOME),
+    Ask("ImageBuild", "s3:PutObject", FETCHED),
+    Ask("ImageBuild", "s3:GetObject", FETCHED),
+    Ask("Build", "s3:GetObjectVersion", FETCHED),
     Ask("ImageBuild", "ecr:DescribeImages", OURS_OF_IMAGES),
     Ask("ImageBuild", "ecr:BatchGetImage", f"{CONTAINERS}/pytorch-training"),
     Ask("ImageBuild", "codebuild:BatchGetBuilds", PROJECT),
@@ -174,6 +178,9 @@ DENIED = [
     Ask("ImageBuild", "ecr:PutImage", OURS_OF_IMAGES),
     Ask("ImageBuild", "codebuild:StartBuild", PROJECT),
     Ask("ImageBuild", "s3:PutObject", CONTEXT),
+    Ask("Build", "s3:PutObject", FETCHED),
+    Ask("Node", "s3:PutObject", FETCHED),
+    Ask("Training", "s3:PutObject", FETCHED),
     Ask("Images", "codebuild:StartBuild", PROJECT.replace("trainyard-build", "other-build")),
     Ask("Images", "events:PutRule", RULE.replace("StepFunctions", "Other")),
     Ask("Images", "lambda:InvokeFunction", function("Launcher")),

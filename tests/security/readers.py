@@ -63,10 +63,12 @@ S3_READERS = (
     Reader("upload", HOME, keys.UPLOADS + ANYTHING),
     Reader("agent", HOME, keys.agent(A_DIGEST)),
     Reader("context of the platform", HOME, keys.own_context(A_NAME)),
+    Reader("context from git", HOME, keys.CONTEXTS + A_NAME + "/" + A_NAME),
     Reader("record of the platform", HOME, keys.own_provenance(A_NAME, A_DIGEST)),
     Reader("list of parts of the platform", HOME, keys.own_parts(A_NAME, A_DIGEST)),
     Reader("base of the platform", HOME, keys.OWN_BASES + A_DIGEST + ".json"),
     Reader("grid", HOME, _G.description),
+    Reader("rows of a query", HOME, _G.manifest),
     Reader("facts of a plan", HOME, _G.facts),
     Reader("lines of a plan", HOME, _G.lines(A_NUMBER)),
     Reader("work of a round", HOME, _G.work(A_NUMBER)),
@@ -140,7 +142,7 @@ READ_BY = {
     },
     GridPrefix: {
         *("description", "facts", "lines", "work", "stopped", "records", "record", "results_csv", "results_jsonl"),
-        *("failed", "report", "bytes", "checkpoints", "code"),
+        *("failed", "manifest", "report", "bytes", "checkpoints", "code"),
     },
 }
 """What makes keys in the contract; each is in the table above."""

@@ -119,7 +119,7 @@ MAY: dict[str, set[str]] = {
     "GridCleanup": WRITES | QUEUES,
     "GridCollect": WRITES,
     "GridPlan": WRITES | TABLE | {"read bytes", "write bytes"},
-    "ImageBuild": READS,
+    "ImageBuild": WRITES,
     "Launcher": WRITES | TABLE | {"make volumes", "grant"},
     "Job": READS | {"read bytes", "write bytes"},
     "Node": READS | TABLE,
