@@ -58,7 +58,7 @@ class LocalAccount:
         self.outside: dict[str, str] = {}
         """Variables by which functions reach what is not AWS."""
         self.stopping = threading.Event()
-        self._clients: dict[tuple[str, str, str, bool, Config], Any] = {}
+        self._clients: dict[tuple[str, str, str, bool, str, Config], Any] = {}
         self._timers: set[threading.Timer] = set()
         self._lock, self._session = threading.Lock(), open_session()
 
@@ -69,13 +69,15 @@ class LocalAccount:
         *,
         role: str = DEPLOYER,
         throttled: bool = True,
+        session: str = "",
         config: Config = USUAL,
     ) -> Any:
-        """Returns a boto3 client of the deploying person, or of `role`; `throttled=False` is for AWS's own calls on a role's behalf."""
-        named = (service, region, role, throttled, config)
+        """Returns a boto3 client of the deploying person, or of `role`; `throttled=False` is for AWS's own calls on a role's behalf, and
+        `session` may name the service that makes them."""
+        named = (service, region, role, throttled, session, config)
         with self._lock:
             if named not in self._clients:
-                keys = self.credentials_for(role, throttled=throttled)
+                keys = self.credentials_for(role, throttled=throttled, session=session)
                 self._clients[named] = self._session.client(
                     service,
                     region_name=region,

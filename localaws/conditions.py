@@ -65,7 +65,8 @@ class Conditions:
     event_delay_s: tuple[float, float] = (1.0, 60.0)
     """S3 events usually take seconds, sometimes a minute or more."""
     events_lost: float = 0.1
-    """Share of events that never arrive. Schedules are not events."""
+    """Share of events that never arrive. Those of S3 arrive late instead: EventBridge's reference calls their delivery durable, which is
+    at least once. Schedules are not events."""
     events_doubled: float = 0.05
     """Share of events that arrive twice (delivery is at least once)."""
     clock_delay_s: tuple[float, float] = (0.0, 20.0)

@@ -34,7 +34,7 @@ MOST_UNREAD = 1024 * 1024
 _PARAMETER_LENGTH = 200
 _KEY_LENGTH = 2048
 """Most bytes of a partition key in DynamoDB."""
-_WHOLE = ("Tags", "tags")
+_WHOLE = ("Tags", "tags", "Entries")
 """Parameters that are recorded completely, because rights depend on every part of them."""
 _TELLING_BODIES = ("batch", "rds-data")
 """REST-JSON services whose rights depend on the body."""

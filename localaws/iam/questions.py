@@ -207,6 +207,13 @@ def _ecr(call: Call, _: Account) -> Asked:
     yield call.name, f"arn:aws:ecr:{call.region}:{registry}:{repository}", {}
 
 
+def _events(call: Call, _: Account) -> Asked:
+    if call.action == "PutEvents":
+        for entry in call.parameters["Entries"]:
+            bus = str(entry.get("EventBusName", "default"))
+            yield call.name, bus if bus.startswith("arn:") else arn(call, f"event-bus/{bus}"), {}
+
+
 def _dynamodb(call: Call, account: Account) -> Asked:
     found = dynamodb.questions(call, account)
     if found is None:
@@ -291,6 +298,7 @@ _TRANSLATORS: dict[str, Callable[[Call, Account], Asked]] = {
     "s3": _s3,
     "ec2": _ec2,
     "dynamodb": _dynamodb,
+    "events": _events,
     "sts": _sts,
     "states": _states,
     "ssm": _ssm,

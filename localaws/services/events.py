@@ -11,16 +11,27 @@ from typing import TYPE_CHECKING, Any
 
 from moto.events.models import EventsBackend, events_backends
 from moto.events.utils import EventTemplateParser
+from moto.utilities.arns import parse_arn
 
 from localaws.conditions import EXECUTION
-from localaws.services.targets import Targets
+from localaws.recorder import Answer
+from localaws.services.targets import RULES, Targets
 
 if TYPE_CHECKING:
+    from localaws.recorder import Call, Environ
     from localaws.server import LocalAws
 
 Event = dict[str, Any]
 LOOK_S = 0.1
 """How often the clock checks for rules that are due."""
+OF_AWS = "aws."
+"""How the sources of AWS's own events begin; nobody else may send such an event."""
+DURABLE = frozenset({"aws.s3"})
+"""Sources whose events arrive at least once: EventBridge's reference says of each service whether its delivery is durable or a best
+effort. What would be lost of others is late here: the service tries again."""
+FORGED = {"ErrorCode": "NotAuthorizedForSourceException", "ErrorMessage": "Not authorized for the source."}
+TRIED_AGAIN = 10
+"""How many times the usual delay until an event arrives whose first try failed. A guess: services try for a day."""
 _UNITS = {"minute": 60.0, "hour": 3600.0, "day": 86400.0, "week": 604800.0}
 
 
@@ -29,7 +40,14 @@ def install(aws: LocalAws) -> None:
     bus = Bus(aws)
     aws.on_emit(bus.emit)
     aws.wrap(EventsBackend, "put_events", bus.put_events)
+    aws.recorder.interceptors.append(accept_deliveries)
     aws.later(0, Clock(aws, bus).tick)
+
+
+def accept_deliveries(call: Call, _: Environ) -> Answer | None:
+    """Accepts what EventBridge itself sends to a bus with a rule's role, so that the call is on record; `Bus` delivers the event."""
+    own = call.name == "events:PutEvents" and call.session == RULES
+    return Answer(200, b'{"FailedEntryCount": 0, "Entries": []}') if own else None
 
 
 class Bus:
@@ -61,32 +79,40 @@ class Bus:
         }
 
     def put_events(self, original: Any, backend: Any, events: list[dict[str, Any]]) -> Any:
-        """Keeps moto's checks of PutEvents' entries, and delivers the events itself."""
+        """Keeps moto's checks of PutEvents' entries, refuses forged ones, and delivers the events itself."""
         buses, backend.event_buses = backend.event_buses, {name: _Silent() for name in backend.event_buses}
         try:
             entries = original(backend, events)
         finally:
             backend.event_buses = buses
-        for entry, answer in zip(events, entries, strict=True):
-            if "EventId" in answer:
+        for place, (entry, answer) in enumerate(zip(events, entries, strict=True)):
+            if "EventId" not in answer:
+                continue
+            if entry["Source"].startswith(OF_AWS):
+                entries[place] = dict(FORGED)
+            else:
                 what, detail = (entry["Source"], entry["DetailType"]), json.loads(entry["Detail"])
                 event = self.event(*what, detail, entry.get("Resources", []), backend.region_name)
                 bus = backend._normalize_event_bus_arn(entry.get("EventBusName"))
                 self.send({**event, "id": answer["EventId"]}, bus)
         return entries
 
-    def send(self, event: Event, bus: str) -> None:
+    def send(self, event: Event, bus: str, region: str = "") -> None:
+        """Sends to a bus, of the event's own region unless one is named."""
         conditions, chance = self._aws.conditions, self._aws.chance
         copies = 2 if chance.random() < conditions.events_doubled else 1
         if conditions.now_under("events-dropped") or self._lost(event):
             copies = 0
-        arriving = sum(chance.random() >= conditions.events_lost for _ in range(copies))
+        # A rule that sends to another region's bus tries again itself.
+        durable = bool(region) or event["source"] in DURABLE
+        fates = [chance.random() >= conditions.events_lost for _ in range(copies)]
         late = conditions.fault("events-late", {})
-        for _ in range(arriving):
-            delay = conditions.scaled(conditions.event_delay_s, chance)
-            delay += late.seconds("seconds") / conditions.speed if late else 0.0
-            self._aws.later(delay, lambda: self._deliver(event, bus))
-        if not arriving:
+        for arrives in fates:
+            if arrives or durable:
+                delay = conditions.scaled(conditions.event_delay_s, chance) * (1 if arrives else TRIED_AGAIN)
+                delay += late.seconds("seconds") / conditions.speed if late else 0.0
+                self._aws.later(delay, lambda: self._deliver(event, bus, region or event["region"]))
+        if not any(arrives or durable for arrives in fates):
             self._aws.lost_events.append(event)
 
     def _lost(self, event: Event) -> bool:
@@ -94,15 +120,18 @@ class Bus:
         marks = {EXECUTION: str(event["detail"].get("name", ""))}
         return event["source"] == "aws.states" and self._aws.conditions.fault("cleanup-event-lost", marks) is not None
 
-    def _deliver(self, event: Event, bus: str) -> None:
-        for rule in _rules(self._aws.account, event["region"], bus):
+    def _deliver(self, event: Event, bus: str, region: str) -> None:
+        for rule in _rules(self._aws.account, region, bus):
             if rule.event_pattern.get_pattern() and rule.event_pattern.matches_event(event):
                 self.fire(rule, event)
 
     def fire(self, rule: Any, event: Event) -> None:
-        """Passes the event to every target of a rule."""
+        """Passes the event to every target of a rule. One that goes to another bus keeps the region in which it happened."""
         for target in list(rule.targets):
-            self._targets.by_policy(target, json.dumps(_input(target, event)), rule.arn)
+            if (other := parse_arn(target["Arn"])).resource_type != "event-bus":
+                self._targets.by_policy(target, json.dumps(_input(target, event)), rule.arn)
+            elif self._targets.to_bus(target, event, rule.arn):
+                self.send(event, other.resource_id, other.region)
 
 
 class Clock:

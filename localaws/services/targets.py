@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
 from collections.abc import Mapping
@@ -45,6 +46,30 @@ class Targets:
             if letters := target.get("DeadLetterConfig", {}).get("Arn"):
                 with suppress(ServiceException, Undelivered):
                     self._to_queue(letters, body, attributes=_about(problem, RULE_ARN=rule, TARGET_ARN=target["Arn"]))
+
+    def to_bus(self, target: Mapping[str, Any], event: Mapping[str, Any], rule: str) -> bool:
+        """Sends an event to the bus that is the target, of any region, with the role that the target names; uses the API, so that the
+        call is recorded and can be judged. Never raises; returns whether the bus has the event."""
+        bus, role = parse_arn(target["Arn"]), str(target.get("RoleArn", ""))
+        entry = {
+            "EventBusName": target["Arn"],
+            "Source": event["source"],
+            "DetailType": event["detail-type"],
+            "Detail": json.dumps(event["detail"]),
+            "Resources": event["resources"],
+        }
+        try:
+            _check_trust(self._aws.account, role)
+            # AWS's own call, as the session says: its sources are refused to everybody else.
+            events = self._aws.client("events", bus.region, role=role, throttled=False, session=RULES)
+            events.put_events(Entries=[entry])
+        except (ClientError, Undelivered) as problem:
+            if letters := target.get("DeadLetterConfig", {}).get("Arn"):
+                about = _about(problem, RULE_ARN=rule, TARGET_ARN=target["Arn"])
+                with suppress(ServiceException, Undelivered):
+                    self._to_queue(letters, json.dumps(event), attributes=about)
+            return False
+        return True
 
     def by_role(self, target: Mapping[str, Any], body: str, schedule: str) -> None:
         """Delivers as a schedule does, with the role that the target names; uses the API, so that its calls are recorded.
@@ -107,6 +132,15 @@ class Targets:
         backend, stream = logs_backends[self._aws.account][region], str(uuid.uuid4())
         backend.create_log_stream(group, stream)
         backend.put_log_events(group, stream, [{"timestamp": int(time.time() * 1000), "message": body}])
+
+
+def _check_trust(account: str, role: str) -> None:
+    """Raises Undelivered unless there is such a role, and EventBridge may take it."""
+    from moto.iam.models import iam_backends
+
+    found = [one for one in iam_backends[account]["aws"].roles.values() if one.arn == role]
+    if not found or not lets(found[0].assume_role_policy_document, RULES, "sts:AssumeRole"):
+        raise Undelivered("NO_PERMISSIONS", f"{RULES} may not take the role {role or 'that the target lacks'}")
 
 
 def _about(problem: ClientError | ServiceException | Undelivered, **told: str) -> dict[str, Any]:
