@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from contract.environments import JobsEnvironment, StateEnvironment
+from contract.timing import Timing
+
+CHECK_S = Timing().start_check_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +23,8 @@ class StarterEnvironment(JobsEnvironment):
     topic: str
     again_s: float
     """After how long a message comes back whose start has to wait."""
+    check_s: float = CHECK_S
+    """After how long an execution that was started is asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,3 +37,5 @@ class WatchEnvironment(StateEnvironment):
     """URL of the starter's queue: it sees how the builds ended."""
     git_hosts: dict[str, str]
     """Host from which code may be fetched to the name of the secret with its token, empty for none."""
+    check_s: float = CHECK_S
+    """After how long the starter asks for a build that was started."""

@@ -120,6 +120,13 @@ class Timing:
     """How often a grid collects again while trainings without a child still end."""
     grid_stop_patience_s: float = 900.0
     """How long a stopped grid waits until its trainings have ended; SageMaker gives them 120 s."""
+    start_again_s: float = 600.0
+    """How often a start of uploaded data is tried again while it cannot be made."""
+    start_patience_s: float = 86400.0
+    """How long it is tried, while admission is closed or a service is away; then it is a letter."""
+    start_check_s: float = 900.0
+    """How long after a campaign's or a watch's start the starter asks how it goes on, and again. A machine refuses its input within
+    minutes."""
     image_again_s: float = 15.0
     """How often a deploy looks at the platform's own images."""
     image_patience_s: float = 3000.0

@@ -29,9 +29,6 @@ WATCH_TIMEOUT = cdk.Duration.minutes(5)
 """Ten branches, four at a time, each for a minute at most."""
 WATCH_MB = 1024
 """Git hosts are asked in processes of their own, four at a time."""
-AGAIN = cdk.Duration.minutes(10)
-PATIENCE = cdk.Duration.hours(24)
-"""How long a start is tried that cannot be made yet: while admission is closed, or a service is away."""
 EVERY_TICK = "rate(5 minutes)"
 STEPS = 6
 """Half an hour of ticks in a row: hosts are away for minutes every few weeks."""
@@ -66,7 +63,7 @@ class CampaignsStack(cdk.Stack):
             self,
             "StartQueue",
             function_timeout=STARTER_TIMEOUT,
-            receives=PATIENCE.to_seconds() / AGAIN.to_seconds(),
+            receives=common.timing.start_patience_s / common.timing.start_again_s,
             letters=letters,
         )
         alarms = Alarms(self, "Alarms", deployment=deployment, topic=interfaces.topic(foundation.topic))
@@ -93,7 +90,8 @@ class CampaignsStack(cdk.Stack):
                 messages=queue.queue_url,
                 letters=letters.queue_url,
                 topic=topic.topic_arn,
-                again_s=AGAIN.to_seconds(),
+                again_s=self._common.timing.start_again_s,
+                check_s=self._common.timing.start_check_s,
             ),
             STARTER_TIMEOUT,
             *self._rights.start_campaigns(topic.topic_arn, topic.key.key_arn, letters.queue_arn),
@@ -124,6 +122,7 @@ class CampaignsStack(cdk.Stack):
                 build_machine=self._rights.build_machine,
                 messages=queue.queue_url,
                 git_hosts=dict(git.secrets),
+                check_s=self._common.timing.start_check_s,
             ),
             WATCH_TIMEOUT,
             *self._rights.start_builds(queue.queue_arn),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 MOST = (
     ("cleanup_again_s", 900, "SQS delays no message longer"),
+    ("start_check_s", 900, "SQS delays no message longer"),
     ("reaper_second_look_s", 200, "passes are 240 to 360 s apart, and the second look is to be the next one"),
     ("reaper_after_deadline_s", 240, "with 300 s from look to look, what runs on is to end 600 s after its deadline"),
     ("image_patience_s", 3000, "CloudFormation waits 3600 s, and the last look and the answer take some of them"),
@@ -33,6 +34,7 @@ RATIOS = (
     ("reaper_longest_margin_s", 1, "power_off_after_deadline_s"),
     ("training_patience_s", 1, "training_watch_s"),
     ("grid_stop_patience_s", 1, "grid_collect_again_s"),
+    ("start_patience_s", 1, "start_again_s"),
     ("image_patience_s", 1, "image_again_s"),
     ("drain_patience_s", 1, "drain_again_s"),
     ("drain_patience_s", 1, "cleanup_again_s"),

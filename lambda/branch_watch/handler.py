@@ -17,7 +17,7 @@ from contract.campaigns import STARTS_FILE, Starts, Watch, name_build
 from contract.codec import decode
 from git_code.commit import GitCommit, NotFetched, list_fetch_problems
 from git_code.fetching import find_head
-from messages.checks import CHECK_IN_S, Check
+from messages.checks import Check
 
 logger = Logger(service="branch-watch")
 STARTS = Path(__file__).parents[1] / STARTS_FILE
@@ -61,7 +61,7 @@ def _look_after(name: str, watch: Watch, env: WatchEnvironment) -> str:
     if executions.described(execution) is not None:
         return ""
     # First the question, then the build: a build without a question would end untold.
-    Queue(env.messages).send(Check(execution=execution).write(), in_s=CHECK_IN_S)
+    Queue(env.messages).send(Check(execution=execution).write(), in_s=env.check_s)
     # An image that has the tag already, from a build of more than 90 days ago, is as good.
     wanted = {"context": {"git": watch.git, "ref": head}, "tag": build, "if_absent": True, **watch.build}
     executions.start(env.build_machine, build, wanted)

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 CHECK = "check"
 """A key of the messages that the functions send themselves: how an execution that was started by itself goes on."""
-CHECK_IN_S = 900.0
-"""After how long an execution is seen again: SQS's longest delay. A machine refuses its input within minutes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

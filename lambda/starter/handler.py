@@ -19,7 +19,7 @@ from contract.campaign_environments import StarterEnvironment
 from contract.campaigns import STARTS_FILE, Campaign, Starts, read_starter
 from contract.codec import decode
 from contract.links import Console
-from messages.checks import CHECK_IN_S, Check
+from messages.checks import Check
 from messages.work import work_through
 from refusals.wording import plain, shut
 from starter.policy import (
@@ -104,7 +104,7 @@ def _begin(start: Start, env: StarterEnvironment) -> None:
     if executions.described(execution) is not None:
         logger.info("started before", execution=execution)
         return
-    Queue(env.messages).send(Check(execution=execution).write(), in_s=CHECK_IN_S)
+    Queue(env.messages).send(Check(execution=execution).write(), in_s=env.check_s)
     try:
         executions.start(machine, start.name, start.given)
     except ClientError as problem:
@@ -127,7 +127,7 @@ def _check(check: Check, starts: Starts, env: StarterEnvironment) -> None:
         _tell(env, f"{check.execution.rpartition(':')[2]} was refused or failed", f"{words}\n\n{link}")
         Queue(env.letters).send(check.write(), in_s=0)
     elif goes_on(status) and check.number < MOST_CHECKS:
-        Queue(env.messages).send(check.again().write(), in_s=CHECK_IN_S)
+        Queue(env.messages).send(check.again().write(), in_s=env.check_s)
 
 
 def _tell(env: StarterEnvironment, subject: str, text: str) -> None:
