@@ -66,28 +66,35 @@ def reserve(yard: Yard, instance_type: str, regions: Sequence[str]) -> None:
             ec2_reservations.reserve(ec2.machines().regions[region], instance_type, zone, RESERVED, tags=ours)
 
 
-def upload_marker(yard: Yard, campaign: str, folder: str) -> GridJob:
+class StartedGrid(GridJob):
+    """A grid that starts by itself, or does not."""
+
+    def has_started(self) -> bool:
+        steps = self.yard.client("stepfunctions")
+        try:
+            steps.describe_execution(executionArn=self.arn)
+        except steps.exceptions.ExecutionDoesNotExist:
+            return False
+        return True
+
+
+def upload_marker(yard: Yard, campaign: str, folder: str) -> StartedGrid:
     """Uploads the object that starts the campaign; returns the grid that it will start, by its name."""
     settings = yard.context["trainyard"]["campaigns"][campaign]
     key = f"{settings['prefix']}{folder}/{settings['suffix']}"
     version = yard.client("s3").put_object(Bucket=yard.places.home, Key=key, Body=b"")["VersionId"]
     name = name_start(campaign, yard.places.home, key, version)
     arn = machine(yard).replace(":stateMachine:", ":execution:")
-    return GridJob(yard, name, f"{arn}:{name}")
+    return StartedGrid(yard, name, f"{arn}:{name}")
 
 
-def wait_for_start(job: GridJob, limit_s: float) -> None:
+def wait_for_start(job: StartedGrid, limit_s: float) -> None:
     """Waits until the grid has started by itself. Raises TimeoutError."""
-    steps, until = job.yard.client("stepfunctions"), time.monotonic() + limit_s
-    while True:
-        try:
-            steps.describe_execution(executionArn=job.arn)
-        except steps.exceptions.ExecutionDoesNotExist:
-            if time.monotonic() > until:
-                raise TimeoutError(f"nothing has started {job.name} after {limit_s:.0f} s") from None
-            time.sleep(AGAIN_S)
-        else:
-            return
+    until = time.monotonic() + limit_s
+    while not job.has_started():
+        if time.monotonic() > until:
+            raise TimeoutError(f"nothing has started {job.name} after {limit_s:.0f} s")
+        time.sleep(AGAIN_S)
 
 
 def wait_for_runs(catalogue: Catalogue, grid: str, lines: int, limit_s: float) -> list[dict[str, Any]]:

@@ -15,9 +15,9 @@ from localaws.conditions import Conditions
 from localaws.containers import real
 from rehearsal import campaign, grid, grid_screen
 from rehearsal.deployment import context
-from rehearsal.grid_run import keep
+from rehearsal.grid_run import keep, keep_logs
 from rehearsal.options import LAST_LAYER_S
-from rehearsal.runs import Run
+from rehearsal.runs import Run, leave
 from rehearsal.screen import Screen
 from rehearsal.yard import Yard
 
@@ -82,8 +82,13 @@ def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace, run: Run) 
 
 
 def _end(
-    yard: Yard, screen: Screen, run: Run, job: grid.GridJob, rows: Sequence[Mapping[str, Any]], late: list[str]
+    yard: Yard, screen: Screen, run: Run, job: campaign.StartedGrid, rows: Sequence[Mapping[str, Any]], late: list[str]
 ) -> int:
+    if not job.has_started():
+        leave(run.out, {"grid": job.name, "problems": late}, yard.aws.recorder.calls)
+        keep_logs(yard, run.out)
+        screen.say(f"[red]{escape('; '.join(late))}; the functions' logs and recorded calls: {run.out}[/red]")
+        return 1
     summary = grid.summarise(job, wall_s=time.monotonic() - screen.began)
     wrong = [*late, *grid.shortcomings(summary)]
     keep(job, summary, run.out, whole=bool(wrong))

@@ -76,5 +76,10 @@ def keep(job: grid.GridJob, summary: grid.GridSummary, out: Path, *, whole: bool
         if (body := job.read(key)) is not None:
             (out / key.rpartition("/")[2]).write_bytes(body)
     if whole:
-        for function, lines in job.yard.aws.workers.logs().items():
-            (out / f"{function}.log").write_text("\n".join(lines) + "\n")
+        keep_logs(job.yard, out)
+
+
+def keep_logs(yard: Yard, out: Path) -> None:
+    """Writes what every function said to a file of its own."""
+    for function, lines in yard.aws.workers.logs().items():
+        (out / f"{function}.log").write_text("\n".join(lines) + "\n")

@@ -18,6 +18,7 @@ from rich.table import Table
 from localaws.conditions import Conditions
 from localaws.containers import real
 from rehearsal import grid, grid_screen, search
+from rehearsal.grid_run import keep_logs
 from rehearsal.options import LAST_LAYER_S
 from rehearsal.runs import Run, leave
 from rehearsal.screen import Screen, not_deployed
@@ -117,8 +118,7 @@ def keep(
                 place.mkdir(exist_ok=True)
                 (place / key.rpartition("/")[2]).write_bytes(body)
     if whole:
-        for function, lines in yard.aws.workers.logs().items():
-            (out / f"{function}.log").write_text("\n".join(lines) + "\n")
+        keep_logs(yard, out)
 
 
 def show(screen: Screen, summaries: list[search.SearchSummary], yard: Yard, wrong: list[str], found_at: float) -> None:
