@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from contract import keys
 from localaws.iam.simulator import Policies, Request, simulate
 from tests.security.policies import ACCOUNT, REGION, log_stream, of_roles, role
 from tests.stacks.builds import WIDE, built
@@ -11,6 +12,8 @@ from tools.synthesis import Synthesised
 
 BUILD, FUNCTION, MACHINE = role("Build"), role("ImageBuild"), role("Images")
 HOME = f"arn:aws:s3:::yard-home-{ACCOUNT}-{REGION}"
+FETCHED = f"{HOME}/{keys.fetched_context('https://git.example.com/owner/good.git', 'a' * 40)}"
+SECRET = f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret"
 ASSETS = f"arn:aws:s3:::cdk-hnb659fds-assets-{ACCOUNT}-{REGION}"
 LOG = log_stream("/trainyard/yard/builds", "s")
 PROJECT = f"arn:aws:codebuild:{REGION}:{ACCOUNT}:project/yard-build"
@@ -40,6 +43,10 @@ ALLOWED = [
     (FUNCTION, "ecr:DescribeImages", repository("yard/images", "us-east-1")),
     (FUNCTION, "ecr:BatchGetImage", repository("pytorch-training", account="763104351884")),
     (FUNCTION, "s3:GetObject", f"{HOME}/uploads/context.tar.gz"),
+    (FUNCTION, "s3:PutObject", FETCHED),
+    (FUNCTION, "s3:GetObject", FETCHED),
+    (FUNCTION, "secretsmanager:GetSecretValue", f"{SECRET}:git-token-a1b2c3"),
+    (BUILD, "s3:GetObjectVersion", FETCHED),
     (FUNCTION, "s3:ListBucket", HOME),
     (FUNCTION, "codebuild:BatchGetBuilds", PROJECT),
     (FUNCTION, "logs:GetLogEvents", LOG),
@@ -76,6 +83,14 @@ DENIED = [
     (FUNCTION, "codebuild:StartBuild", PROJECT),
     (FUNCTION, "codebuild:BatchGetBuilds", f"arn:aws:codebuild:{REGION}:{ACCOUNT}:project/other"),
     (FUNCTION, "s3:PutObject", f"{HOME}/uploads/context.tar.gz"),
+    (FUNCTION, "s3:DeleteObject", FETCHED),
+    (FUNCTION, "s3:PutObject", f"{HOME}/jobs/resnet/job.json"),
+    (FUNCTION, "secretsmanager:GetSecretValue", f"{SECRET}:git-token"),
+    (FUNCTION, "secretsmanager:GetSecretValue", f"{SECRET}:git-token-of-others-a1b2c3"),
+    (FUNCTION, "secretsmanager:PutSecretValue", f"{SECRET}:git-token-a1b2c3"),
+    (BUILD, "secretsmanager:GetSecretValue", f"{SECRET}:git-token-a1b2c3"),
+    (BUILD, "s3:PutObject", FETCHED),
+    (MACHINE, "s3:PutObject", FETCHED),
     (FUNCTION, "s3:GetObject", f"{HOME}/jobs/resnet/job.json"),
     (FUNCTION, "logs:GetLogEvents", log_stream("/trainyard/yard/nodes", "s")),
     (MACHINE, "codebuild:StartBuild", f"arn:aws:codebuild:{REGION}:{ACCOUNT}:project/other"),

@@ -10,6 +10,7 @@ import aws_cdk as cdk
 from contract.timing import Timing
 from stacks.builds import BuildsStack
 from stacks.parts.common import Common
+from stacks.parts.git_rights import GitHosts
 from stacks.parts.rights import Rights
 
 REGIONS = ("eu-central-1", "us-east-1", "ap-south-1")
@@ -17,24 +18,28 @@ WIDE: dict[str, Any] = {
     "data_buckets": ("imagenet",),
     "copy_accounts": ("444455556666",),
     "repositories": ("images", "grid"),
+    "git_hosts": {"git.example.com": "", "private.example.com": "git-token"},
 }
 
 
 def built(folder: Path, home: str = REGIONS[0], **changes: Any) -> cdk.App:
     app = cdk.App(context={"aws:cdk:disable-asset-staging": True}, outdir=str(folder))
     regions = (home, *(region for region in REGIONS if region != home))
-    settings: dict[str, Any] = {"repositories": ("images",), "data_buckets": (), "copy_accounts": (), **changes}
+    usual: dict[str, Any] = {"repositories": ("images",), "data_buckets": (), "copy_accounts": (), "git_hosts": {}}
+    settings = usual | changes
+    rights = Rights(deployment="yard", home_region=home, regions=regions)
     BuildsStack(
         app,
         "yard-builds",
         common=Common(
-            rights=Rights(deployment="yard", home_region=home, regions=regions),
+            rights=rights,
             regions=regions,
             timing=Timing(),
             log_retention_days=30,
             reserved_concurrency=0,
             tags={},
         ),
+        git=GitHosts(rights=rights, secrets=settings.pop("git_hosts")),
         **settings,
     )
     app.synth()

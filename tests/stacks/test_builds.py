@@ -21,6 +21,8 @@ from tests.stacks.synth import Right, function, only, rights, variables
 from tools.diagrams import transitions
 from tools.synthesis import definition
 
+BUCKET = "arn:aws:s3:::yard-home-111122223333-eu-central-1"
+
 
 def template_of(folder: Path) -> dict[str, Any]:
     parsed: dict[str, Any] = json.loads((folder / "yard-builds.template.json").read_text())
@@ -198,14 +200,15 @@ def test_a_build_writes_nothing_to_s3_and_reads_contexts_only(template: dict[str
     about_the_source = {"s3:GetBucketAcl", "s3:GetBucketLocation"}
     assert {action for action, _ in s3} == {"s3:GetObject", "s3:GetObjectVersion"} | about_the_source
     places = {place for _, place in s3 if "cdk-" not in place}
-    assert places == {f"arn:aws:s3:::yard-home-111122223333-eu-central-1/{keys.UPLOADS}*"}
+    assert places == {f"{BUCKET}/{keys.UPLOADS}*", f"{BUCKET}/{keys.ANY_CONTEXT}"}
 
 
-def test_the_function_changes_nothing_but_its_log(template: dict[str, Any]) -> None:
+def test_the_function_changes_nothing_but_its_log_and_the_contexts_that_it_fetched(template: dict[str, Any]) -> None:
     actions = {action for one in rights(template, "ImageBuild") for action in one.actions}
     reading = ("Get", "BatchGet", "BatchCheck", "Describe", "List")
     changing = {action for action in actions if not action.split(":")[1].startswith(reading)}
-    assert changing == {"logs:CreateLogStream", "logs:PutLogEvents"}
+    assert changing == {"logs:CreateLogStream", "logs:PutLogEvents", "s3:PutObject"}
+    assert granted(template, "ImageBuild")["KeepContexts"].resources == (f"{BUCKET}/{keys.ANY_CONTEXT}",)
 
 
 def test_the_machine_runs_its_own_project_and_function_only(template: dict[str, Any]) -> None:
