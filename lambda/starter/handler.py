@@ -30,6 +30,7 @@ from starter.policy import (
     choose_start,
     find_campaigns,
     goes_on,
+    is_watched,
     read_message,
     word_end,
 )
@@ -119,6 +120,9 @@ def _begin(start: Start, env: StarterEnvironment) -> None:
 
 def _check(check: Check, starts: Starts, env: StarterEnvironment) -> None:
     """Tells people where the execution was refused; asks again while it may still be."""
+    if not is_watched(check.execution, starts):
+        logger.info("neither a campaign nor a watch of the settings", execution=check.execution)
+        return
     status = executions.status(check.execution)
     words = word_end(check.execution, status, starts)
     if words is not None:

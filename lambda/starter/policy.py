@@ -103,6 +103,11 @@ def word_end(execution: str, status: Status, starts: Starts) -> str | None:
     return f"campaign {starter}: {name} was refused.\n\n{status.cause}"
 
 
+def is_watched(execution: str, starts: Starts) -> bool:
+    """Whether the settings still have the campaign or the watch that gave the execution its name. No other may be seen."""
+    return read_starter(execution.rpartition(":")[2]) in {*starts.campaigns, *starts.watches}
+
+
 def goes_on(status: Status) -> bool:
     """Whether the execution may still be refused. One that there is not was never started: a later event or tick does that."""
     return status.runs and status.name != GONE
