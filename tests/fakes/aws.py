@@ -21,7 +21,7 @@ from tests.fakes.ecr import FakeEcr
 from tests.fakes.events import Events
 from tests.fakes.faults import Death, Faults, Mishap, raised
 from tests.fakes.logs import Logs
-from tests.fakes.queue import Queue
+from tests.fakes.queue import LETTERS, Queue
 from tests.fakes.s3 import S3
 from tests.fakes.states import States
 from tests.fakes.sts import Sts
@@ -53,7 +53,7 @@ class Aws:
         self.states = States(self.clock, self.events.publish)
         self.table = FakeTable(HOME, self.clock)
         self.sts = Sts(self.clock)
-        self.queue = Queue(self.clock)
+        self.queue, self.letters = Queue(self.clock), Queue(self.clock, url=LETTERS)
         self.topics, self.figures, self.prices = Topics(), Figures(), Prices()
         self.directory = Directory()
         self.logs = Logs(self.clock)
@@ -172,7 +172,7 @@ class Aws:
             case "stepfunctions":
                 return self.states.answer(call)
             case "sqs":
-                return self.queue.answer(call)
+                return (self.letters if call.params["QueueUrl"] == LETTERS else self.queue).answer(call)
             case "sns":
                 return self.topics.answer(call)
             case "cloudwatch":

@@ -16,6 +16,7 @@ Publish = Callable[[str, str, dict[str, Any]], None]
 MACHINE = "arn:aws:states:eu-central-1:123456789012:stateMachine:yard-train"
 GRID_MACHINE = "arn:aws:states:eu-central-1:123456789012:stateMachine:yard-grid"
 SEARCH_MACHINE = "arn:aws:states:eu-central-1:123456789012:stateMachine:yard-search"
+BUILD_MACHINE = "arn:aws:states:eu-central-1:123456789012:stateMachine:yard-build"
 
 
 @dataclass
@@ -60,7 +61,7 @@ class Executions:
 
     clock: Clock
     publish: Publish = lambda *_: None
-    machines: set[str] = field(default_factory=lambda: {MACHINE, GRID_MACHINE, SEARCH_MACHINE})
+    machines: set[str] = field(default_factory=lambda: {MACHINE, GRID_MACHINE, SEARCH_MACHINE, BUILD_MACHINE})
     known: dict[str, Execution] = field(default_factory=dict)
     began: Callable[[Execution], None] = lambda _: None
     """What happens in an execution that StartExecution began."""

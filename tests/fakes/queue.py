@@ -15,6 +15,7 @@ from tests.fakes.events import Event
 from tests.fakes.wire import Call
 
 URL = "https://sqs.eu-central-1.amazonaws.com/123456789012/yard-cleanup"
+LETTERS = "https://sqs.eu-central-1.amazonaws.com/123456789012/yard-letters"
 LONGEST_DELAY_S = 900
 LONGEST_VISIBILITY_S = 43_200
 
@@ -48,6 +49,7 @@ class Queue:
     visibility_s: float = 720.0
     receives: int = 60
     """maxReceiveCount of the redrive policy."""
+    url: str = URL
     messages: dict[str, Message] = field(default_factory=dict)
     dead: list[Message] = field(default_factory=list)
     _number: itertools.count[int] = field(default_factory=itertools.count)
@@ -70,7 +72,7 @@ class Queue:
 
     def answer(self, call: Call) -> dict[str, Any]:
         params = call.params
-        if params["QueueUrl"] != URL:
+        if params["QueueUrl"] != self.url:
             raise Refused("AWS.SimpleQueueService.NonExistentQueue", "The specified queue does not exist.")
         match call.operation:
             case "SendMessage":

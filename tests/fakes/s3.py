@@ -53,7 +53,7 @@ class Version:
 
 @dataclass
 class Bucket:
-    """A bucket with versioning on."""
+    """A bucket with versioning on, if it is not said otherwise."""
 
     region: str
     forbidden: tuple[str, ...] = ()
@@ -62,6 +62,8 @@ class Bucket:
     """Prefixes whose versions nobody may delete."""
     objects: dict[str, list[Version]] = field(default_factory=dict)
     """Oldest version first."""
+    versioned: bool = True
+    """Without versions nobody is told of one, and the newest is the only one."""
 
     def newest(self, key: str) -> Version | None:
         versions = self.objects.get(key)
@@ -140,7 +142,7 @@ class S3:
             "ContentLength": version.length - first,
             "ContentType": version.content_type,
             "ETag": version.etag,
-            "VersionId": version.id,
+            "VersionId": version.id if bucket.versioned else None,
             "LastModified": version.modified,
             "StorageClass": None if version.storage_class == "STANDARD" else version.storage_class,
             "Restore": version.restore or None,
