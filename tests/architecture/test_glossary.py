@@ -44,6 +44,7 @@ PLAIN = {
     "scope",
     "search",
     "selection",
+    "starter",
     "step",
     "trial",
 }

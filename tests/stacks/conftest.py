@@ -11,6 +11,7 @@ from contract.timing import Timing
 from tests.stacks.synth import only
 from tests.stacks.variations import (
     AGAIN_SOON,
+    EVERYTHING,
     FAST_DISKS,
     GIT_HOSTS,
     MOST_GRID,
@@ -27,6 +28,12 @@ from tools.synthesis import Synthesised, definition, synthesise_once
 def deployment() -> Synthesised:
     """The deployment that cdk.json describes."""
     return synthesise_once()
+
+
+@pytest.fixture(scope="session")
+def complete() -> Synthesised:
+    """That deployment with every stack that a setting brings."""
+    return synthesise_once(**EVERYTHING)
 
 
 @pytest.fixture(scope="session")

@@ -33,9 +33,9 @@ def reaper(deployment: Synthesised) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def alarms(deployment: Synthesised) -> dict[str, dict[str, Any]]:
+def alarms(complete: Synthesised) -> dict[str, dict[str, Any]]:
     """Of every stack, by their names, without the deployment's."""
-    return {one["AlarmName"].removeprefix("trainyard-"): one for _, one in every(deployment, "AWS::CloudWatch::Alarm")}
+    return {one["AlarmName"].removeprefix("trainyard-"): one for _, one in every(complete, "AWS::CloudWatch::Alarm")}
 
 
 @pytest.fixture(scope="module")

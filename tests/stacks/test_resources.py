@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 from aws_cdk import assertions
 
-from contract import agents, environments, keys, names, tags
+from contract import agents, campaign_environments, catalogue_environments, environments, keys, names, tags
 from contract.codec import encode
 from contract.places import Place, Zone
+from stacks.foundation import CONTEXTS_DAYS
 from stacks.network_settings import MOST_SECURITY_GROUPS
 from stacks.parts.agent import CONTENTS, archived
 from stacks.parts.assembled import LAMBDA
@@ -46,8 +47,8 @@ def place(deployment: Synthesised) -> Place:
 
 
 @pytest.fixture(scope="session")
-def functions(deployment: Synthesised) -> dict[str, dict[str, Any]]:
-    found = [one for _, one in every(deployment, "AWS::Lambda::Function")]
+def functions(complete: Synthesised) -> dict[str, dict[str, Any]]:
+    found = [one for _, one in every(complete, "AWS::Lambda::Function")]
     return {one["Handler"].removesuffix(".handler.handler"): one for one in found}
 
 
@@ -93,12 +94,12 @@ def test_every_bucket_is_tidied(deployment: Synthesised) -> None:
         assert ("NoncurrentVersionExpiration" in rule) == ("VersioningConfiguration" in bucket), name
 
 
-def test_no_lifecycle_rule_ends_an_object_that_is_current_but_old_agents_and_environments(
+def test_no_lifecycle_rule_ends_an_object_that_is_current_but_old_agents_environments_and_contexts(
     deployment: Synthesised,
 ) -> None:
     rules = [rule for _, one in every(deployment, "AWS::S3::Bucket") for rule in one["LifecycleConfiguration"]["Rules"]]
     ending = [rule for rule in rules if {"ExpirationInDays", "ExpirationDate"} & rule.keys()]
-    kept = {keys.AGENTS: agents.KEPT_DAYS, keys.ENVIRONMENTS: ENVIRONMENT_DAYS}
+    kept = {keys.AGENTS: agents.KEPT_DAYS, keys.ENVIRONMENTS: ENVIRONMENT_DAYS, keys.CONTEXTS: CONTEXTS_DAYS}
     assert {rule["Prefix"]: rule["ExpirationInDays"] for rule in ending} == kept
 
 
@@ -201,18 +202,22 @@ def test_no_instance_is_part_of_a_stack(deployment: Synthesised) -> None:
     assert list(every(deployment, "AWS::EC2::Instance")) == []
 
 
-def test_no_stack_has_a_function_of_somebody_else(deployment: Synthesised, functions: dict[str, Any]) -> None:
+def test_no_stack_has_a_function_of_somebody_else(complete: Synthesised, functions: dict[str, Any]) -> None:
     assert functions.keys() == ENVIRONMENTS.keys(), "the functions are the packages of lambda/ that have a handler"
-    assert len(list(every(deployment, "AWS::Lambda::Function"))) == len(ENVIRONMENTS)
-    kinds = [one["Type"] for template in deployment.stacks.values() for one in template["Resources"].values()]
+    assert len(list(every(complete, "AWS::Lambda::Function"))) == len(ENVIRONMENTS)
+    kinds = [one["Type"] for template in complete.stacks.values() for one in template["Resources"].values()]
     customs = {kind for kind in kinds if kind.startswith("Custom::") or "CustomResource" in kind}
-    assert customs == {"Custom::Drain", "Custom::Regions", "Custom::OwnImage", "Custom::ServiceRoles", "Custom::Zones"}
+    assert customs == {
+        *("Custom::Drain", "Custom::Regions", "Custom::OwnImage", "Custom::ServiceRoles", "Custom::Zones"),
+        "Custom::CatalogueSchema",
+    }
 
 
 @pytest.mark.parametrize("package", sorted(ENVIRONMENTS))
 def test_a_function_reads_the_environment_that_it_is_given(functions: dict[str, dict[str, Any]], package: str) -> None:
     (kind,) = ENVIRONMENTS[package]
-    environment = getattr(environments, kind).read(variables(functions[package]))
+    home = next(one for one in (environments, campaign_environments, catalogue_environments) if hasattr(one, kind))
+    environment = getattr(home, kind).read(variables(functions[package]))
     assert getattr(environment, "deployment", "") == "trainyard"
 
 
@@ -225,9 +230,10 @@ def test_no_function_shares_a_role_reserves_concurrency_or_runs_in_a_network(
         assert (one["Runtime"], one["Architectures"]) == ("python3.14", ["x86_64"]), package
 
 
-def test_no_log_is_kept_for_ever(deployment: Synthesised) -> None:
-    retentions = {name: one.get("RetentionInDays") for name, one in every(deployment, "AWS::Logs::LogGroup")}
-    assert len(retentions) == len(ENVIRONMENTS) + 4, "one a function, the nodes', both builds', and the children's"
+def test_no_log_is_kept_for_ever(complete: Synthesised) -> None:
+    retentions = {name: one.get("RetentionInDays") for name, one in every(complete, "AWS::Logs::LogGroup")}
+    others = "one a function, the nodes', both builds', the children's, and the database's"
+    assert len(retentions) == len(ENVIRONMENTS) + 5, others
     assert set(retentions.values()) == {30}
 
 
