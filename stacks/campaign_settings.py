@@ -26,6 +26,8 @@ from stacks.forms import (
     Repository,
 )
 
+MOST_KEYS = 1_500
+"""Characters of all prefixes and suffixes together: the role of the starter names each of them."""
 MOST_INPUT = 100_000
 """Characters of an input as JSON; Step Functions takes 256 KB."""
 
@@ -75,7 +77,12 @@ class WatchSettings(Block):
 
 
 def campaign_problems(
-    campaigns: Mapping[str, CampaignSettings], home: str, regions: Collection[str], data_buckets: Collection[str]
+    campaigns: Mapping[str, CampaignSettings],
+    home: str,
+    regions: Collection[str],
+    data_buckets: Collection[str],
+    *,
+    catalogue: bool,
 ) -> Iterator[str]:
     """Says what of campaigns does not fit with the other settings."""
     for name, one in campaigns.items():
@@ -91,6 +98,13 @@ def campaign_problems(
             yield f"{where}.prefix is {one.prefix}; allowed: one below {UPLOADS}, because people write nowhere else in the home bucket"
         if (size := len(json.dumps(one.input))) > MOST_INPUT:
             yield f"{where}.input has {size:,} characters; allowed: up to {MOST_INPUT:,}"
+        if "query" in one.input and not catalogue:
+            yield f'{where}.input has a query, and the deployment no catalogue; allowed: manifest, or "catalogue": true'
+    if (size := sum(len(one.prefix) + len(one.suffix) for one in campaigns.values())) > MOST_KEYS:
+        yield (
+            f"campaigns: prefixes and suffixes take {size:,} characters together; allowed: up to {MOST_KEYS:,}, because a role's rights "
+            "have 10,240"
+        )
 
 
 def watch_problems(

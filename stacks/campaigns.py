@@ -25,10 +25,10 @@ from stacks.parts.right import Right
 from stacks.parts.schedules import Schedules
 
 STARTER_TIMEOUT = cdk.Duration.minutes(2)
-WATCH_TIMEOUT = cdk.Duration.minutes(5)
-"""Ten branches, four at a time, each for a minute at most."""
-WATCH_MB = 1024
-"""Git hosts are asked in processes of their own, four at a time."""
+WATCH_TIMEOUT = cdk.Duration.minutes(10)
+"""Ten branches, two at a time, each for two minutes at most: its head, and the commit."""
+WATCH_MB = 2048
+"""Git hosts are asked in processes of their own, two at a time."""
 EVERY_TICK = "rate(5 minutes)"
 STEPS = 6
 """Half an hour of ticks in a row: hosts are away for minutes every few weeks."""

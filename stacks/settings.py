@@ -290,7 +290,9 @@ class Settings(Block):
         yield from self._role_problems()
         yield from file_system_problems(self.file_systems, self.training)
         yield from tag_problems(self.tags)
-        yield from campaign_problems(self.campaigns, self.home_region, self.everywhere, self.data_buckets)
+        yield from campaign_problems(
+            self.campaigns, self.home_region, self.everywhere, self.data_buckets, catalogue=self.catalogue
+        )
         yield from watch_problems(self.watch, self.campaigns, self.git_hosts, self.repositories)
         yield from network_problems(self.regions, self.network, self.placement_groups_per_zone)
         if self.catalogue:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from aws_lambda_powertools import Logger
@@ -16,13 +18,13 @@ from contract.campaign_environments import WatchEnvironment
 from contract.campaigns import STARTS_FILE, Starts, Watch, name_build
 from contract.codec import decode
 from git_code.commit import GitCommit, NotFetched, list_fetch_problems
-from git_code.fetching import find_head
+from git_code.fetching import fetch_archive, find_head
 from messages.checks import Check
 
 logger = Logger(service="branch-watch")
 STARTS = Path(__file__).parents[1] / STARTS_FILE
-AT_ONCE = 4
-"""Hosts that are asked at once, each by a process of its own."""
+AT_ONCE = 2
+"""Branches that are looked after at once: each is asked by a process of its own, which may take 768 MB."""
 
 
 class BranchesUnread(Exception):
@@ -60,6 +62,11 @@ def _look_after(name: str, watch: Watch, env: WatchEnvironment) -> str:
     execution = executions.name_arn(env.build_machine, build)
     if executions.described(execution) is not None:
         return ""
+    # The build takes the name, so what keeps its host from giving the commit is asked before, as often as needed.
+    commit = replace(branch, commit=head)
+    with TemporaryDirectory() as folder:
+        if trouble := fetch_archive(commit, env.git_hosts.get(commit.host, ""), Path(folder, commit.archive)):
+            return "; ".join(list_fetch_problems(commit, trouble, env.git_hosts, f"watch.{name}.git"))
     # First the question, then the build: a build without a question would end untold.
     Queue(env.messages).send(Check(execution=execution).write(), in_s=env.check_s)
     # An image that has the tag already, from a build of more than 90 days ago, is as good.

@@ -111,7 +111,8 @@ def decide(request: ImageRequest, facts: ImageFacts, env: ImageBuildEnvironment,
         *_base_problems(request, facts, env),
         *_copy_problems(request, facts, env),
     ]
-    plan = None if found or facts.not_fetched else _plan(request, facts, env)
+    needed = facts.not_fetched and not facts.standing  # what stands somewhere is copied, and needs no context
+    plan = None if found or needed else _plan(request, facts, env)
     if plan and plan.order and (size := len(plan.order.text())) > MOST_ORDER:
         found = [
             f"build_arguments: make an order of {size:,} characters; allowed: up to {MOST_ORDER:,} with everything else "

@@ -19,13 +19,18 @@ from contract.campaigns import (
     name_start,
     read_starter,
 )
-from contract.errors import InvalidRequest
+from contract.errors import GridFailed, InvalidRequest, JobError, PatienceOver, SearchFailed
 from messages.checks import CHECK, Check
 from messages.policy import UnreadableMessage
 from refusals.wording import plain
 
-MOST_CHECKS = 96
-"""A day of them: so long a build may wait for its git host, and a new account for its turn."""
+MOST_CHECKS = 120
+"""Thirty hours of them: a build may wait for its git host for a day, and then for its turn and its end."""
+TOLD_BY_ITSELF = frozenset(one.__name__ for one in (*JobError.__subclasses__(), GridFailed, SearchFailed)) - {
+    InvalidRequest.__name__,
+    PatienceOver.__name__,
+}
+"""Errors with which something ends that began. Admit's and Plan's patience may be over before."""
 BADLY = frozenset({"FAILED", "TIMED_OUT"})
 """Ends that people are told. One that was aborted, a person aborted."""
 
@@ -90,17 +95,22 @@ def choose_start(name: str, campaign: Campaign, uploaded: Uploaded, found: Pinne
 def word_end(execution: str, status: Status, starts: Starts) -> str | None:
     """Returns what people are told of an execution that was started by itself; None where there is nothing to tell, or not yet.
 
-    Grids, searches and jobs that began tell of their ends themselves: here it is those whose input was refused. Builds tell nothing
-    themselves."""
+    Grids, searches and jobs that began tell of their ends themselves, with one of TOLD_BY_ITSELF: here it is those that were refused, or
+    that ended before they began anything. Builds tell nothing themselves."""
     name = execution.rpartition(":")[2]
     starter = read_starter(name)
     if status.name not in BADLY:
         return None
     if starter in starts.watches:
         return f"watch {starter}: build {name} ended with {status.error or status.name}.\n\n{status.cause}"
-    if status.error != InvalidRequest.__name__:
+    if status.error in TOLD_BY_ITSELF:
         return None
-    return f"campaign {starter}: {name} was refused.\n\n{status.cause}"
+    if status.error == InvalidRequest.__name__:
+        return f"campaign {starter}: {name} was refused.\n\n{status.cause}"
+    return (
+        f"campaign {starter}: {name} ended with {status.error or status.name}, perhaps before it began anything. A new upload of the "
+        f"object starts it again.\n\n{status.cause}"
+    )
 
 
 def is_watched(execution: str, starts: Starts) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import aws_cdk as cdk
 from aws_cdk import aws_events as events
-from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from contract.campaigns import Campaign
@@ -15,9 +15,8 @@ from stacks.parts.queue import DeadLetters, Queue
 from stacks.parts.right import Right, role
 from stacks.parts.rights import arn_of
 
-A_DAY = cdk.Duration.hours(24)
-"""So long EventBridge tries to deliver an event, which is its maximum, as are the tries."""
-TRIES = 185
+PATIENTLY = events.CfnRule.RetryPolicyProperty(maximum_retry_attempts=185, maximum_event_age_in_seconds=86_400)
+"""EventBridge's maxima: it tries to deliver an event for a day."""
 
 
 def match_uploads(campaign: Campaign) -> events.EventPattern:
@@ -32,17 +31,33 @@ def match_uploads(campaign: Campaign) -> events.EventPattern:
     )
 
 
-def send_uploads(scope: Construct, campaigns: Mapping[str, Campaign], *, queue: Queue, letters: DeadLetters) -> None:
-    """Sends every upload that starts a campaign to the queue; what cannot be sent in a day becomes a letter."""
+def send_uploads(stack: cdk.Stack, campaigns: Mapping[str, Campaign], *, queue: Queue, letters: DeadLetters) -> None:
+    """Sends every upload that starts a campaign to the queue; what cannot be sent in a day becomes a letter.
+
+    A queue's policy takes 20 statements (SQS's quotas), so one of them lets all rules of the stack send.
+    """
     for name, one in campaigns.items():
-        target = targets.SqsQueue(queue, dead_letter_queue=letters, retry_attempts=TRIES, max_event_age=A_DAY)
-        events.Rule(
-            scope,
-            f"Uploaded-{name}",
-            description=f"An object was uploaded that starts the campaign {name}",
-            event_pattern=match_uploads(one),
-            targets=[interfaces.target(target)],
+        _point(
+            _make_rule(stack, name, one),
+            events.CfnRule.TargetProperty(
+                arn=queue.queue_arn,
+                id="Queue",
+                dead_letter_config=events.CfnRule.DeadLetterConfigProperty(arn=letters.queue_arn),
+                retry_policy=PATIENTLY,
+            ),
         )
+    if campaigns:
+        rules = stack.format_arn(service="events", resource="rule", resource_name=f"{stack.stack_name}-*")
+        for one in (queue, letters):
+            one.add_to_resource_policy(
+                iam.PolicyStatement(
+                    sid="RulesSendUploads",
+                    principals=[interfaces.principal(iam.ServicePrincipal("events.amazonaws.com"))],
+                    actions=["sqs:SendMessage"],
+                    resources=[one.queue_arn],
+                    conditions={"ArnLike": {"aws:SourceArn": rules}},
+                )
+            )
 
 
 def forward_uploads(scope: Construct, campaigns: Mapping[str, Campaign], *, home_region: str) -> None:
@@ -58,21 +73,23 @@ def forward_uploads(scope: Construct, campaigns: Mapping[str, Campaign], *, home
         Right("SendToTheHomeRegion", ["events:PutEvents"], [bus]),
     )
     for name, one in campaigns.items():
-        rule = events.Rule(
-            scope,
-            f"Uploaded-{name}",
-            description=f"An object was uploaded that starts the campaign {name}",
-            event_pattern=match_uploads(one),
+        _point(
+            _make_rule(scope, name, one),
+            events.CfnRule.TargetProperty(arn=bus, id="Home", role_arn=sender.role_arn, retry_policy=PATIENTLY),
         )
-        made = rule.node.default_child
-        assert isinstance(made, events.CfnRule)
-        made.targets = [
-            events.CfnRule.TargetProperty(
-                arn=bus,
-                id="Home",
-                role_arn=sender.role_arn,
-                retry_policy=events.CfnRule.RetryPolicyProperty(
-                    maximum_retry_attempts=TRIES, maximum_event_age_in_seconds=int(A_DAY.to_seconds())
-                ),
-            )
-        ]
+
+
+def _make_rule(scope: Construct, name: str, campaign: Campaign) -> events.Rule:
+    return events.Rule(
+        scope,
+        f"Uploaded-{name}",
+        description=f"An object was uploaded that starts the campaign {name}",
+        event_pattern=match_uploads(campaign),
+    )
+
+
+def _point(rule: events.Rule, target: events.CfnRule.TargetProperty) -> None:
+    """Gives the rule its only target: CDK's own targets write a policy's statement for each rule, or make a role for each."""
+    made = rule.node.default_child
+    assert isinstance(made, events.CfnRule)
+    made.targets = [target]

@@ -62,8 +62,7 @@ def test_a_job_is_asked_for_as_a_grid_is(there: Campaigns) -> None:
         ("SUCCEEDED", ""),
         ("FAILED", "TrainingFailed"),
         ("FAILED", "GridFailed"),
-        ("FAILED", ""),
-        ("TIMED_OUT", ""),
+        ("FAILED", "SearchFailed"),
         ("ABORTED", ""),
         ("ABORTED", "InvalidRequest"),
     ],
@@ -74,6 +73,25 @@ def test_an_end_that_tells_of_itself_is_not_told_again(there: Campaigns, status:
     there.end(start_of(version), status, error, "why")
     there.run(2 * A_DAY_S)
     assert (there.mails, there.letters, there.aws.queue.messages) == ([], [], {})
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        *(("FAILED", error) for error in ("DatabaseAway", "Sandbox.Timedout", "ClientError", "PatienceOver", "")),
+        ("TIMED_OUT", ""),
+    ],
+)
+def test_an_end_that_nothing_else_tells_of_is_told_once_and_is_a_letter(
+    there: Campaigns, status: str, error: str
+) -> None:
+    version = there.upload()
+    there.run()
+    there.end(start_of(version), status, error, "the database is away")
+    there.run(2 * A_DAY_S)
+    assert (len(there.mails), len(there.letters)) == (1, 1)
+    assert "the database is away" in str(there.mails[0])
+    assert "A new upload of the object starts it again" in str(there.mails[0])
 
 
 def test_one_that_runs_is_asked_for_every_quarter_of_an_hour_for_a_day_and_no_longer(there: Campaigns) -> None:
