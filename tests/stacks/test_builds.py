@@ -19,7 +19,7 @@ from localaws.services.jsonata import evaluate
 from tests.stacks.builds import REGIONS, WIDE, built
 from tests.stacks.synth import Right, function, only, rights, variables
 from tools.diagrams import transitions
-from tools.synthesis import definition
+from tools.synthesis import Synthesised, definition
 
 BUCKET = "arn:aws:s3:::yard-home-111122223333-eu-central-1"
 
@@ -84,6 +84,29 @@ def test_a_failed_build_is_never_built_again_by_itself(machine: dict[str, Any]) 
     named = {error for retry in machine["States"]["Build"]["Retry"] for error in retry["ErrorEquals"]}
     assert not named & {"States.ALL", "States.TaskFailed", "States.Timeout"}
     assert all(error.startswith("CodeBuild.") for error in named)
+
+
+def test_a_git_host_that_is_away_is_waited_for_a_day_and_nothing_else_is(machine: dict[str, Any]) -> None:
+    retries = machine["States"]["Check"]["Retry"]
+    (away,) = [one for one in retries if one["ErrorEquals"] == ["HostAway"]]
+    pauses = [min(away["IntervalSeconds"] * away["BackoffRate"] ** n, away["MaxDelaySeconds"]) for n in range(144)]
+    assert away["MaxAttempts"] == len(pauses)
+    assert 23 * 3600 < sum(pauses) <= 24 * 3600
+    assert max(pauses) == 600
+    assert [one for one in retries if one is not away and {"HostAway", "States.ALL"} & {*one["ErrorEquals"]}] == []
+    assert {name for name, one in machine["States"].items() if "HostAway" in json.dumps(one.get("Retry", []))} == {
+        "Check"
+    }
+
+
+def test_the_machine_lasts_for_its_longest_build_behind_the_longest_wait_for_a_host(machine: dict[str, Any]) -> None:
+    assert machine["TimeoutSeconds"] >= machine["States"]["Build"]["TimeoutSeconds"] + 24 * 3600
+
+
+def test_no_machine_but_that_of_peoples_builds_waits_for_a_git_host(deployment: Synthesised) -> None:
+    """The contexts of the platform's own images come from no host, and a job whose host is away is refused at once."""
+    waiting = [stack for stack in deployment.stacks if "HostAway" in deployment.text(stack.removeprefix("trainyard-"))]
+    assert waiting == ["trainyard-builds"]
 
 
 def test_a_build_gets_one_order_as_data_and_a_token_that_makes_a_repeat_the_same_build(machine: dict[str, Any]) -> None:
