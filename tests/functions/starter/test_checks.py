@@ -7,11 +7,11 @@ import json
 import pytest
 
 from contract.campaigns import name_build
-from messages.checks import CHECK_IN_S, Check
+from messages.checks import Check
 from starter.policy import MOST_CHECKS
 from tests.fakes.executions import BUILD_MACHINE, MACHINE
 from tests.fakes.faults import Death, Kind, Mishap
-from tests.functions.starter.account import A_DAY_S, Campaigns, campaign, start_of
+from tests.functions.starter.account import A_DAY_S, ENVIRONMENT, Campaigns, campaign, start_of
 
 COMMIT = "0123456789ab" + "c" * 28
 BUILD = name_build("digits", COMMIT)
@@ -27,7 +27,7 @@ def build(there: Campaigns, name: str = BUILD, status: str = "RUNNING", error: s
     there.aws.states.executions.begin(name, BUILD_MACHINE)
     if status != "RUNNING":
         there.end(name, status, error, cause, BUILD_MACHINE)
-    there.aws.queue.put(Check(execution=arn(name)).write(), CHECK_IN_S)
+    there.aws.queue.put(Check(execution=arn(name)).write(), ENVIRONMENT.check_s)
 
 
 # Campaigns
@@ -225,6 +225,6 @@ def test_a_build_that_waits_for_its_host_is_asked_for_until_it_gave_up(there: Ca
 
 def test_a_question_says_how_often_it_was_asked(there: Campaigns) -> None:
     build(there)
-    there.run(2 * CHECK_IN_S + 60)
+    there.run(2 * ENVIRONMENT.check_s + 60)
     (message,) = there.aws.queue.messages.values()
     assert json.loads(message.body)["check"] == {"execution": arn(BUILD), "number": 3}
