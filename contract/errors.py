@@ -93,6 +93,11 @@ class StillTraining(Exception):
     """Some trainings of a grid have no child that watches them, or have not ended yet, or a search's grid runs; the machine asks again."""
 
 
+class DatabaseAway(Exception):
+    """The catalogue's database sleeps or is away for longer than it was waited for, or an answer was lost: whether the statement ran is
+    unknown. The machine plans the grid again."""
+
+
 class GridFailed(Exception):
     """A grid ended with lines that lack a record, or could not be ended completely."""
 

@@ -109,13 +109,12 @@ class GridStack(cdk.Stack):
         )
         self._collecting_environment = collecting
         children = self._children(training, network, settings, child_image)
-        plan, collect = self._plan(planning), self._collect(collecting)
         machine = GridMachine(
             self,
             "Grid",
             physical_name=names.grid_machine(deployment),
-            plan=plan,
-            collect=collect,
+            plan=self._plan(planning),
+            collect=self._collect(collecting),
             jobs=ChildSubmission(
                 queue=children.queue.attr_job_queue_arn,
                 definition=names.child_definition(deployment),
@@ -125,6 +124,7 @@ class GridStack(cdk.Stack):
             limits=settings.limits,
             timing=timing,
             rights=grid.machine(),
+            with_catalogue=catalogue is not None,
         ).machine
         # Named explicitly, because nothing else in the definition makes CloudFormation wait for it.
         machine.node.add_dependency(children.definition)

@@ -23,6 +23,7 @@ from botocore.exceptions import ConnectionError as NoConnection
 from aws.clients import ONE_ATTEMPT, client
 from contract.aws_errors import code_of
 from contract.catalogue import DATABASE, CatalogueAccess
+from contract.errors import DatabaseAway
 
 T = TypeVar("T")
 WAKES_S = 120.0
@@ -57,10 +58,6 @@ _DATABASE_AWAY = re.compile("08...|53300|57P0[1-5]")
 """PostgreSQL's SQLSTATEs of a lost connection, of too many, and of a server that stops or starts: they blame no statement."""
 _LOGIN_REFUSED = re.compile("28...|3D000")
 """PostgreSQL's SQLSTATEs of a wrong name or password, and of a database that does not exist."""
-
-
-class DatabaseAway(Exception):
-    """The database sleeps or is away for longer than it was waited for, or an answer was lost: whether the statement ran is unknown."""
 
 
 class NoDatabase(Exception):

@@ -19,7 +19,7 @@ from constructs import Construct
 
 from contract import tags
 from contract.environments import VARIABLE_PREFIX, GridLimits
-from contract.errors import GridFailed, StillTraining
+from contract.errors import DatabaseAway, GridFailed, StillTraining
 from contract.grid import ROUNDS
 from contract.timing import Timing
 from stacks.parts import jsonata
@@ -86,13 +86,15 @@ class GridMachine(Construct):
         limits: GridLimits,
         timing: Timing,
         rights: list[Right],
+        with_catalogue: bool = False,
     ) -> None:
-        """`rights` are rights of the machine's role, beside the right to invoke its two functions."""
+        """`rights` are rights of the machine's role, beside the right to invoke its two functions; `with_catalogue`: Plan may ask the
+        catalogue's database."""
         super().__init__(scope, name)
         self._function, self._jobs, self._timing = collect, jobs, timing
         self._longest = longest_round_s(limits, timing)
 
-        planning, submit, collecting = self._plan(plan), self._submit(), self._collect()
+        planning, submit, collecting = self._plan(plan, with_catalogue), self._submit(), self._collect()
         report, stop, tell = self._report(), self._stop(), self._tell()
         decide, end = self._decide(), failed(self, "What was wrong with the manifest, or the first error of the grid.")
 
@@ -129,7 +131,7 @@ class GridMachine(Construct):
             ),
         )
 
-    def _plan(self, function: lambda_.Function) -> tasks.LambdaInvoke:
+    def _plan(self, function: lambda_.Function, with_catalogue: bool) -> tasks.LambdaInvoke:
         step = invocation(
             self,
             "Plan",
@@ -143,7 +145,7 @@ class GridMachine(Construct):
                 "problem": "{% null %}",
             },
         )
-        retry_for_minutes(step, SERVICE_ERRORS)
+        retry_for_minutes(step, [*SERVICE_ERRORS, DatabaseAway.__name__] if with_catalogue else SERVICE_ERRORS)
         return step
 
     def _submit(self) -> sfn.Map:

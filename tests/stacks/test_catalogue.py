@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from contract.catalogue import KEEPER, READER, REMEMBERED
+from contract.errors import DatabaseAway
 from stacks import catalogue
 from stacks.parts.assembled import LAMBDA
 from stacks.parts.network import database_blocks
@@ -16,7 +17,7 @@ from stacks.settings import BadSettings, Settings
 from tests.stacks.synth import artifacts, every, logical_id, only, plain, resources, rights
 from tests.stacks.variations import EXISTING, SUBNETS
 from tools.snapshots import CATALOGUE, FOLDER, OF_THE_CATALOGUE
-from tools.synthesis import CONTEXT, Synthesised, masked, synthesise_once
+from tools.synthesis import CONTEXT, Synthesised, definition, masked, synthesise_once
 
 HOME = "eu-central-1"
 
@@ -68,6 +69,15 @@ def test_it_stands_before_the_grid_and_goes_before_the_network(catalogued: Synth
     found = artifacts(catalogued)
     assert "trainyard-catalogue" in found["trainyard-grid"]["dependencies"]
     assert {"trainyard-foundation", f"trainyard-region-{HOME}"} <= set(found["trainyard-catalogue"]["dependencies"])
+
+
+def test_a_plan_whose_database_is_away_is_made_again_for_some_minutes(
+    catalogued: Synthesised, grid_machine: dict[str, Any]
+) -> None:
+    (retry,) = definition(catalogued.template("grid"))["States"]["Plan"]["Retry"]
+    (alone,) = grid_machine["States"]["Plan"]["Retry"]
+    assert retry == {**alone, "ErrorEquals": [*alone["ErrorEquals"], DatabaseAway.__name__]}
+    assert DatabaseAway.__name__ not in alone["ErrorEquals"]
 
 
 # The database

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from aws.data_api import DataApi, DatabaseAway
+from aws.data_api import DataApi
 from catalogue_schema.handler import FILES
 from catalogue_schema.migration import migrate
 from catalogue_schema.policy import read_files
 from contract.catalogue import KEEPER, READER, CatalogueAccess
-from contract.errors import InvalidRequest
+from contract.errors import DatabaseAway, InvalidRequest
 from contract.grid import GridPrefix
 from grid_plan import query as reading
 from planner import handler

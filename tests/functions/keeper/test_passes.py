@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from aws.data_api import DataApi, DatabaseAway
+from aws.data_api import DataApi
 from contract import keys
 from contract.catalogue import KEEPER, REMEMBERED
 from contract.catalogue_environments import KeeperEnvironment
 from contract.codec import decode, encode
+from contract.errors import DatabaseAway
 from contract.execution_facts import REPORTED_S
 from contract.grid import GridPrefix, LineOutcome, Record
 from contract.search import STARTED_BY, SearchPrefix
