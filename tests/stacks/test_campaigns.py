@@ -17,7 +17,18 @@ from contract.codec import decode
 from contract.timing import Timing
 from localaws.model import listed
 from stacks.settings import BLOCK, BadSettings, Settings
-from tests.stacks.synth import artifacts, every, function, logical_id, only, plain, resources, rights, variables
+from tests.stacks.synth import (
+    artifacts,
+    every,
+    function,
+    logical_id,
+    only,
+    plain,
+    resolved,
+    resources,
+    rights,
+    variables,
+)
 from tools.synthesis import CONTEXT, Synthesised, masked, synthesise_once
 
 HOME, AWAY, THIRD = "eu-central-1", "us-east-1", "ap-south-1"
@@ -441,14 +452,16 @@ def test_what_starts_by_itself_ends_deletes_and_writes_nothing(template: dict[st
     assert [one.name for one in rights(template, role) if "*" in one.resources] == []
 
 
-def test_only_the_rules_and_the_functions_reach_the_queue(template: dict[str, Any]) -> None:
+def test_only_the_rules_and_the_functions_reach_the_queue_by_one_statement_for_all_campaigns(
+    template: dict[str, Any],
+) -> None:
     for policy in resources(template, "AWS::SQS::QueuePolicy").values():
         for one in policy["PolicyDocument"]["Statement"]:
             if one["Effect"] == "Allow":
                 assert one["Principal"] == {"Service": "events.amazonaws.com"}
                 assert "sqs:SendMessage" in listed(one["Action"])
-                (rule,) = one["Condition"]["ArnEquals"].values()
-                assert rule["Fn::GetAtt"][0].startswith("Uploaded")
+                (rules,) = one["Condition"]["ArnLike"].values()
+                assert resolved(rules).endswith(":rule/trainyard-campaigns-*")
 
 
 # With customer keys

@@ -211,14 +211,17 @@ def test_the_attendant_may_fail_for_a_moment(alarms: dict[str, dict[str, Any]]) 
 
 
 def test_the_first_letter_of_any_dead_letter_queue_is_told(
-    deployment: Synthesised, alarms: dict[str, dict[str, Any]]
+    complete: Synthesised, alarms: dict[str, dict[str, Any]]
 ) -> None:
-    dead = {json.dumps(config) for template in deployment.stacks.values() for config in dead_letter_queues(template)}
+    dead = {json.dumps(config) for template in complete.stacks.values() for config in dead_letter_queues(template)}
     watched = [one for one in alarms.values() if one.get("Namespace") == "AWS/SQS"]
-    assert len(watched) == len(dead) == 5
+    assert len(watched) == len(dead) == 7
     for alarm in watched:
         assert (alarm["MetricName"], alarm["Statistic"]) == ("ApproximateNumberOfMessagesVisible", "Maximum")
-    search, own, grid, cleanup, attendant = sorted(watched, key=lambda one: one["AlarmName"], reverse=True)
+    in_order = sorted(watched, key=lambda one: one["AlarmName"], reverse=True)
+    start, search, own, grid, cleanup, catalogue, attendant = in_order
+    assert "StartLetters" in json.dumps(start["Dimensions"])
+    assert "Letters" in json.dumps(catalogue["Dimensions"])
     assert "SearchLetters" in json.dumps(search["Dimensions"])
     assert "Letters" in json.dumps(own["Dimensions"])
     assert "GridLetters" in json.dumps(grid["Dimensions"])
