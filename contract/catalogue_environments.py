@@ -36,3 +36,5 @@ class KeeperEnvironment(DeploymentEnvironment):
     """URL of the queue of what has ended."""
     access: CatalogueAccess
     """The database, as the keeper."""
+    cluster_id: str
+    """The cluster's id that AWS gives to no other one, whatever its name: what the keeper remembers is of this cluster."""

@@ -74,6 +74,7 @@ class CatalogueStack(cdk.Stack):
             common=common,
             bucket=foundation.home.bucket_name,
             access=self._keeper_access,
+            cluster_id=database.cluster_id,
             grid=grid,
             layer=self._layer,
             alarms=Alarms(self, "Alarms", deployment=deployment, topic=interfaces.topic(foundation.topic)),

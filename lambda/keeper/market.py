@@ -50,6 +50,8 @@ class CapacityRow:
 class KeptTables:
     """What the database had when it was written last, kept beside it: reading it wakes nothing."""
 
+    cluster: str = ""
+    """Id of the cluster that was written; a cluster that was made or restored later has another one. Empty for none."""
     types: tuple[str, ...] = ()
     """Those that the tables name."""
     prices: dict[str, float] = field(default_factory=dict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from aws.errors import Raced
 from aws.s3 import Bucket
@@ -13,16 +14,17 @@ from keeper.market import KeptTables
 TRIES = 5
 
 
-def recall(bucket: Bucket) -> KeptTables:
-    """Returns what is remembered; nothing where there is no document that can be read, and then everything is written again."""
-    return _decode(bucket.get(REMEMBERED))
+def recall(bucket: Bucket, cluster: str) -> KeptTables:
+    """Returns what is remembered of the cluster with this id; nothing where there is no document that can be read, or where it is of
+    another cluster, and then everything is written again."""
+    return _decode(bucket.get(REMEMBERED), cluster)
 
 
-def remember(bucket: Bucket, change: Callable[[KeptTables], KeptTables]) -> None:
-    """Writes what `change` makes of what is remembered. Raises Raced where others write it again and again."""
+def remember(bucket: Bucket, cluster: str, change: Callable[[KeptTables], KeptTables]) -> None:
+    """Writes what `change` makes of what is remembered of the cluster. Raises Raced where others write it again and again."""
     for _ in range(TRIES):
         found = bucket.get_tagged(REMEMBERED)
-        after = encode(change(_decode(found[0] if found else None)))
+        after = encode(replace(change(_decode(found[0] if found else None, cluster)), cluster=cluster))
         try:
             if found:
                 bucket.replace(REMEMBERED, after, found[1])
@@ -34,8 +36,9 @@ def remember(bucket: Bucket, change: Callable[[KeptTables], KeptTables]) -> None
     raise Raced(REMEMBERED)
 
 
-def _decode(body: bytes | None) -> KeptTables:
+def _decode(body: bytes | None, cluster: str) -> KeptTables:
     try:
-        return decode(KeptTables, body) if body else KeptTables()
+        found = decode(KeptTables, body) if body else KeptTables()
     except Garbled:
         return KeptTables()
+    return found if found.cluster == cluster else KeptTables()

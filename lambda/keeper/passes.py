@@ -44,17 +44,17 @@ class Keeper:
 
     def read_now(self) -> None:
         """Reads the types that the tables name, which wakes the database, and then works as every hour."""
-        with self._database.transaction() as transaction:
-            types = read_types(transaction, now=self._clock())
-        self._remember({}, types)
+        self._read_types()
         self.work()
 
     def work(self) -> None:
         """Writes ends of which no event told, and prices and capacity where they differ from what was written. Raises what the database
         answers."""
-        before = recall(self._bucket)
+        before = self._recall()
+        if not before.cluster:  # of a new or a restored database nothing is known, and it is asked once
+            self._read_types()
         self._catch_up(before)
-        before = recall(self._bucket)
+        before = self._recall()
         market = self._ask(before.types)
         prices = merge_prices(before, market, self._env.regions)
         capacity = merge_capacity(before, market, self._env.training)
@@ -65,8 +65,13 @@ class Keeper:
             write_prices(transaction, prices, now=self._clock())
             write_capacity(transaction, capacity)
             types = read_types(transaction, now=self._clock())
-        remember(self._bucket, lambda one: replace(one, prices=prices, capacity=capacity, types=types))
+        self._change(lambda one: replace(one, prices=prices, capacity=capacity, types=types))
         logger.info("wrote prices and capacity", prices=len(prices), reservations=len(capacity), types=len(types))
+
+    def _read_types(self) -> None:
+        with self._database.transaction() as transaction:
+            types = read_types(transaction, now=self._clock())
+        self._remember({}, types)
 
     def _catch_up(self, before: KeptTables) -> None:
         """One whose report is not written yet is the next hour's; so is all of a machine that does not answer."""
@@ -94,7 +99,7 @@ class Keeper:
             logger.warning("no event told of an end", execution=arn)
             self._write(rows, {arn: ended_at})
         else:
-            remember(self._bucket, lambda one: remember_ends(one, {arn: ended_at}, now=self._clock()))
+            self._change(lambda one: remember_ends(one, {arn: ended_at}, now=self._clock()))
 
     def _write(self, rows: Sequence[RunRow], ends: dict[str, float]) -> None:
         with self._database.transaction() as transaction:
@@ -104,4 +109,10 @@ class Keeper:
 
     def _remember(self, ends: dict[str, float], types: tuple[str, ...]) -> None:
         now = self._clock()
-        remember(self._bucket, lambda one: replace(remember_ends(one, ends, now=now), types=types))
+        self._change(lambda one: replace(remember_ends(one, ends, now=now), types=types))
+
+    def _recall(self) -> KeptTables:
+        return recall(self._bucket, self._env.cluster_id)
+
+    def _change(self, change: Callable[[KeptTables], KeptTables]) -> None:
+        remember(self._bucket, self._env.cluster_id, change)

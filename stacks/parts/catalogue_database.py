@@ -57,8 +57,8 @@ class CatalogueSecret(secretsmanager.Secret):
 
 
 class CatalogueDatabase(Construct):
-    """`cluster_arn`, and a secret for each of the two roles. With `keep` it is protected, and a destroy leaves its last snapshot: a cluster
-    that stayed would keep the network in which it lies."""
+    """`cluster_arn`, `cluster_id`, and a secret for each of the two roles. With `keep` it is protected, and a destroy leaves its last
+    snapshot: a cluster that stayed would keep the network in which it lies."""
 
     def __init__(
         self,
@@ -122,6 +122,7 @@ class CatalogueDatabase(Construct):
             auto_minor_version_upgrade=True,
         )
         self.cluster_arn = self.cluster.attr_db_cluster_arn
+        self.cluster_id = self.cluster.attr_db_cluster_resource_id
         self._acknowledge(keep)
 
     def _acknowledge(self, keep: bool) -> None:

@@ -35,11 +35,13 @@ class CatalogueKeeper(Construct):
         common: Common,
         bucket: str,
         access: CatalogueAccess,
+        cluster_id: str,
         grid: GridRights,
         layer: Layer,
         alarms: Alarms,
     ) -> None:
-        """`bucket` is the home bucket; `access` is the database, as the keeper."""
+        """`bucket` is the home bucket; `access` is the database, as the keeper, and `cluster_id` what AWS
+        gives to no other cluster."""
         super().__init__(scope, name)
         rights = common.rights
         self.letters = DeadLetters(self, "Letters")
@@ -58,6 +60,7 @@ class CatalogueKeeper(Construct):
                 grid_machine=grid.machine_arn,
                 messages=queue.queue_url,
                 access=access,
+                cluster_id=cluster_id,
             ),
             layer=layer,
             timeout=TIMEOUT,

@@ -27,6 +27,7 @@ ENV = KeeperEnvironment(
     grid_machine="g",
     messages="q",
     access=CatalogueAccess(cluster="c", secret="s"),
+    cluster_id="cluster-1",
 )
 HELD = Reservation(
     id="cr-1",

@@ -40,6 +40,7 @@ ENV = KeeperEnvironment(
     grid_machine=GRID_MACHINE,
     messages="https://sqs/yard-keeper",
     access=DataApiOver.access(KEEPER),
+    cluster_id="cluster-1",
 )
 SILENT = MarketFacts(on_demand={}, spot={}, capacity={})
 REPORT = {"launches": [{"region": "eu-central-1", "instance_type": "g5.xlarge", "instances": ["i-1"]}]}
@@ -52,12 +53,13 @@ class Yard:
     def __init__(self, aws: Aws, calls: DataApiOver) -> None:
         self.aws, self.calls = aws, calls
         self.market = SILENT
+        self.env = ENV
         self.priced: list[Sequence[str]] = []
         self.database = DataApi(calls.access(KEEPER), calls, sleep=aws.clock.sleep, clock=aws.clock.time)
 
     @property
     def keeper(self) -> Keeper:
-        return Keeper(ENV, self.database, self.ask, self.aws.clock.time)
+        return Keeper(self.env, self.database, self.ask, self.aws.clock.time)
 
     def ask(self, types: Sequence[str]) -> MarketFacts:
         self.priced.append(types)
@@ -184,10 +186,34 @@ def test_a_grid_without_a_report_is_asked_again(yard: Yard) -> None:
 
 
 def test_an_hour_in_which_nothing_changed_sends_no_statement(yard: Yard) -> None:
+    yard.keeper.work()  # of a new database nothing is known
+    yard.calls.statements.clear()
     for _ in range(24):
         yard.keeper.work()
         yard.aws.clock.sleep(3600)
     assert yard.calls.statements == []
+
+
+def test_a_database_that_replaces_another_gets_what_has_not_changed_since(yard: Yard) -> None:
+    yard.keeper.write_end(yard.job("one").arn)
+    yard.market = replace(SILENT, on_demand={("eu-central-1", "g5.xlarge"): 1.25})
+    yard.keeper.work()
+    yard.env = replace(ENV, cluster_id="cluster-2")
+    yard.database.run("delete from trainyard.runs")
+    yard.database.run("delete from trainyard.prices")
+    yard.aws.clock.sleep(3600)
+    for _ in range(2):
+        yard.keeper.work()
+    assert yard.rows("name") == [("one",)]
+    assert yard.database.run("select type, usd from trainyard.prices").rows == (("g5.xlarge", 1.25),)
+
+
+def test_types_of_a_restored_database_are_read_without_an_end(yard: Yard) -> None:
+    yard.keeper.work()
+    yard.database.run("insert into trainyard.campaigns (name, instance_types) values ('c', '{p5.48xlarge}')")
+    yard.env = replace(ENV, cluster_id="cluster-2")
+    yard.keeper.work()
+    assert yard.priced == [(), ("p5.48xlarge",)]
 
 
 def test_ends_without_an_event_are_found_once_and_then_left(yard: Yard) -> None:
@@ -228,10 +254,11 @@ def test_types_of_runs_are_priced_from_the_next_hour_on(yard: Yard) -> None:
 
 
 def test_a_person_has_the_types_of_a_new_campaign_read(yard: Yard) -> None:
+    yard.keeper.work()
     yard.database.run("insert into trainyard.campaigns (name, instance_types) values ('c', '{p5.48xlarge}')")
     yard.keeper.work()
     yard.keeper.read_now()
-    assert yard.priced == [(), ("p5.48xlarge",)]
+    assert yard.priced == [(), (), ("p5.48xlarge",)]
 
 
 def test_capacity_is_written_when_it_changes_and_only_then(yard: Yard) -> None:
