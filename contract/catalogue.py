@@ -13,6 +13,8 @@ KEEPER = "keeper"
 """Role that owns the database and both schemas."""
 READER = "reader"
 """Role of queries, which may read and nothing else."""
+PROTECTION = "Custom::CatalogueProtection"
+"""Type of the resource whose deletion lifts the protection of the cluster."""
 REMEMBERED = "catalogue/keeper.json"
 """Key, in the home bucket, of what the keeper wrote last: by it, an hour in which nothing changed leaves the database asleep."""
 

@@ -7,7 +7,7 @@ import hashlib
 import aws_cdk as cdk
 from constructs import Construct
 
-from contract.catalogue import CatalogueAccess
+from contract.catalogue import PROTECTION, CatalogueAccess
 from contract.catalogue_environments import CatalogueSchemaEnvironment
 from stacks.foundation import FoundationExports
 from stacks.parts import interfaces
@@ -114,6 +114,16 @@ class CatalogueStack(cdk.Stack):
             log_retention_days=self._common.log_retention_days,
             rights=make_schema(self._keeper_access, reader),
         )
+        protection = add_custom_resource(
+            self,
+            "Protection",
+            kind=PROTECTION.removeprefix("Custom::"),
+            function_arn=function.function_arn,
+            wait=CLOUDFORMATION_WAITS,
+            after=(function, database.cluster),
+            why="A deploy that fails before there is a writer has to delete a protected cluster.",
+        )
+        database.writer.node.add_dependency(protection)
         add_custom_resource(
             self,
             "Schema",

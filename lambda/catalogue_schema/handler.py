@@ -1,4 +1,5 @@
-"""The function of the catalogue's schema: CloudFormation calls it once the database exists, and whenever the files of SQL change."""
+"""The function of the catalogue's schema: CloudFormation calls it once the database exists, whenever the files of SQL change, and before it
+deletes the cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from aws.data_api import DataApi
 from aws.secrets import read_password
 from catalogue_schema.migration import migrate, set_password
 from catalogue_schema.policy import join_names, read_files, verify_with
-from contract.catalogue import CatalogueAccess
+from contract.catalogue import PROTECTION, CatalogueAccess
 from contract.catalogue_environments import CatalogueSchemaEnvironment
 
 logger = Logger(service="catalogue_schema")
@@ -32,15 +33,24 @@ def handler(event: Mapping[str, Any], _context: object) -> None:
         return
     problem = None
     try:
-        if event["RequestType"] == "Delete":
-            rds.lift_protection(env.cluster)
-        else:
-            _bring_up_to_date(env)
+        _answer_resource(env, event["ResourceType"] == PROTECTION, event["RequestType"] == "Delete")
     except Exception as error:
         logger.exception("the request failed", request=event["RequestType"])
         problem = f"{type(error).__name__}: {error}"
     # Constant: an update replaces nothing.
-    send(event, f"{env.deployment}-catalogue-schema", problem)
+    send(
+        event,
+        f"{env.deployment}-catalogue-{'protection' if event['ResourceType'] == PROTECTION else 'schema'}",
+        problem,
+    )
+
+
+def _answer_resource(env: CatalogueSchemaEnvironment, is_protection: bool, is_delete: bool) -> None:
+    """Lifts the protection when its resource is deleted, which needs no writer, and makes the schema whenever its own is not."""
+    if is_protection and is_delete:
+        rds.lift_protection(env.cluster)
+    elif not is_protection and not is_delete:
+        _bring_up_to_date(env)
 
 
 def _bring_up_to_date(env: CatalogueSchemaEnvironment) -> None:

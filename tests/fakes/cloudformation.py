@@ -26,7 +26,9 @@ class CloudFormation(ThreadingHTTPServer):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}/stack?X-Amz-Signature=a%2Fb"
 
-    def request(self, kind: str, properties: dict[str, Any], *, stack: str, number: int = 1) -> dict[str, Any]:
+    def request(
+        self, kind: str, properties: dict[str, Any], *, stack: str, number: int = 1, resource: str = "Custom::Thing"
+    ) -> dict[str, Any]:
         """What the function behind a custom resource of that stack is sent."""
         return {
             "RequestType": kind,
@@ -34,7 +36,7 @@ class CloudFormation(ThreadingHTTPServer):
             "StackId": f"arn:aws:cloudformation:eu-central-1:123456789012:stack/{stack}/1",
             "RequestId": f"7f3b1c2d-0000-4000-8000-{number:012d}",
             "LogicalResourceId": "Thing",
-            "ResourceType": "Custom::Thing",
+            "ResourceType": resource,
             "ResourceProperties": {"ServiceToken": "arn", **properties},
         }
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from contract.catalogue import KEEPER, READER, REMEMBERED
+from contract.catalogue import KEEPER, PROTECTION, READER, REMEMBERED
 from contract.errors import DatabaseAway
 from stacks import catalogue
 from stacks.parts.assembled import LAMBDA
@@ -149,9 +149,21 @@ def test_data_that_is_not_kept_goes_with_its_stack() -> None:
 
 def test_protection_is_lifted_before_the_cluster_is_deleted(template: dict[str, Any]) -> None:
     """CloudFormation deletes in the opposite order of what depends on what."""
-    depends = template["Resources"][logical_id(template, "Custom::CatalogueSchema")]["DependsOn"]
-    assert logical_id(template, "AWS::RDS::DBCluster") in depends
-    assert logical_id(template, "AWS::RDS::DBInstance") in depends
+    protection, writer = logical_id(template, PROTECTION), logical_id(template, "AWS::RDS::DBInstance")
+    assert logical_id(template, "AWS::RDS::DBCluster") in template["Resources"][protection]["DependsOn"]
+    assert protection in template["Resources"][writer]["DependsOn"]
+    assert writer in template["Resources"][logical_id(template, "Custom::CatalogueSchema")]["DependsOn"]
+
+
+def test_protection_is_lifted_where_the_writer_was_never_made(template: dict[str, Any]) -> None:
+    """A first deploy that fails there deletes the cluster too: what lifts its protection waits for no writer, whatever it depends on."""
+    waits, known = [logical_id(template, PROTECTION)], set[str]()
+    while waits:
+        whole = template["Resources"][waits.pop()]
+        named = {one for one in template["Resources"] if f'"{one}"' in json.dumps(whole)} - known
+        known |= named
+        waits += named
+    assert logical_id(template, "AWS::RDS::DBInstance") not in known
 
 
 # Secrets and rights

@@ -209,7 +209,7 @@ def test_no_stack_has_a_function_of_somebody_else(complete: Synthesised, functio
     customs = {kind for kind in kinds if kind.startswith("Custom::") or "CustomResource" in kind}
     assert customs == {
         *("Custom::Drain", "Custom::Regions", "Custom::OwnImage", "Custom::ServiceRoles", "Custom::Zones"),
-        "Custom::CatalogueSchema",
+        *("Custom::CatalogueSchema", "Custom::CatalogueProtection"),
     }
 
 

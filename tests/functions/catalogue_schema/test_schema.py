@@ -17,7 +17,7 @@ from aws.data_api import DataApi, StatementRefused
 from catalogue_schema import handler
 from catalogue_schema.migration import migrate, set_password
 from catalogue_schema.policy import SchemaRefused, SqlFile, read_files, verify_with
-from contract.catalogue import DATABASE, KEEPER, READER, SCHEMA, TEAM
+from contract.catalogue import DATABASE, KEEPER, PROTECTION, READER, SCHEMA, TEAM
 from contract.catalogue_environments import CatalogueSchemaEnvironment
 from tests.fakes.catalogue import CLUSTER, DataApiOver
 from tests.fakes.cloudformation import CloudFormation
@@ -309,8 +309,22 @@ def test_a_destroy_lifts_the_protection_of_this_cluster_and_leaves_the_tables(
     handler.handler({}, None)
     yard.calls.statements.clear()
     handler.handler(cloudformation.request("Delete", {}, stack="yard-catalogue"), None)
+    assert yard.changes == []
+    handler.handler(cloudformation.request("Delete", {}, stack="yard-catalogue", resource=PROTECTION), None)
     assert cloudformation.answers[-1]["Status"] == "SUCCESS"
     assert yard.changes == [
         {"DBClusterIdentifier": "yard-catalogue", "DeletionProtection": False, "ApplyImmediately": True}
     ]
     assert yard.calls.statements == []
+
+
+@pytest.mark.parametrize("kind", ["Create", "Update"])
+def test_a_deploy_of_the_protection_changes_nothing_and_needs_no_writer(
+    yard: Yard, cloudformation: CloudFormation, kind: str
+) -> None:
+    yard.calls.away = True
+    handler.handler(cloudformation.request(kind, {}, stack="yard-catalogue", resource=PROTECTION), None)
+    (answer,) = cloudformation.answers
+    assert (answer["Status"], answer["PhysicalResourceId"]) == ("SUCCESS", "yard-catalogue-protection")
+    assert (yard.changes, yard.calls.statements) == ([], [])
+    yard.calls.away = False
