@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from aws.data_api import DataApi, Transaction
 from catalogue_schema.policy import SqlFile, find_unapplied
-from contract.catalogue import READER, SCHEMA
+from contract.catalogue import DATABASE, READER, SCHEMA, TEAM
 
 APPLIED = f"{SCHEMA}.applied"
 FIRST = (
@@ -16,6 +16,15 @@ FIRST = (
     "at timestamptz not null default now())",
     f"comment on table {APPLIED} is 'Files of SQL that made this schema'",
 )
+SETTINGS = (
+    f"alter role {READER} reset all",
+    f"alter role {READER} in database {DATABASE} reset all",
+    f"alter role {READER} set default_transaction_read_only = on",
+    f"alter role {READER} set statement_timeout = '30s'",
+    f"alter role {READER} set idle_in_transaction_session_timeout = '60s'",
+    f"alter role {READER} set search_path = {SCHEMA}, {TEAM}",
+)
+"""What the files of SQL say of the reader's sessions, and nothing beside it."""
 LOCK = f"lock table {APPLIED} in share row exclusive mode"
 """Keeps two deploys apart. Not an advisory lock, which the reader could hold as well: with SELECT alone it cannot take this one."""
 
@@ -31,9 +40,13 @@ def migrate(database: DataApi, files: Sequence[SqlFile]) -> list[SqlFile]:
 
 
 def set_password(database: DataApi, verifier: str) -> None:
-    """Gives the reader the password of a SCRAM verifier, which has no quote in it. DDL takes no parameters."""
+    """Gives the reader the password of a SCRAM verifier, which has no quote in it, and its settings: a role may change both of itself. DDL
+    takes no parameters."""
     assert "'" not in verifier
-    database.run(f"alter role {READER} password '{verifier}'")
+    with database.transaction() as transaction:
+        for statement in SETTINGS:
+            transaction.run(statement)
+        transaction.run(f"alter role {READER} password '{verifier}'")
 
 
 def _apply(database: DataApi, files: Sequence[SqlFile], file: SqlFile) -> bool:

@@ -28,6 +28,10 @@ MOST_WORDS = 500
 CURSOR = "declare lines no scroll cursor for "
 PLACE = re.compile(r"[;\s]*\bPosition: ([0-9]+)")
 READABLE = "one statement that reads, such as a select, with the rights of the catalogue's reader"
+ENTRANCE = (
+    "a catalogue whose database is there, and whose reader has the password of its secret "
+    "(invoke the function CatalogueSchema of the catalogue's stack with {})"
+)
 IN_TIME = (
     f"a query that gives its first rows, and each {PAGES[0]:,} more, within {STATEMENT_S:.0f} s, "
     f"and all within {WHOLE_S / 60:.0f} minutes"
@@ -55,8 +59,7 @@ def read_lines(database: DataApi, query: str, *, most: int, clock: Callable[[], 
                 continue
     except NoDatabase as problem:
         raise QueryRefused(
-            f"query: the catalogue does not let Plan in: {plain(str(problem), MOST_WORDS)}; "
-            "allowed: a catalogue with its database and the secret of its reader (deploy again)"
+            f"query: the catalogue does not let Plan in: {plain(str(problem), MOST_WORDS)}; allowed: {ENTRANCE}"
         ) from None
     raise QueryRefused("query: gives a row of more than 64 KB; allowed: rows of up to 64 KB, the most of the Data API")
 

@@ -25,6 +25,12 @@ from tests.fakes.cloudformation import CloudFormation
 FILES = read_files({one.name: one.read_text() for one in Path(handler.FILES).glob("*.sql")})
 PASSWORD = "of-the-reader"
 TABLES = {"applied", "campaigns", "capacity", "data_sets", "prices", "runs"}
+BOUNDS = {
+    "default_transaction_read_only": "on",
+    "statement_timeout": "30s",
+    "idle_in_transaction_session_timeout": "1min",
+    "search_path": "trainyard, team",
+}
 BAD = SqlFile(
     number=3, name="0003_bad.sql", statements=("create table trainyard.half (a int)", "select 1/0"), sha256="c"
 )
@@ -198,16 +204,32 @@ def test_a_function_of_the_keeper_is_not_the_readers_to_run(migrated: DataApiOve
     assert refused(migrated, "select team.wipe()") == "42501"
 
 
+def show_settings(calls: DataApiOver) -> dict[str, str]:
+    """What PostgreSQL says of a new session of the reader."""
+    with calls.connect(READER) as connection:
+        found = {name: connection.execute(f"show {name}".encode()).fetchone() for name in (*BOUNDS, "work_mem")}
+    return {name: one[0] for name, one in found.items() if one}
+
+
 def test_sessions_of_a_reader_are_read_only_and_short(migrated: DataApiOver) -> None:
+    assert BOUNDS.items() <= show_settings(migrated).items()
+
+
+def test_what_a_reader_changed_of_itself_is_set_anew_with_its_password(migrated: DataApiOver) -> None:
+    before = show_settings(migrated)
     with migrated.connect(READER) as connection:
-        settings = (
-            "default_transaction_read_only",
-            "statement_timeout",
-            "idle_in_transaction_session_timeout",
-            "search_path",
-        )
-        found = [connection.execute(f"show {name}".encode()).fetchone() for name in settings]
-    assert [one[0] for one in found if one] == ["on", "30s", "1min", "trainyard, team"]
+        connection.execute("set transaction read write")
+        for change in (
+            "set default_transaction_read_only = off",
+            "set work_mem = '1GB'",
+            "in database trainyard set statement_timeout = 0",
+            "in database trainyard set search_path = public",
+            "password 'another'",
+        ):
+            connection.execute(f"alter role reader {change}".encode())
+        connection.commit()
+    set_password(database(migrated), verify_with(PASSWORD, b"salt" * 4))
+    assert show_settings(migrated) == before
 
 
 def test_a_reader_has_no_attribute_and_is_in_no_role(migrated: DataApiOver) -> None:
