@@ -25,6 +25,11 @@ MOST_BYTES = 128 * 1024**2
 """Of all lines, which Plan holds in its memory until they are written."""
 MOST_WORDS = 500
 """The most characters that are shown of what PostgreSQL says."""
+TRIES = 3
+"""How often a query is asked whose statement another session cancels."""
+UNCANCELLED = f"a query that no other session cancels {TRIES} times"
+BY_A_SESSION = "due to user request"
+"""What PostgreSQL says of a statement that `pg_cancel_backend` ended; one that ran into its time-out has the same SQLSTATE."""
 CURSOR = "declare lines no scroll cursor for "
 PLACE = re.compile(r"[;\s]*\bPosition: ([0-9]+)")
 READABLE = "one statement that reads, such as a select, with the rights of the catalogue's reader"
@@ -49,14 +54,21 @@ class QueryRefused(Exception):
 def read_lines(database: DataApi, query: str, *, most: int, clock: Callable[[], float]) -> bytes:
     """Returns the rows as JSON Lines. Raises QueryRefused, and DatabaseAway where nothing is known of the query."""
     ends_at: float | None = None
+    pages, tries = list(PAGES), TRIES
     try:
-        for page in PAGES:
+        while pages:
             try:
                 with database.transaction(commits=False) as transaction:
                     ends_at = clock() + WHOLE_S if ends_at is None else ends_at
-                    return _Reading(transaction, most, ends_at, clock).read(query, page)
+                    return _Reading(transaction, most, ends_at, clock).read(query, pages[0])
             except AnswerTooLarge:  # the cursor has passed its rows, and the transaction may be over
-                continue
+                del pages[0]
+            except StatementRefused as refused:
+                if not _is_cancelled(refused):
+                    raise
+                tries -= 1
+                if not tries:
+                    raise QueryRefused(f"query: {_word(refused)}; allowed: {UNCANCELLED}") from None
     except NoDatabase as problem:
         raise QueryRefused(
             f"query: the catalogue does not let Plan in: {plain(str(problem), MOST_WORDS)}; allowed: {ENTRANCE}"
@@ -107,14 +119,14 @@ class _Reading:
         try:
             self._transaction.run(CURSOR + query)
         except StatementRefused as refused:
-            raise _describe(refused, shift=len(CURSOR)) from None
+            raise _explain(refused, shift=len(CURSOR)) from None
 
     def _fetch(self, page: int) -> StatementAnswer:
         self._limit()  # the rows before may have set another one: a query may call set_config
         try:
             return self._transaction.run(f"fetch forward {page} from lines")
         except StatementRefused as refused:
-            raise _describe(refused) from None
+            raise _explain(refused) from None
 
     def _limit(self) -> None:
         """Sets the next statement's time-out, and where names are looked up."""
@@ -127,11 +139,22 @@ class _Reading:
         )
 
 
-def _describe(refused: StatementRefused, shift: int = 0) -> QueryRefused:
+def _explain(refused: StatementRefused, shift: int = 0) -> Exception:
+    """Returns what to raise: the query is to blame, unless another session cancelled it."""
+    if _is_cancelled(refused):
+        return refused
+    allowed = IN_TIME if refused.state == CANCELLED else READABLE
+    return QueryRefused(f"query: {_word(refused, shift)}; allowed: {allowed}")
+
+
+def _is_cancelled(refused: StatementRefused) -> bool:
+    return refused.state == CANCELLED and BY_A_SESSION in refused.text
+
+
+def _word(refused: StatementRefused, shift: int = 0) -> str:
     """Puts PostgreSQL's words on one line, with the place in the query itself."""
     place = PLACE.search(refused.text)
     words = " ".join(PLACE.sub("", refused.text).split())
     words += f" at character {int(place[1]) - shift}" if place and int(place[1]) > shift else ""
     words += f" (SQLSTATE {refused.state})" if refused.state else ""
-    allowed = IN_TIME if refused.state == CANCELLED else READABLE
-    return QueryRefused(f"query: {plain(words, MOST_WORDS)}; allowed: {allowed}")
+    return plain(words, MOST_WORDS)

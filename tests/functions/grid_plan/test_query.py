@@ -221,6 +221,34 @@ def test_a_query_cannot_outlast_its_time(sql: str, monkeypatch: pytest.MonkeyPat
     assert "canceling statement due to statement timeout (SQLSTATE 57014); allowed: a query that gives" in refusal(sql)
 
 
+def test_a_query_that_another_session_cancels_is_asked_again(calls: DataApiOver) -> None:
+    database = DataApi(ACCESS, Cancelling(calls, 2))
+    assert reading.read_lines(database, DATA, most=5, clock=lambda: 0.0).count(b"\n") == 1
+
+
+def test_a_query_that_is_always_cancelled_is_refused_in_words_and_not_as_a_slow_one(calls: DataApiOver) -> None:
+    with pytest.raises(reading.QueryRefused, match=f"user request .SQLSTATE 57014.; allowed: {reading.UNCANCELLED}"):
+        reading.read_lines(DataApi(ACCESS, Cancelling(calls, 3)), DATA, most=5, clock=lambda: 0.0)
+
+
+class Cancelling:
+    """The Data API over a real PostgreSQL, in which so many queries are cancelled at their first page, as another session does it."""
+
+    def __init__(self, calls: DataApiOver, times: int) -> None:
+        self.calls, self.left = calls, times
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self.calls, name)
+
+        def cancelling(**given: Any) -> Any:
+            if given.get("sql", "").startswith("fetch") and self.left:
+                self.left -= 1
+                given["sql"] = "select pg_cancel_backend(pg_backend_pid()), pg_sleep(10)"
+            return call(**given)
+
+        return cancelling
+
+
 def test_all_pages_together_have_their_time() -> None:
     times = iter([0.0, 0.0, reading.WHOLE_S + 1])
     with pytest.raises(reading.QueryRefused, match="takes longer than 4 minutes"):
