@@ -64,8 +64,10 @@ def read_lines(database: DataApi, query: str, *, most: int, clock: Callable[[], 
             except AnswerTooLarge:  # the cursor has passed its rows, and the transaction may be over
                 del pages[0]
             except StatementRefused as refused:
-                if not _is_cancelled(refused):
-                    raise
+                if not _is_cancelled(
+                    refused
+                ):  # what refuses our own statements, or the login, tells nothing of the query
+                    raise NoDatabase(_word(refused)) from None
                 tries -= 1
                 if not tries:
                     raise QueryRefused(f"query: {_word(refused)}; allowed: {UNCANCELLED}") from None

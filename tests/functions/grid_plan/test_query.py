@@ -310,6 +310,15 @@ def test_a_database_or_a_secret_that_is_gone_is_a_refusal(code: str, monkeypatch
     assert f"query: the catalogue does not let Plan in: is so ({code}); allowed: {reading.ENTRANCE}" in refusal(DATA)
 
 
+@pytest.mark.parametrize("at", ["begin_transaction", "execute_statement"])
+@pytest.mark.usefixtures("calls")
+def test_a_login_that_is_refused_without_a_sqlstate_is_a_refusal_in_words(
+    at: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    let_answer(monkeypatch, DataApiNothing("BadRequestException", at))
+    assert f"query: the catalogue does not let Plan in: is so; allowed: {reading.ENTRANCE}" in refusal(DATA)
+
+
 @pytest.mark.parametrize("code", ["InternalServerErrorException", "TransactionNotFoundException"])
 @pytest.mark.usefixtures("calls")
 def test_a_database_that_is_away_is_no_refusal_and_plan_is_tried_again(
