@@ -38,7 +38,7 @@ def keep_catalogue(access: CatalogueAccess, grid: GridRights, queue_arn: str) ->
         rights.home("Remember", ["s3:GetObject", "s3:PutObject"], REMEMBERED),
         rights.look_at("DescribePricesAndCapacity", "ec2:DescribeSpotPriceHistory", "ec2:DescribeCapacityReservations"),
         rights.prices(),
-        rights.work_through(queue_arn),
+        rights.work_through(queue_arn, sends=False),
     ]
 
 

@@ -157,9 +157,11 @@ class Rights:
 
     # Messages
 
-    def work_through(self, queue_arn: str) -> Right:
-        """Allows to read a queue, delay a message and send one more; Lambda makes the first three calls, with the function's role."""
-        return Right("ProcessTheQueue", [*POLLING, "sqs:ChangeMessageVisibility", "sqs:SendMessage"], [queue_arn])
+    def work_through(self, queue_arn: str, *, sends: bool = True) -> Right:
+        """Allows to read a queue, delay a message and, with `sends`, send one more; Lambda makes the first three calls, with the
+        function's role."""
+        more = ["sqs:SendMessage"] if sends else []
+        return Right("ProcessTheQueue", [*POLLING, "sqs:ChangeMessageVisibility", *more], [queue_arn])
 
     def read_queue(self, name: str, queue_arn: str) -> Right:
         """Allows to read a queue; Lambda makes these calls, with the function's role."""

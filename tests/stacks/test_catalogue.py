@@ -256,7 +256,6 @@ def test_the_keeper_starts_and_ends_nothing(template: dict[str, Any]) -> None:
         "s3:PutObject",
         "sqs:ChangeMessageVisibility",
         "sqs:DeleteMessage",
-        "sqs:SendMessage",
     }
 
 
