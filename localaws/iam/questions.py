@@ -58,6 +58,7 @@ PLAIN = {
     "monitoring:GetMetricData": "*",
     "monitoring:PutMetricData": "*",
     "pricing:GetProducts": "*",
+    "rds:ModifyDBCluster": HERE + "cluster:{DBClusterIdentifier}",
     "sagemaker:ListTrainingJobs": "*",
     "states:DescribeExecution": "{executionArn}",
     "states:ListExecutions": "{stateMachineArn}",

@@ -52,7 +52,7 @@ def _time_outs(aws: LocalAws) -> None:
 
 
 def _whole_queues(aws: LocalAws) -> None:
-    """Keeps messages that arrive during a deletion, which moto loses because it replaces the list of messages."""
+    """Keeps messages that arrive during a deletion, which moto loses because it replaces the list of messages; and policies."""
 
     def delete_message(original: Any, queue: Any, receipt_handle: str) -> None:
         with queue._messages_lock:
@@ -62,6 +62,12 @@ def _whole_queues(aws: LocalAws) -> None:
         with backend.get_queue(queue_name)._messages_lock:
             return original(backend, queue_name, *given, **named)
 
+    def set_attributes(original: Any, backend: Any, queue_name: str, attributes: dict[str, Any]) -> Any:
+        """Keeps the policy that is not named, which moto takes away."""
+        policy = backend.get_queue(queue_name).policy
+        return original(backend, queue_name, {"Policy": policy, **attributes} if policy else attributes)
+
+    aws.wrap(SQSBackend, "set_queue_attributes", set_attributes)
     aws.wrap(Queue, "delete_message", delete_message)
     aws.wrap(SQSBackend, "receive_message", receive_message)
 

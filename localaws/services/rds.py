@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from moto.cloudformation.exceptions import ValidationError
@@ -91,8 +92,10 @@ def _change_cluster(client: Client, name: str, old: Properties, new: Properties)
 
 
 def _no_cluster(client: Client, name: str, _: Properties) -> None:
-    """Without the snapshot that a policy may ask for: nothing here restores one."""
-    client("rds").delete_db_cluster(DBClusterIdentifier=name, SkipFinalSnapshot=True)
+    """Without the snapshot that a policy may ask for: nothing here restores one. What is gone already is deleted, to CloudFormation."""
+    rds = client("rds")
+    with suppress(rds.exceptions.DBClusterNotFoundFault):
+        rds.delete_db_cluster(DBClusterIdentifier=name, SkipFinalSnapshot=True)
 
 
 def _of_cluster(name: str, account: str, region: str) -> dict[str, str]:
@@ -112,7 +115,9 @@ def _instance(client: Client, name: str, properties: Properties) -> str:
 
 
 def _no_instance(client: Client, name: str, _: Properties) -> None:
-    client("rds").delete_db_instance(DBInstanceIdentifier=name, SkipFinalSnapshot=True)
+    rds = client("rds")
+    with suppress(rds.exceptions.DBInstanceNotFoundFault):
+        rds.delete_db_instance(DBInstanceIdentifier=name, SkipFinalSnapshot=True)
 
 
 def _subnet_group(client: Client, name: str, properties: Properties) -> str:

@@ -19,8 +19,15 @@ OBJECTS = {
     "Action": ["s3:GetObject", "s3:PutObject"],
     "Resource": "arn:aws:s3:::b/${aws:PrincipalTag/job}/*",
 }
-POLICIES: Policies = {"own": {"Version": "2012-10-17", "Statement": [OBJECTS]}}
-PROTOCOLS = {"s3": "s3", "dynamodb": "json", "ec2": "ec2", "monitoring": "cbor"}
+CLUSTER = f"arn:aws:rds:eu-central-1:{OWNER}:cluster:library"
+STATEMENTS = {"Effect": "Allow", "Action": "rds-data:ExecuteStatement", "Resource": CLUSTER}
+LOGIN = {
+    "Effect": "Allow",
+    "Action": "secretsmanager:GetSecretValue",
+    "Resource": f"arn:aws:secretsmanager:eu-central-1:{OWNER}:secret:reader-AbCdEf",
+}
+POLICIES: Policies = {"own": {"Version": "2012-10-17", "Statement": [OBJECTS, STATEMENTS, LOGIN]}}
+PROTOCOLS = {"s3": "s3", "dynamodb": "json", "ec2": "ec2", "monitoring": "cbor", "rds-data": "rest-json"}
 
 
 class Bare(Account):
@@ -82,6 +89,21 @@ def test_an_object_that_is_missing_is_forbidden_to_whoever_may_not_list(guard: G
         answer = judged(guard, name, method=method, Bucket="b", Key="mine/gone")
         assert answer is not None
         assert (answer.status, answer.body == b"") == (403, empty)
+
+
+def test_a_statement_takes_the_right_to_the_cluster_and_to_the_secret_that_logs_in(guard: Guard) -> None:
+    given = {"resourceArn": CLUSTER, "secretArn": "reader", "sql": "select 1"}
+    assert judged(guard, "rds-data:ExecuteStatement", **given) is None
+    for changed in ({"secretArn": "keeper"}, {"resourceArn": CLUSTER.replace("library", "other")}):
+        answer = judged(guard, "rds-data:ExecuteStatement", **{**given, **changed})
+        assert answer is not None
+        assert (answer.status, answer.error) == (403, "AccessDeniedException")
+
+
+def test_a_transaction_that_no_policy_allows_is_not_committed(guard: Guard) -> None:
+    answer = judged(guard, "rds-data:CommitTransaction", resourceArn=CLUSTER, secretArn="reader", transactionId="t")
+    assert answer is not None
+    assert answer.error == "AccessDeniedException"
 
 
 @pytest.mark.parametrize("name", ["ec2:TerminateInstances", "dynamodb:DeleteTable", "monitoring:SomethingNew"])

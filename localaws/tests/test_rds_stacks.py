@@ -220,6 +220,7 @@ def test_a_protected_cluster_outlives_the_deletion_of_its_stack_and_an_open_one_
     assert stack["StackStatus"] == "DELETE_FAILED"
     (cluster,) = rds.describe_db_clusters()["DBClusters"]
     rds.modify_db_cluster(DBClusterIdentifier=cluster["DBClusterIdentifier"], DeletionProtection=False)
+    assert rds.describe_db_instances()["DBInstances"] == [], "what is gone already keeps no stack from its end"
     stacks.delete_stack(StackName=STACK)
     assert rds.describe_db_clusters()["DBClusters"] == []
     assert rds.describe_db_subnet_groups()["DBSubnetGroups"] == []

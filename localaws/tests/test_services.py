@@ -137,6 +137,25 @@ def test_a_stack_whose_export_another_imports_keeps_all_that_it_has(services: Se
 # queues
 
 
+def test_a_queue_keeps_the_policy_that_a_change_of_its_other_attributes_does_not_name(
+    services: Services, places: dict[str, str]
+) -> None:
+    document = {
+        "Version": "2012-10-17",
+        "Statement": [{"Effect": "Allow", "Principal": "*", "Action": "sqs:SendMessage"}],
+    }
+
+    def policy() -> str:
+        found = services.sqs.get_queue_attributes(QueueUrl=places["Dead"], AttributeNames=["Policy"])
+        return str(found.get("Attributes", {}).get("Policy", ""))
+
+    services.sqs.set_queue_attributes(QueueUrl=places["Dead"], Attributes={"Policy": json.dumps(document)})
+    services.sqs.set_queue_attributes(QueueUrl=places["Dead"], Attributes={"VisibilityTimeout": "30"})
+    assert json.loads(policy()) == document
+    services.sqs.set_queue_attributes(QueueUrl=places["Dead"], Attributes={"Policy": ""})
+    assert policy() == ""
+
+
 def test_a_message_reaches_the_function_and_is_gone(services: Services, places: dict[str, str]) -> None:
     services.sqs.send_message(QueueUrl=places["Queue"], MessageBody=json.dumps({"number": 1}))
     until(lambda: {"number": 1} in bodies(services.noted(places["Bucket"], "records")))
