@@ -52,6 +52,9 @@ class KeptTables:
 
     cluster: str = ""
     """Id of the cluster that was written; a cluster that was made or restored later has another one. Empty for none."""
+    writing: str = ""
+    """Id of the transaction that began to write prices and capacity; empty where `prices` and `capacity` are what it wrote. Where it stays,
+    what the tables have is not known."""
     types: tuple[str, ...] = ()
     """Those that the tables name."""
     prices: dict[str, float] = field(default_factory=dict)
@@ -101,9 +104,11 @@ def merge_capacity(before: KeptTables, market: MarketFacts, regions: Collection[
 
 
 def differs(before: KeptTables, prices: Mapping[str, float], capacity: Mapping[str, CapacityRow]) -> bool:
-    """Whether the tables have to be written: another set of rows, a price that moved by THRESHOLD, or any change of capacity."""
+    """Whether the tables have to be written: a pass that may have written others, another set of rows, a price that moved by THRESHOLD, or any
+    change of capacity."""
     return (
-        prices.keys() != before.prices.keys()
+        bool(before.writing)
+        or prices.keys() != before.prices.keys()
         or any(abs(usd - before.prices[key]) > THRESHOLD * before.prices[key] for key, usd in prices.items())
         or dict(capacity) != before.capacity
     )
@@ -113,3 +118,11 @@ def remember_ends(before: KeptTables, ends: Mapping[str, float], *, now: float) 
     """Returns what is remembered with these ends, and without those that no pass looks for any more."""
     every = {**before.ends, **ends}
     return replace(before, ends={arn: at for arn, at in every.items() if at > now - KEPT_S})
+
+
+def remember_market(before: KeptTables, written: KeptTables, transaction: str) -> KeptTables:
+    """Returns what is remembered with the prices, the capacity and the types that the transaction wrote; unchanged where another one began
+    after it, and remembers its own."""
+    if before.writing != transaction:
+        return before
+    return replace(before, writing="", types=written.types, prices=written.prices, capacity=written.capacity)

@@ -13,10 +13,19 @@ from aws.data_api import DataApi
 from aws.s3 import Bucket
 from contract.catalogue_environments import KeeperEnvironment
 from keeper.ends import Ends, NotReported
-from keeper.market import LOOKS_BACK_S, KeptTables, MarketFacts, differs, merge_capacity, merge_prices, remember_ends
+from keeper.market import (
+    LOOKS_BACK_S,
+    KeptTables,
+    MarketFacts,
+    differs,
+    merge_capacity,
+    merge_prices,
+    remember_ends,
+    remember_market,
+)
 from keeper.memory import recall, remember
 from keeper.rows import RunRow, is_line
-from keeper.tables import read_types, write_capacity, write_prices, write_runs
+from keeper.tables import begin_market, read_market, read_types, write_capacity, write_prices, write_runs
 
 logger = Logger(service="keeper")
 
@@ -61,11 +70,22 @@ class Keeper:
         if not differs(before, prices, capacity):
             logger.info("nothing changed: the database may sleep", types=len(before.types), prices=len(prices))
             return
+        self._write_market(market)
+
+    def _write_market(self, market: MarketFacts) -> None:
+        """Writes what differs from the tables, as they are once no other pass writes them: it may have asked later, and of more types. What
+        was written is remembered where no pass has begun since."""
         with self._database.transaction() as transaction:
+            this = begin_market(transaction)
+            self._change(lambda one: replace(one, writing=this))
+            types = read_types(transaction, now=self._clock())
+            before = read_market(transaction, types)
+            prices = merge_prices(before, market, self._env.regions)
+            capacity = merge_capacity(before, market, self._env.training)
             write_prices(transaction, prices, now=self._clock())
             write_capacity(transaction, capacity)
-            types = read_types(transaction, now=self._clock())
-        self._change(lambda one: replace(one, prices=prices, capacity=capacity, types=types))
+        written = replace(before, prices=prices, capacity=capacity)
+        self._change(lambda one: remember_market(one, written, this))
         logger.info("wrote prices and capacity", prices=len(prices), reservations=len(capacity), types=len(types))
 
     def _read_types(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TypeVar
 
 from aws.data_api import Transaction
-from keeper.market import CapacityRow, PriceKey
+from keeper.market import CapacityRow, KeptTables, PriceKey
 from keeper.rows import RunRow
 
 T = TypeVar("T")
@@ -47,12 +47,40 @@ NO_CAPACITY = """
 delete from trainyard.capacity where reservation not in
     (select jsonb_array_elements_text(cast(:names as jsonb)))
 """
+KEPT_CAPACITY = """
+select reservation, region, type, kind, free, cast(extract(epoch from begins) as double precision),
+    cast(extract(epoch from ends) as double precision) from trainyard.capacity
+"""
 TYPES = """
 select distinct type from (
     select unnest(instance_types) as type from trainyard.campaigns
     union all select type from trainyard.runs where ended_at > to_timestamp(:now) - interval '90 days'
 ) as named where type <> '' order by type
 """
+
+
+LOCK = "lock table trainyard.prices, trainyard.capacity in share row exclusive mode"
+"""Keeps two passes apart; queries go on, and their role has no right to it."""
+
+
+def begin_market(transaction: Transaction) -> str:
+    """Waits for a pass that writes prices and capacity, and returns the id of this transaction, which is no other one's."""
+    transaction.run(LOCK)
+    return str(transaction.run("select cast(pg_current_xact_id() as text)").rows[0][0])
+
+
+def read_market(transaction: Transaction, types: tuple[str, ...]) -> KeptTables:
+    """Returns the prices and the capacity that the tables have, with these types."""
+    prices = transaction.run("select region, type, market, usd from trainyard.prices").rows
+    capacity = transaction.run(KEPT_CAPACITY).rows
+    return KeptTables(
+        types=types,
+        prices={str(PriceKey(region=region, type=kind, market=market)): usd for region, kind, market, usd in prices},
+        capacity={
+            name: CapacityRow(region=region, type=kind, kind=of, free=free, begins=begins, ends=ends)
+            for name, region, kind, of, free, begins, ends in capacity
+        },
+    )
 
 
 def write_runs(transaction: Transaction, rows: Sequence[RunRow]) -> None:

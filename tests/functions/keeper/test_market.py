@@ -15,6 +15,7 @@ from keeper.market import (
     merge_capacity,
     merge_prices,
     remember_ends,
+    remember_market,
 )
 
 HOME, AWAY = "eu-central-1", "eu-west-1"
@@ -82,3 +83,15 @@ def test_a_price_that_is_new_or_gone_wakes_it() -> None:
 def test_ends_are_forgotten_once_no_pass_looks_for_them() -> None:
     known = remember_ends(remember_ends(BEFORE, {"old": 0.0}, now=1.0), {"new": KEPT_S}, now=KEPT_S + 0.5)
     assert known.ends == {"new": KEPT_S}
+
+
+def test_of_two_passes_the_one_that_wrote_last_is_remembered_whichever_ends_last() -> None:
+    first, second = replace(BEFORE, prices={}), replace(BEFORE, capacity={})
+    begun = replace(BEFORE, writing="8")
+    assert remember_market(begun, first, "7") == begun
+    known = remember_market(begun, second, "8")
+    assert (known, remember_market(known, first, "7")) == (second, second)
+
+
+def test_a_pass_that_never_ended_wakes_it() -> None:
+    assert differs(replace(BEFORE, writing="7"), BEFORE.prices, BEFORE.capacity)

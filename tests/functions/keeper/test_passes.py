@@ -18,7 +18,7 @@ from contract.errors import DatabaseAway
 from contract.execution_facts import REPORTED_S
 from contract.grid import GridPrefix, LineOutcome, Record
 from contract.search import STARTED_BY, SearchPrefix
-from keeper import handler
+from keeper import handler, passes
 from keeper.ends import NotReported
 from keeper.market import KEPT_S, CapacityRow, KeptTables, MarketFacts
 from keeper.passes import Keeper
@@ -70,6 +70,11 @@ class Yard:
 
     def rows(self, *columns: str) -> list[tuple[Any, ...]]:
         return sorted(self.database.run(f"select {', '.join(columns)} from trainyard.runs").rows)
+
+    @property
+    def prices(self) -> dict[str, float]:
+        found = self.database.run("select region || ' ' || type || ' ' || market, usd from trainyard.prices").rows
+        return dict(found)
 
     @property
     def remembered(self) -> KeptTables:
@@ -259,6 +264,42 @@ def test_a_person_has_the_types_of_a_new_campaign_read(yard: Yard) -> None:
     yard.keeper.work()
     yard.keeper.read_now()
     assert yard.priced == [(), (), ("p5.48xlarge",)]
+
+
+def test_two_passes_at_once_remember_what_the_table_has(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second asked before, and of fewer types; it writes while the first has yet to remember."""
+    yard.keeper.work()
+    yard.database.run("insert into trainyard.campaigns (name, instance_types) values ('c', '{g5.xlarge,p5.48xlarge}')")
+    later = {("eu-central-1", "g5.xlarge"): 1.0, ("eu-central-1", "p5.48xlarge"): 98.0}
+    yard.market = replace(SILENT, on_demand=later)
+    earlier = replace(SILENT, on_demand={("eu-central-1", "g5.xlarge"): 2.0})
+    second, real = Keeper(ENV, yard.database, lambda _: earlier, yard.aws.clock.time), passes.remember_market
+
+    def remember_last(*given: Any) -> KeptTables:
+        monkeypatch.setattr(passes, "remember_market", real)
+        second.work()
+        return real(yard.remembered, *given[1:])
+
+    monkeypatch.setattr(passes, "remember_market", remember_last)
+    yard.keeper.read_now()
+    assert yard.remembered.prices == yard.prices
+    yard.keeper.work()
+    assert sorted(yard.prices.values()) == [1.0, 98.0]
+
+
+def test_a_pass_that_ended_before_it_remembered_is_made_up_by_the_next(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    yard.keeper.write_end(yard.job("one").arn)
+    for usd in (1.0, 2.0):
+        yard.market = replace(SILENT, on_demand={("eu-central-1", "g5.xlarge"): usd})
+        with monkeypatch.context() as lost:
+            if usd == 2.0:
+                lost.setattr(passes, "remember_market", lambda one, *_: one)
+            yard.keeper.work()
+    yard.market = replace(SILENT, on_demand={("eu-central-1", "g5.xlarge"): 1.0})
+    yard.keeper.work()
+    assert list(yard.prices.values()) == [1.0]
 
 
 def test_capacity_is_written_when_it_changes_and_only_then(yard: Yard) -> None:
