@@ -34,6 +34,11 @@ class Ends:
         grids = self._env.grid_machine.replace(":stateMachine:", ":execution:")
         return self._read_grid(arn) if arn.startswith(f"{grids}:") else self._read_job(arn)
 
+    def is_line(self, arn: str) -> bool:
+        """Whether the input of an execution of the Train machine says that it is a grid's line. Raises AWS's errors."""
+        answer = executions.described(arn)
+        return answer is not None and read_mark(str(answer.get("input") or "")) is not None
+
     def _read_job(self, arn: str) -> Iterator[RunRow]:
         answer = executions.described(arn)
         if answer is None or answer["status"] == RUNNING or read_mark(str(answer.get("input") or "")):

@@ -104,8 +104,8 @@ def merge_capacity(before: KeptTables, market: MarketFacts, regions: Collection[
 
 
 def differs(before: KeptTables, prices: Mapping[str, float], capacity: Mapping[str, CapacityRow]) -> bool:
-    """Whether the tables have to be written: a pass that may have written others, another set of rows, a price that moved by THRESHOLD, or any
-    change of capacity."""
+    """Whether the tables have to be written: a pass that may have written others, another set of rows, a price that moved by THRESHOLD, or
+    any change of capacity."""
     return (
         bool(before.writing)
         or prices.keys() != before.prices.keys()

@@ -24,8 +24,16 @@ from keeper.market import (
     remember_market,
 )
 from keeper.memory import recall, remember
-from keeper.rows import RunRow, is_line
-from keeper.tables import begin_market, read_market, read_types, write_capacity, write_prices, write_runs
+from keeper.rows import RunRow, find_grid
+from keeper.tables import (
+    begin_market,
+    name_campaigns,
+    read_market,
+    read_types,
+    write_capacity,
+    write_prices,
+    write_runs,
+)
 
 logger = Logger(service="keeper")
 
@@ -46,13 +54,16 @@ class Keeper:
 
     def write_end(self, arn: str) -> int:
         """Writes what the execution left, and returns how many rows. Raises NotReported, DatabaseAway and AWS's errors."""
-        rows = [] if is_line(arn.rpartition(":")[2], self._env.deployment) else list(self._ends.read(arn))
+        rows = list(self._ends.read(arn))
         if rows:
             self._write(rows, {arn: self._clock()})
         return len(rows)
 
     def read_now(self) -> None:
-        """Reads the types that the tables name, which wakes the database, and then works as every hour."""
+        """Reads the types that the tables name, which wakes the database, finds runs of campaigns that are new, and then works as every
+        hour."""
+        with self._database.transaction() as transaction:
+            name_campaigns(transaction)
         self._read_types()
         self.work()
 
@@ -102,10 +113,27 @@ class Keeper:
             except (ClientError, BotoCoreError) as problem:
                 logger.warning("the executions could not be listed", machine=machine, problem=str(problem))
                 continue
+            grids = set[str]()
             for arn, ended_at in ends.items():
-                if arn in before.ends or is_line(arn.rpartition(":")[2], self._env.deployment):
-                    continue
-                self._write_missed(arn, ended_at)
+                if arn not in before.ends and not self._is_line(arn, grids):
+                    self._write_missed(arn, ended_at)
+
+    def _is_line(self, arn: str, grids: set[str]) -> bool:
+        """Whether the execution is a line, of which the grid's records tell.
+
+        One line of a grid is asked for, because it may have 10,000, and `grids` gets the beginning of the names of all of them. One that
+        cannot be asked for is left to the next hour."""
+        grid = find_grid(arn.rpartition(":")[2], self._env.deployment)
+        if not grid or grid in grids:
+            return bool(grid)
+        try:
+            is_one = self._ends.is_line(arn)
+        except (ClientError, BotoCoreError) as problem:
+            logger.warning("an end could not be read", execution=arn, problem=str(problem))
+            return True
+        if is_one:
+            grids.add(grid)
+        return is_one
 
     def _write_missed(self, arn: str, ended_at: float) -> None:
         try:

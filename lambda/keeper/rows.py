@@ -25,6 +25,7 @@ class RunRow:
     name: str
     kind: str
     campaign: str
+    """The one that may have started it: the table has it where it has such a campaign."""
     region: str
     type: str
     image: str
@@ -37,14 +38,16 @@ class RunRow:
 
 
 def find_campaign(name: str) -> str:
-    """Returns the campaign that started the execution of this name; empty for none."""
+    """Returns the campaign that may have started the execution of this name; empty for none. The name of a person may look so."""
     found = OF_A_CAMPAIGN.fullmatch(name)
     return found[1] if found else ""
 
 
-def is_line(name: str, deployment: str) -> bool:
-    """Whether an execution of the Train machine has the name of a grid's line: the grid's records tell of it."""
-    return name.startswith(training_prefix(deployment)) and re.search(r"-[0-9a-f]{12}-[0-9]+$", name) is not None
+def find_grid(name: str, deployment: str) -> str:
+    """Returns what the names of all lines of a grid begin with, for the name of such a line; empty for another name. A person's execution
+    may have such a name too: the mark in its input tells."""
+    found = re.fullmatch(rf"({re.escape(training_prefix(deployment))}.*?[0-9a-f]{{12}})-[0-9]+", name)
+    return found[1] if found else ""
 
 
 def describe_job(job: Job, answer: Mapping[str, Any], report: Mapping[str, Any] | None, *, now: float) -> RunRow | None:

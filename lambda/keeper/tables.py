@@ -15,13 +15,19 @@ BATCH = 500
 """Rows of a statement: the Data API takes 4 MiB, and a row with many metrics has a few KB."""
 RUNS = """
 insert into trainyard.runs (name, kind, campaign, region, type, image, outcome, metrics, seconds, cost_usd, ended_at)
-select name, kind, campaign, region, type, image, outcome, metrics, seconds, cost_usd, to_timestamp(ended_at)
+select name, kind, coalesce((select name from trainyard.campaigns where name = row.campaign), ''), region, type, image, outcome, metrics,
+    seconds, cost_usd, to_timestamp(ended_at)
 from jsonb_to_recordset(cast(:rows as jsonb)) as row (name text, kind text, campaign text, region text, type text, image text,
     outcome text, metrics jsonb, seconds double precision, cost_usd double precision, ended_at double precision)
 on conflict (name) do update set kind = excluded.kind, campaign = excluded.campaign, region = excluded.region,
     type = excluded.type, image = excluded.image, outcome = excluded.outcome, metrics = excluded.metrics,
     seconds = excluded.seconds, cost_usd = excluded.cost_usd, ended_at = excluded.ended_at
 where excluded.ended_at >= runs.ended_at
+"""
+NEW_CAMPAIGNS = """
+update trainyard.runs set campaign = campaigns.name from trainyard.campaigns
+where runs.campaign = '' and starts_with(runs.name, campaigns.name || '-')
+    and substr(runs.name, length(campaigns.name) + 2) ~ '^[0-9a-f]{12}(-r[1-9][0-9]*)?(/[0-9]+)?$'
 """
 PRICES = """
 insert into trainyard.prices (region, type, market, usd, at)
@@ -84,9 +90,14 @@ def read_market(transaction: Transaction, types: tuple[str, ...]) -> KeptTables:
 
 
 def write_runs(transaction: Transaction, rows: Sequence[RunRow]) -> None:
-    """Writes the rows, of which an older one replaces no newer one."""
+    """Writes the rows, of which an older one replaces no newer one; with the campaign where the table has it."""
     for some in _batches(rows):
         transaction.run(RUNS, {"rows": [asdict(one) for one in some]})
+
+
+def name_campaigns(transaction: Transaction) -> None:
+    """Gives runs their campaign that ended before the table had it."""
+    transaction.run(NEW_CAMPAIGNS)
 
 
 def write_prices(transaction: Transaction, prices: Mapping[str, float], *, now: float) -> None:

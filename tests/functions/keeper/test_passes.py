@@ -15,7 +15,7 @@ from contract.catalogue import KEEPER, REMEMBERED
 from contract.catalogue_environments import KeeperEnvironment
 from contract.codec import decode, encode
 from contract.errors import DatabaseAway
-from contract.execution_facts import REPORTED_S
+from contract.execution_facts import MARK, REPORTED_S
 from contract.grid import GridPrefix, LineOutcome, Record
 from contract.search import STARTED_BY, SearchPrefix
 from keeper import handler, passes
@@ -90,6 +90,11 @@ class Yard:
         self.aws.states.executions.end(execution, status, *(("Lost", "gone") if status == "FAILED" else ()))
         return execution
 
+    def line(self, name: str, grid: str) -> Execution:
+        execution = self.job(name)
+        execution.input = json.dumps({MARK: {"execution": grid, "index": 1}})
+        return execution
+
     def grid(self, name: str = "sweep", given: str = "{}", *, reported: bool = True) -> Execution:
         """A grid of two lines, one in SageMaker and one on a cluster of ours, that ended."""
         execution = self.aws.states.executions.begin(name, GRID_MACHINE)
@@ -121,6 +126,7 @@ def yard(calls: DataApiOver) -> Iterator[Yard]:
 
 
 def test_a_job_that_ended_becomes_a_row_of_its_campaign(yard: Yard) -> None:
+    yard.database.run("insert into trainyard.campaigns (name) values ('digits')")
     arn = yard.job("digits-0123456789ab").arn
     assert yard.keeper.write_end(arn) == 1
     assert yard.rows("name", "kind", "campaign", "region", "type", "outcome", "seconds", "cost_usd") == [
@@ -166,7 +172,7 @@ def test_a_job_of_an_earlier_execution_of_that_name_is_not_this_ones(yard: Yard)
 
 def test_lines_of_a_grid_become_rows_and_their_executions_do_not(yard: Yard) -> None:
     arn = yard.grid().arn
-    line = yard.job(job_line_of(1).training)
+    line = yard.line(job_line_of(1).training, arn)
     assert [yard.keeper.write_end(arn), yard.keeper.write_end(line.arn)] == [2, 0]
     assert yard.rows("name", "kind", "type", "image", "outcome") == [
         ("sweep/0", "line", "ml.g5.xlarge", "123456789012.dkr.ecr/yard/images:1", "Completed"),
@@ -175,11 +181,35 @@ def test_lines_of_a_grid_become_rows_and_their_executions_do_not(yard: Yard) -> 
 
 
 def test_rounds_of_a_search_that_a_campaign_started_are_its_trials(yard: Yard) -> None:
+    yard.database.run("insert into trainyard.campaigns (name) values ('digits')")
     search = "digits-0123456789ab"
     starter = f"{SEARCH_MACHINE.replace(':stateMachine:', ':execution:')}:{search}"
     given = {STARTED_BY: starter, "manifest": f"s3://b/{SearchPrefix(search).questions(1)}"}
     yard.keeper.write_end(yard.grid(f"{search}-r1", json.dumps(given)).arn)
     assert set(yard.rows("kind", "campaign")) == {("trial", "digits")}
+
+
+LIKE_A_LINE = "yard-x-202611271200-1"
+
+
+def test_a_persons_job_with_the_name_of_a_line_is_written_by_its_event_and_by_the_hour(yard: Yard) -> None:
+    assert yard.keeper.write_end(yard.job(LIKE_A_LINE).arn) == 1
+    yard.job(f"{LIKE_A_LINE[:-1]}2")
+    yard.aws.clock.sleep(10)
+    yard.keeper.work()
+    assert len(yard.rows("name")) == 2
+
+
+def test_the_hour_leaves_lines_to_their_grid_and_asks_for_one_of_each(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [yard.line(f"yard-x-0123456789ab-{index}", "arn:grid").arn for index in range(5)]
+    yard.aws.clock.sleep(10)
+    described, known = list[str](), passes.Ends.is_line
+    monkeypatch.setattr(passes.Ends, "is_line", lambda ends, arn: described.append(arn) or known(ends, arn))
+    yard.keeper.work()
+    assert yard.rows("name") == []
+    assert (len(described), set(described) <= set(lines)) == (1, True)
 
 
 def test_a_grid_without_a_report_is_asked_again(yard: Yard) -> None:

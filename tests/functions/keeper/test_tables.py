@@ -10,7 +10,7 @@ import pytest
 from aws.data_api import DataApi, StatementRefused
 from keeper.market import CapacityRow
 from keeper.rows import RunRow
-from keeper.tables import BATCH, read_types, write_capacity, write_prices, write_runs
+from keeper.tables import BATCH, name_campaigns, read_types, write_capacity, write_prices, write_runs
 
 NOW = 1_800_000_000.0
 RUN = RunRow(
@@ -29,6 +29,7 @@ RUN = RunRow(
 
 
 def write(database: DataApi, *rows: RunRow) -> None:
+    database.run("insert into trainyard.campaigns (name) values ('digits') on conflict do nothing")
     with database.transaction() as transaction:
         write_runs(transaction, rows)
 
@@ -44,6 +45,17 @@ def test_a_row_is_written_as_it_is(database: DataApi) -> None:
         "from trainyard.runs"
     ).rows
     assert row == ("job", "digits", "eu-central-1", "g5.xlarge", "", "0.25", 60.0, 0.5, NOW)
+
+
+def test_a_name_that_only_looks_like_a_campaigns_has_none_until_there_is_one(database: DataApi) -> None:
+    names = ("train-202611271200", "train-202611271200-r2/7", "train-b-202611271200", "train-2026")
+    write(database, *(replace(RUN, name=name, campaign=name.rpartition("-2")[0]) for name in names))
+    assert database.run("select distinct campaign from trainyard.runs").rows == (("",),)
+    database.run("insert into trainyard.campaigns (name) values ('train'), ('.*')")
+    with database.transaction() as transaction:
+        name_campaigns(transaction)
+    found = database.run("select name from trainyard.runs where campaign = 'train' order by name").rows
+    assert [name for (name,) in found] == list(names[:2])
 
 
 def test_twice_is_once(database: DataApi) -> None:
