@@ -68,7 +68,7 @@ class CampaignsStack(cdk.Stack):
         )
         alarms = Alarms(self, "Alarms", deployment=deployment, topic=interfaces.topic(foundation.topic))
         self._starter(queue, letters, alarms)
-        send_uploads(self, rights.campaigns, queue=queue, letters=letters)
+        send_uploads(self, rights.campaigns, deployment=deployment, queue=queue, letters=letters)
         if rights.starts.watches:
             self._watch(queue, letters, git, alarms)
         drain_first(self, drain)

@@ -31,10 +31,13 @@ def match_uploads(campaign: Campaign) -> events.EventPattern:
     )
 
 
-def send_uploads(stack: cdk.Stack, campaigns: Mapping[str, Campaign], *, queue: Queue, letters: DeadLetters) -> None:
+def send_uploads(
+    stack: cdk.Stack, campaigns: Mapping[str, Campaign], *, deployment: str, queue: Queue, letters: DeadLetters
+) -> None:
     """Sends every upload that starts a campaign to the queue; what cannot be sent in a day becomes a letter.
 
-    A queue's policy takes 20 statements (SQS's quotas), so one of them lets all rules of the stack send.
+    A queue's policy takes 20 statements (SQS's quotas), so one of them lets all rules of the deployment send. CloudFormation cuts a
+    stack's name to 24 characters where it makes a rule's name of it, so the pattern is shorter than that.
     """
     for name, one in campaigns.items():
         _point(
@@ -47,7 +50,7 @@ def send_uploads(stack: cdk.Stack, campaigns: Mapping[str, Campaign], *, queue: 
             ),
         )
     if campaigns:
-        rules = stack.format_arn(service="events", resource="rule", resource_name=f"{stack.stack_name}-*")
+        rules = stack.format_arn(service="events", resource="rule", resource_name=f"{deployment}-*")
         for one in (queue, letters):
             one.add_to_resource_policy(
                 iam.PolicyStatement(

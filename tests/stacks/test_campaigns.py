@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +16,21 @@ from app import build
 from contract.campaigns import STARTS_FILE, Campaign, Starts, Watch
 from contract.codec import decode
 from contract.timing import Timing
-from localaws.model import listed
 from stacks.settings import BLOCK, BadSettings, Settings
 from tests.stacks.synth import (
+    ROLE_CHARACTERS,
     artifacts,
     every,
     function,
     logical_id,
     only,
     plain,
-    resolved,
     resources,
     rights,
+    size,
     variables,
 )
-from tools.synthesis import CONTEXT, Synthesised, masked, synthesise_once
+from tools.synthesis import CONTEXT, Synthesised, masked, synthesise, synthesise_once
 
 HOME, AWAY, THIRD = "eu-central-1", "us-east-1", "ap-south-1"
 HOME_BUCKET = "trainyard-home-111122223333-eu-central-1"
@@ -452,16 +453,39 @@ def test_what_starts_by_itself_ends_deletes_and_writes_nothing(template: dict[st
     assert [one.name for one in rights(template, role) if "*" in one.resources] == []
 
 
-def test_only_the_rules_and_the_functions_reach_the_queue_by_one_statement_for_all_campaigns(
-    template: dict[str, Any],
-) -> None:
+def test_only_the_rules_and_the_functions_reach_the_queue(template: dict[str, Any]) -> None:
     for policy in resources(template, "AWS::SQS::QueuePolicy").values():
         for one in policy["PolicyDocument"]["Statement"]:
             if one["Effect"] == "Allow":
                 assert one["Principal"] == {"Service": "events.amazonaws.com"}
-                assert "sqs:SendMessage" in listed(one["Action"])
+                assert one["Action"] == "sqs:SendMessage"
                 (rules,) = one["Condition"]["ArnLike"].values()
-                assert resolved(rules).endswith(":rule/trainyard-campaigns-*")
+                assert plain(rules) == f"arn:aws:events:{HOME}:111122223333:rule/trainyard-*"
+
+
+def test_a_rule_may_send_whose_name_cloudformation_has_cut(tmp_path: Path) -> None:
+    """It makes a name of at most 64 characters of the stack's, of which it takes 24, the rule's, and some of its own."""
+    deployment = "a-very-long-name-abc"
+    template = synthesise(tmp_path, deployment=deployment, campaigns=campaign()).template("campaigns")
+    name = f"{deployment}-campaigns"[:24] + "-UploadeddriveeuABCDEF01-0123456789AB"
+    assert len(deployment) == 20
+    for policy in resources(template, "AWS::SQS::QueuePolicy").values():
+        (allowed,) = (one for one in policy["PolicyDocument"]["Statement"] if one["Effect"] == "Allow")
+        (rules,) = allowed["Condition"]["ArnLike"].values()
+        assert fnmatchcase(f"arn:aws:events:{HOME}:111122223333:rule/{name}", plain(rules))
+
+
+def test_twenty_campaigns_fit_into_the_queues_policy_and_the_starters_rights(tmp_path: Path) -> None:
+    many = {
+        f"{'c' * 37}-{n:02d}": {"prefix": f"uploads/{n:02d}{'x' * 58}/", "suffix": "_READY", "input": GRID}
+        for n in range(20)
+    }
+    template = synthesise(tmp_path, campaigns=many).template("campaigns")
+    assert len(resources(template, "AWS::Events::Rule")) == 20
+    for policy in resources(template, "AWS::SQS::QueuePolicy").values():
+        assert len(policy["PolicyDocument"]["Statement"]) < 20
+    for role in resources(template, "AWS::IAM::Policy").values():
+        assert size(role["PolicyDocument"]) < ROLE_CHARACTERS
 
 
 # With customer keys
@@ -527,6 +551,14 @@ def test_with_compliance_what_it_stores_has_the_key_of_home() -> None:
         (
             {"campaigns": {"digits": CAMPAIGNS["drive-eu"]}, "watch": watch()},
             "watch.digits has the name of a campaign; allowed: different names, because messages name them",
+        ),
+        (
+            {"campaigns": campaign(input={"query": "select 1"})},
+            'campaigns.drive-eu.input has a query, and the deployment no catalogue; allowed: manifest, or "catalogue": true',
+        ),
+        (
+            {"campaigns": {f"c{n}": {**CAMPAIGNS["drive-eu"], "suffix": "x" * 400} for n in range(4)}},
+            "campaigns: prefixes and suffixes take 1,668 characters together; allowed: up to 1,500",
         ),
         (
             {"campaigns": campaign(prefix="uploads/*/")},
