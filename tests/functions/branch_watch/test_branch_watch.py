@@ -208,12 +208,12 @@ def test_what_is_no_answer_of_git_builds_nothing(there: Watched, body: bytes) ->
 
 
 def test_a_host_that_lists_two_hundred_thousand_branches_is_read_to_its_end(there: Watched) -> None:
+    pushed = there.push()
     many = [f"{number:040x} refs/heads/branch-{number}" for number in range(200_000)]
-    answering(there, Instead(200, advertise(*many, f"{'a' * 40} refs/heads/main"), kind=ADVERTISED))
-    outcome = there.tick()
-    assert "upload-pack-advertisement" in outcome.cause, (
-        "the list was read, and the answer to the question for the commit is a list too"
-    )
+    answer = Instead(200, advertise(*many, f"{pushed} refs/heads/main"), kind=ADVERTISED)
+    there.hosts.instead = lambda asked: answer if asked.endswith("/info/refs") else None
+    assert there.tick().error == ""
+    assert there.begun == [build_of(pushed)]
 
 
 def test_an_answer_without_an_end_does_not_take_the_functions_memory(
@@ -226,6 +226,25 @@ def test_an_answer_without_an_end_does_not_take_the_functions_memory(
     outcome = there.tick()
     assert (outcome.error, there.begun) == ("BranchesUnread", [])
     assert "is too large (" in outcome.cause
+
+
+def test_a_commit_that_its_host_does_not_give_yet_takes_no_name_of_a_build(there: Watched) -> None:
+    """A build that failed for its host's sake would have the name for ninety days."""
+    pushed = there.push()
+    packs = iter([None])  # the list of branches is a pack of its own, and comes first
+    there.hosts.instead = lambda asked: next(packs, Instead(503)) if asked.endswith("/git-upload-pack") else None
+    outcome = there.tick()
+    assert (outcome.error, there.begun, there.questions) == ("BranchesUnread", [], [])
+    there.hosts.instead = lambda _: None
+    assert there.tick().error == ""
+    assert there.begun == [build_of(pushed)]
+
+
+def test_a_commit_that_no_build_could_take_is_told_and_not_built(there: Watched) -> None:
+    there.deploy(digits=watch("submodule"))
+    outcome = there.tick()
+    assert "has the submodule 'third', whose files are in another repository" in outcome.cause
+    assert there.begun == []
 
 
 def test_a_branch_that_there_is_not_is_told(there: Watched) -> None:
