@@ -147,7 +147,6 @@ def _campaigns(
         f"{settings.deployment}-campaigns",
         common=common,
         foundation=foundation.exports,
-        drain=reaper.exports.drain,
         rights=CampaignRights(
             rights=common.rights,
             starts=describe_starts(settings.campaigns, settings.watch),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import aws_cdk as cdk
-from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from contract.campaign_environments import StarterEnvironment, WatchEnvironment
@@ -17,7 +16,6 @@ from stacks.parts.bad_ends import AT_ONCE
 from stacks.parts.campaign_rights import CampaignRights
 from stacks.parts.campaign_rules import send_uploads
 from stacks.parts.common import Common
-from stacks.parts.drain import drain_first
 from stacks.parts.function import Function, Layer
 from stacks.parts.git_rights import GitHosts
 from stacks.parts.queue import DeadLetters, Queue
@@ -35,7 +33,8 @@ STEPS = 6
 
 
 class CampaignsStack(cdk.Stack):
-    """Starts executions, and nothing else."""
+    """Starts executions, and nothing else. A destroy deletes it before all others, whose drains end what it started; deleted alone, it
+    ends nothing."""
 
     def __init__(
         self,
@@ -44,11 +43,9 @@ class CampaignsStack(cdk.Stack):
         *,
         common: Common,
         foundation: FoundationExports,
-        drain: lambda_.IFunction,
         rights: CampaignRights,
         git: GitHosts,
     ) -> None:
-        """`drain` ends what runs before a destroy deletes anything."""
         deployment = common.deployment
         super().__init__(
             scope,
@@ -71,7 +68,6 @@ class CampaignsStack(cdk.Stack):
         send_uploads(self, rights.campaigns, deployment=deployment, queue=queue, letters=letters)
         if rights.starts.watches:
             self._watch(queue, letters, git, alarms)
-        drain_first(self, drain)
         cdk.CfnOutput(
             self, "StartLettersUrl", value=letters.queue_url, description="Uploads and pushes that started nothing"
         )

@@ -14,8 +14,8 @@ CLOUDFORMATION_WAITS = cdk.Duration.hours(1)
 def drain_first(stack: cdk.Stack, drain: lambda_.IFunction) -> None:
     """Makes a destroy drain the whole deployment before it deletes anything that is in the stack so far; call this last.
 
-    Every stack that starts something calls this, so that nothing is deleted while anything runs, whichever stack a destroy deletes
-    first and whichever stack a failed deploy did not make. A drain that finds nothing takes about a minute.
+    Every stack that starts something and that every deployment has calls this, so that nothing is deleted while anything runs, whichever
+    stack a destroy deletes first and whichever stack a failed deploy did not make. A drain that finds nothing takes about a minute.
     """
     add_custom_resource(
         stack,
