@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from aws.data_api import DataApi
+from aws.data_api import DataApi, StatementRefused
 from contract import keys
 from contract.catalogue import KEEPER, REMEMBERED
 from contract.catalogue_environments import KeeperEnvironment
@@ -361,6 +361,21 @@ def test_a_database_that_is_away_is_tried_again_and_nothing_is_remembered(
         away.setattr(yard.calls, "away", True)
         with pytest.raises(DatabaseAway):
             yard.keeper.write_end(arn)
+    assert yard.aws.s3.read(ENV.bucket, REMEMBERED) is None
+    assert yard.keeper.write_end(arn) == 1
+
+
+def test_a_database_that_takes_no_row_is_tried_again_and_nothing_is_remembered(yard: Yard) -> None:
+    """One that is full takes none, and neither does one that may only be read; both answer what they are asked."""
+    arn = yard.job("one").arn
+    yard.database.run("alter role keeper set default_transaction_read_only = on")
+    try:
+        with pytest.raises(StatementRefused, match="read-only"):
+            yard.keeper.write_end(arn)
+    finally:
+        with yard.calls.connect(KEEPER) as connection:
+            connection.execute("set transaction read write")
+            connection.execute("alter role keeper reset default_transaction_read_only")
     assert yard.aws.s3.read(ENV.bucket, REMEMBERED) is None
     assert yard.keeper.write_end(arn) == 1
 
