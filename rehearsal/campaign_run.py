@@ -15,7 +15,7 @@ from localaws.conditions import Conditions
 from localaws.containers import real
 from rehearsal import campaign, grid, grid_screen
 from rehearsal.deployment import context
-from rehearsal.grid_run import keep, keep_logs
+from rehearsal.grid_run import keep, keep_logs, prepare
 from rehearsal.options import LAST_LAYER_S
 from rehearsal.runs import Run, leave
 from rehearsal.screen import Screen
@@ -34,12 +34,7 @@ def carry_out(options: argparse.Namespace, screen: Screen, run: Run) -> int:
     really = real.announced(screen.say)
     settings = {**options.settings, "regions": regions(options)}
     with Yard(run.work, conditions, settings=settings, wanted=STACKS, parts=screen.parts, real_images=really) as yard:
-        if options.image:
-            with screen.parts.part(f"image of {options.image}, into every region"):
-                grid.build_image(yard, options.image)
-        if options.grid_data:
-            for region, address in grid.upload_data(yard, options.grid_data).items():
-                screen.say(f"data of {region}: {address}")
+        prepare(yard, screen, options)
         with yard.faults(options.faults):
             return rehearse(yard, screen, options, run)
 

@@ -31,14 +31,19 @@ def carry_out(options: argparse.Namespace, screen: Screen, run: Run) -> int:
     wanted = (*STACKS, *(CLUSTERS if clusters else ()))
     really = real.announced(screen.say)
     with Yard(run.work, conditions, settings=settings, wanted=wanted, parts=screen.parts, real_images=really) as yard:
-        if options.image:
-            with screen.parts.part(f"image of {options.image}, into every region"):
-                grid.build_image(yard, options.image)
-        if options.grid_data:
-            for region, address in grid.upload_data(yard, options.grid_data).items():
-                screen.say(f"data of {region}: {address}")
+        prepare(yard, screen, options)
         with yard.faults(options.faults):
             return rehearse(yard, screen, options, run)
+
+
+def prepare(yard: Yard, screen: Screen, options: argparse.Namespace) -> None:
+    """Builds the image and uploads the data, where the command line names them."""
+    if options.image:
+        with screen.parts.part(f"image of {options.image}, into every region"):
+            grid.build_image(yard, options.image)
+    if options.grid_data:
+        for region, address in grid.upload_data(yard, options.grid_data).items():
+            screen.say(f"data of {region}: {address}")
 
 
 def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace, run: Run) -> int:

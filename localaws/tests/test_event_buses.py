@@ -51,7 +51,7 @@ class Heard:
         made = self.aws.client("iam").create_role(RoleName="sender", AssumeRolePolicyDocument=trust)
         return str(made["Role"]["Arn"])
 
-    def taken(self, url: str = "") -> list[dict[str, Any]]:
+    def receive(self, url: str = "") -> list[dict[str, Any]]:
         sqs = self.aws.client("sqs", HOME)
         found = sqs.receive_message(
             QueueUrl=url or self.queue, MaxNumberOfMessages=10, MessageAttributeNames=["All"], VisibilityTimeout=0
@@ -59,7 +59,7 @@ class Heard:
         return list(found.get("Messages", []))
 
     def events(self) -> list[dict[str, Any]]:
-        return [json.loads(one["Body"]) for one in self.taken()]
+        return [json.loads(one["Body"]) for one in self.receive()]
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_a_rule_whose_role_eventbridge_may_not_take_leaves_a_letter(heard: Heard
     letters = {"DeadLetterConfig": {"Arn": heard.arn(heard.letters)}}
     heard.rule(AWAY, THINGS, Arn=BUS, RoleArn=role, **letters)
     heard.aws.emit("test", "Thing", {"kind": "pear"}, [], AWAY)
-    (letter,) = until(lambda: heard.taken(heard.letters))
+    (letter,) = until(lambda: heard.receive(heard.letters))
     assert json.loads(letter["Body"])["detail"] == {"kind": "pear"}
     assert letter["MessageAttributes"]["ERROR_CODE"]["StringValue"] == "NO_PERMISSIONS"
     assert heard.events() == []

@@ -26,8 +26,7 @@ class CampaignRights:
 
     def start_campaigns(self, topic: str, key: str, letters: str) -> list[Right]:
         """Starts what campaigns say, sees how it goes on, and tells people."""
-        executions = [arn for name, one in self.starts.campaigns.items() for arn in [self._executions(one, name)]]
-        executions += [self._arn(f"execution:{self._build}:{name}-*") for name in self.starts.watches]
+        executions = [self._executions(one, name) for name, one in self.starts.campaigns.items()] + self._builds()
         machines = sorted({self.machine(Started.of_input(one.given)) for one in self.starts.campaigns.values()})
         return [
             *([Right("StartCampaigns", ["states:StartExecution"], machines)] if machines else []),
@@ -40,10 +39,9 @@ class CampaignRights:
 
     def start_builds(self, queue: str) -> list[Right]:
         """Starts builds of new commits, and asks the starter to see how they end."""
-        executions = [self._arn(f"execution:{self._build}:{name}-*") for name in self.starts.watches]
         return [
             Right("StartBuilds", ["states:StartExecution"], [self.build_machine]),
-            Right("SeeWhatWasStarted", ["states:DescribeExecution"], executions, EXECUTIONS),
+            Right("SeeWhatWasStarted", ["states:DescribeExecution"], self._builds(), EXECUTIONS),
             read_admission(self.rights),
             Right("AskTheStarter", ["sqs:SendMessage"], [queue]),
         ]
@@ -65,6 +63,10 @@ class CampaignRights:
     @property
     def build_machine(self) -> str:
         return self._arn(f"stateMachine:{self._build}")
+
+    def _builds(self) -> list[str]:
+        """Returns patterns of the executions that build commits."""
+        return [self._arn(f"execution:{self._build}:{name}-*") for name in self.starts.watches]
 
     def _executions(self, campaign: Campaign, name: str) -> str:
         machine = Started.of_input(campaign.given).machine(self.rights.deployment)
