@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +115,7 @@ def test_a_grid_that_is_stopped_leaves_no_instance_of_its_lines_and_their_jobs_s
     assert (job.trainings_left(), job.children_left(), job.processes_left(), job.instances_left()) == ([], [], 0, 0)
     for index, one in job.jobs().items():
         assert one.describe()["status"] == "ABORTED"
-        report = json.loads(job.read(keys.JobPrefix(one.name).result) or b"{}")
+        report = json.loads(until(partial(job.read, keys.JobPrefix(one.name).result)))
         assert report["error"] == "GridEnded"
         assert report["cost"]["billed_s"] > 0
         assert StartedJob(yard, one.name, one.arn).instances_left() == 0

@@ -363,7 +363,7 @@ def test_a_readers_secret_that_is_gone_refuses_a_query_and_nothing_else(catalogu
     finally:
         secrets.restore_secret(SecretId=secret)
     assert "query: the catalogue does not let Plan in" in cause
-    assert "the secret of its reader" in cause
+    assert "the password of its secret" in cause
     assert refused.plan() is None
 
 
