@@ -9,6 +9,7 @@ from enum import Enum, IntEnum
 from typing import Any
 
 from contract import names
+from contract.keys import PAGE
 
 GRIDS = "grids/"
 """Prefix of grids: the home bucket has their decisions and records, a region's bucket of bytes has what their trainings write."""
@@ -85,6 +86,10 @@ class GridPrefix:
     @property
     def report(self) -> str:
         return f"{self.root}report.json"
+
+    @property
+    def page(self) -> str:
+        return f"{self.root}{PAGE}"
 
     def bytes(self, index: int) -> str:
         """Folder of one line's model artifacts and checkpoints, in the bucket of bytes of its region."""

@@ -23,11 +23,14 @@ CONTEXTS = "contexts/"
 """Prefix of build contexts that the Build machine fetched from git; no person and no job writes here."""
 AGENTS = "agents/"
 """Prefix of node agents, each under its digest; Admit writes them here, and nodes may read all of them."""
+PAGE = "report.html"
+"""Last part of the key of the page of a job, a grid or a search, beside its report.json."""
 
 ANY_LIST = f"{JOBS}*/attempts/*/artifacts.json"
 ANY_DESCRIPTION = f"{JOBS}*/job.json"
 ANY_CODE = f"{JOBS}*/code/*"
 ANY_RESULT = f"{JOBS}*/report.json"
+ANY_PAGE = f"{JOBS}*/{PAGE}"
 ANY_WAIT = f"{JOBS}*/waiting.json"
 ANY_COMMIT = f"{JOBS}*/commits/*"
 ANY_CLOSED = f"{JOBS}*/commits/checkpoints/*/closed.json"
@@ -93,6 +96,11 @@ class JobPrefix:
     @property
     def result(self) -> str:
         return f"{self.root}report.json"
+
+    @property
+    def page(self) -> str:
+        """Key of the page that shows a person the whole job."""
+        return f"{self.root}{PAGE}"
 
     @property
     def wait(self) -> str:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from contract.keys import PAGE
+
 SEARCHES = "searches/"
 """Prefix of searches in the home bucket."""
 ANY_SEARCH = f"{SEARCHES}*"
@@ -52,6 +54,10 @@ class SearchPrefix:
     @property
     def report(self) -> str:
         return f"{self.root}report.json"
+
+    @property
+    def page(self) -> str:
+        return f"{self.root}{PAGE}"
 
 
 def name_round(search: str, round_: int | str) -> str:
