@@ -6,10 +6,13 @@ from collections.abc import Mapping
 
 from pydantic import ValidationError
 
+from contract.jobs import CheckpointLayout, Scope
 from contract.limits import Limits
+from contract.workbench import build_command
 from job_requests.launchers import list_launcher_problems
 from job_requests.request import JobRequest
 from job_requests.values import MayBe
+from job_requests.workbench import list_workbench_problems
 from refusals.wording import line, plain
 
 MAY_BE = {
@@ -47,18 +50,28 @@ def read(raw: object, limits: Limits) -> tuple[JobRequest, list[str]]:
     if request.region is not None and request.regions is not None:
         problems.append("regions: the request has region too; allowed: one of the two")
     problems += [f"secrets.{name}: environment has it too; allowed: one value for each variable" for name in both]
-    return request, [
+    return _serve_bench(request), [
         *_list_missing(given, limits),
         *problems,
         *_list_problems_without_image(given, request),
         *list_launcher_problems(given, request),
+        *list_workbench_problems(given, request, limits),
         *_list_type_problems(given, request, limits),
         *_list_limit_problems(request, limits),
     ]
 
 
+def _serve_bench(request: JobRequest) -> JobRequest:
+    """Writes the command of a workbench, and that its files are the checkpoint as they are: notebooks are no framework's."""
+    if request.workbench is None:
+        return request
+    command = list(build_command(request.workbench.meant))
+    checkpoint = {"checkpoint_scope": Scope.RANK0, "checkpoint_layout": CheckpointLayout.NONE}
+    return request.model_copy(update={"command": command, **checkpoint})
+
+
 def _list_missing(given: object, limits: Limits) -> list[str]:
-    if not isinstance(given, Mapping) or given.get("image") is not None:
+    if not isinstance(given, Mapping) or any(given.get(name) is not None for name in ("image", "workbench")):
         return []
     return [f"{name}: is missing; allowed: {list_allowed(limits)[name]}" for name in NEEDED if name not in given]
 
