@@ -41,7 +41,7 @@ def list_workbench_problems(given: object, request: JobRequest, limits: Limits) 
             f"health: a workbench has one node, and {HealthCheck.DEEP.value} measures the network between several; "
             f"allowed: {HealthCheck.QUICK.value} or {HealthCheck.OFF.value}"
         )
-    if not request.owner and "owner" not in given:
+    if not request.owner and not given.get("owner"):
         problems.append(
             "owner: is missing, and only its owner may open a workbench; allowed: your user name, or the value of your role's tag owner"
         )

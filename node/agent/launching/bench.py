@@ -67,7 +67,7 @@ def word_way_in(region: str, instance: str, token: str) -> tuple[str, str]:
     return f"trainyard: open the tunnel with: {tunnel(region, instance)}", f"trainyard: then open {address(token)}"
 
 
-class Bench:
+class BenchServer:
     """A JupyterLab that runs, as a RunningTraining."""
 
     def __init__(self, inner: RunningTraining, job: Job, folder: Path, *, now: Callable[[], float] = time.time) -> None:
