@@ -6,13 +6,16 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from contract.limits import Limits
 from contract.request_rules import RequestRules, list_preset_names
 from stacks.campaign_settings import CampaignSettings
 from stacks.request_reading import list_request_problems
 
+Preset = Annotated[dict[str, Any], Field(min_length=1)]
 MOST_PRESET = 20_000
 """Characters of a preset as JSON: Admit's output repeats what a preset gave, and Step Functions takes 256 KB of it."""
 OF_INPUTS = ((), ("defaults",), ("template",))
@@ -37,8 +40,6 @@ def preset_problems(
     """Says what is wrong with presets, as far as a part of a request can be."""
     for name, preset in presets.items():
         where = f"presets.{name}"
-        if not preset:
-            yield f"{where} is empty; allowed: an object of fields of a request"
         if (size := len(json.dumps(preset))) > MOST_PRESET:
             yield f"{where} has {size:,} characters; allowed: up to {MOST_PRESET:,}"
         yield from (f"{where}.{line}" for line in list_request_problems(preset, limits, rules))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
@@ -49,7 +49,7 @@ from stacks.grid_settings import GridSettings
 from stacks.network_settings import MOST_REGIONS, NetworkSettings, RegionSettings, catalogue_problems, list_twice
 from stacks.network_settings import problems as network_problems
 from stacks.refused import lines
-from stacks.request_settings import Nameable, named_preset_problems, preset_problems, required_tag_problems
+from stacks.request_settings import Nameable, Preset, named_preset_problems, preset_problems, required_tag_problems
 from stacks.tag_settings import problems as tag_problems
 
 BLOCK = "trainyard"
@@ -172,7 +172,7 @@ class Settings(Block):
     """Buckets that jobs may read, beside the deployment's own."""
     file_systems: tuple[FileSystemSettings, ...] = Field(default=(), max_length=MOST_OF_A_DEPLOYMENT)
     """What jobs may mount (docs/guides/mounts.md)."""
-    presets: dict[PresetName, dict[str, Any]] = Field(default={}, max_length=50)
+    presets: dict[PresetName, Preset] = Field(default={}, max_length=50)
     """Name to fields of a request, which a request gets that names it as `preset`, where it has none of its own (docs/guides/jobs.md)."""
     required_tags: dict[TagKey, tuple[TagValue, ...]] = Field(default={}, max_length=MOST_OF_A_REQUEST)
     """Key of a tag that every job and every line of a grid must have, to the values that are allowed; an empty list allows any. `tags` may

@@ -71,7 +71,7 @@ def refused_preset(preset: object, **changes: object) -> str:
             "presets.two.mounts: the settings have no fsx:corpus; allowed: none (file_systems)",
         ),
         ({"environment": {"A": "x" * MOST_PRESET}}, "presets.two has 20,"),
-        ({}, "presets.two is empty; allowed: an object of fields of a request"),
+        ({}, "trainyard.presets.two is {}; allowed: at least 1 item"),
         ([], "trainyard.presets.two is []"),
         (None, "trainyard.presets.two is null"),
     ],

@@ -21,8 +21,8 @@ TAGS = Section(
         ("a value that no service takes", {"Project": "a;b"}, '.Project: a;b is not the value of a tag (it has ";")'),
         (
             "a value that begins with a space",
-            {"Project": " a"},
-            ".Project:  a is not the value of a tag (it begins or ends with a space)",
+            {"Project": " x"},
+            ".Project:  x is not the value of a tag (it begins or ends with a space)",
         ),
         (
             "a line break in a value",
