@@ -47,7 +47,7 @@ def build(app: cdk.App, settings: Settings) -> None:
         timing=settings.timing,
         log_retention_days=settings.log_retention_days,
         reserved_concurrency=settings.reserved_concurrency,
-        tags=settings.tags,
+        rules=settings.rules,
     )
     foundation = FoundationStack(
         app,

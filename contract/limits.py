@@ -28,7 +28,5 @@ class Limits:
     """Whether a spot job leaves its nodes when EC2 recommends it, once the attempt has committed a checkpoint."""
     max_wait_hours: float = 336.0
     """The most hours that a job may wait for capacity, all of its attempts together."""
-    workbench: bool = False
-    """Whether requests may have a workbench."""
     network_share: float = NETWORK_SHARE
     """The least share of the network's rate that an all-reduce has to reach with `health: deep`; with 0 it only has to complete."""

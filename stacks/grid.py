@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from contract.environments import (
 from contract.limits import Limits
 from contract.timings import ChildTiming, CollectTiming
 from stacks.foundation import FoundationExports
+from stacks.grid_settings import GridSettings
 from stacks.parts import interfaces
 from stacks.parts.alarms import Alarms
 from stacks.parts.bad_ends import clear_up_after
@@ -41,7 +42,6 @@ from stacks.parts.outputs import started_here
 from stacks.parts.queue import DeadLetters, Queue
 from stacks.parts.right import Right, grant_apart, role
 from stacks.parts.rights import arn_of
-from stacks.settings import GridSettings
 
 FUNCTION_TIMEOUT = cdk.Duration.minutes(15)
 """Lambda's maximum: a plan, or a collection, of 10,000 lines takes about a minute, and SageMaker may throttle."""
@@ -107,13 +107,13 @@ class GridStack(cdk.Stack):
         collecting = GridCollectEnvironment(
             **_fields(planning), topic=foundation.topic.topic_arn, timing=timing.of(CollectTiming)
         )
-        self._collecting_environment = collecting
+        self._collecting_environment, self._rules_file = collecting, common.rules.file
         children = self._children(training, network, settings, child_image)
         machine = GridMachine(
             self,
             "Grid",
             physical_name=names.grid_machine(deployment),
-            plan=self._plan(planning),
+            plan=self._plan(replace(planning, rules=common.rules.file), common.rule_files),
             collect=self._collect(collecting),
             jobs=ChildSubmission(
                 queue=children.queue.attr_job_queue_arn,
@@ -138,7 +138,7 @@ class GridStack(cdk.Stack):
         """Returns what a search checks its trials with. The role is named, so that a stack that reads this needs nothing of this one."""
         role_name = f"role/{names.training_role(self._rights.deployment, self._rights.home_region)}"
         named = arn_of("iam", "", cdk.Aws.ACCOUNT_ID, role_name)
-        return replace(self._collecting_environment, training_role=named, catalogue=None)
+        return replace(self._collecting_environment, training_role=named, catalogue=None, rules=self._rules_file)
 
     def _training_role(self) -> iam.Role:
         made = role(
@@ -187,12 +187,12 @@ class GridStack(cdk.Stack):
             start=self._grid.start_child(log.log_group_arn),
         )
 
-    def _plan(self, environment: GridEnvironment) -> Function:
+    def _plan(self, environment: GridEnvironment, files: Mapping[str, bytes]) -> Function:
         what = "Checks every line of a manifest and writes the plan"
         rights = self._grid.plan()
         if environment.catalogue:
             rights += [*query_as_reader(environment.catalogue), self._grid.write_manifests()]
-        return self._function("GridPlan", "planner", what, environment, rights)
+        return self._function("GridPlan", "planner", what, environment, rights, files)
 
     def _collect(self, environment: GridCollectEnvironment) -> Function:
         what = "Collects the records of a grid, ends it, and tells people"
@@ -237,7 +237,13 @@ class GridStack(cdk.Stack):
         return self._grid.collect(topic.topic_arn, topic.key.key_arn)
 
     def _function(
-        self, name: str, package: str, description: str, environment: Environment, rights: Sequence[Right]
+        self,
+        name: str,
+        package: str,
+        description: str,
+        environment: Environment,
+        rights: Sequence[Right],
+        files: Mapping[str, bytes] | None = None,
     ) -> Function:
         return Function(
             self,
@@ -250,6 +256,7 @@ class GridStack(cdk.Stack):
             memory_mb=WHOLE_CPU_MB,
             log_retention_days=self._log_retention_days,
             rights=rights,
+            files=files,
         )
 
     def _alarms(self, cleanup: Function, letters: DeadLetters) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 
 import aws_cdk as cdk
@@ -67,6 +67,7 @@ class SearchStack(cdk.Stack):
             "Asks the rounds of a search, tells their results, reports",
             environment,
             rights.function(topic.topic_arn, topic.key.key_arn),
+            common.rule_files,
         )
         machine = SearchMachine(
             self,
@@ -97,7 +98,7 @@ class SearchStack(cdk.Stack):
         timing, topic = self._common.timing, self._foundation.topic
         looks = MORE_RECEIVES * timing.grid_stop_patience_s / timing.grid_collect_again_s
         queue = Queue(self, "SearchQueue", function_timeout=FUNCTION_TIMEOUT, receives=looks, letters=letters)
-        whole = {field.name: getattr(environment, field.name) for field in fields(environment)}
+        whole = {field.name: getattr(environment, field.name) for field in fields(environment) if field.name != "rules"}
         function = self._function(
             "SearchCleanup",
             "search_cleanup",
@@ -136,7 +137,13 @@ class SearchStack(cdk.Stack):
         )
 
     def _function(
-        self, name: str, package: str, description: str, environment: Environment, rights: Sequence[Right]
+        self,
+        name: str,
+        package: str,
+        description: str,
+        environment: Environment,
+        rights: Sequence[Right],
+        files: Mapping[str, bytes] | None = None,
     ) -> Function:
         libraries, optuna = self._layers
         return Function(
@@ -151,4 +158,5 @@ class SearchStack(cdk.Stack):
             memory_mb=WHOLE_CPU_MB,
             log_retention_days=self._common.log_retention_days,
             rights=rights,
+            files=files,
         )

@@ -87,7 +87,7 @@ class WorkflowStack(cdk.Stack):
         self._foundation, self._rights, self._timing, self._containers = foundation, rights, timing, containers
         self._of_jobs = [*containers.pull(), *mount_rights.mount(file_systems)]
         self._layer, self._log_retention_days = Layer(self, "Libraries"), common.log_retention_days
-        self._reserved, self._tags = common.reserved_concurrency, dict(common.tags)
+        self._reserved, self._common = common.reserved_concurrency, common
         self._alarms = Alarms(self, "Alarms", deployment=deployment, topic=interfaces.topic(foundation.topic))
         missed = DeadLetters(self, "AttendantLetters")
         endings = Queue(self, "Endings", function_timeout=ATTENDANT_TIMEOUT, receives=FEWEST_RECEIVES, letters=missed)
@@ -178,7 +178,9 @@ class WorkflowStack(cdk.Stack):
                 agent_key=agent.key,
                 limits=limits,
                 timing=self._timing,
+                rules=self._common.rules.file,
             ),
+            files=self._common.rule_files,
             timeout=cdk.Duration.minutes(3),
             memory_mb=ADMIT_MB,
             rights=admission_rights.admit(
@@ -201,7 +203,7 @@ class WorkflowStack(cdk.Stack):
                 home_region=rights.home_region,
                 instance_profile=foundation.instance_profile.instance_profile_arn,
                 timing=self._timing.of(LauncherTiming),
-                tags=self._tags,
+                tags=dict(self._common.tags),
             ),
             timeout=cdk.Duration.minutes(5),
             files={"launcher/user_data.sh": NODE / "user_data.sh"},
@@ -372,7 +374,7 @@ class WorkflowStack(cdk.Stack):
         *,
         timeout: cdk.Duration,
         rights: Sequence[Right],
-        files: dict[str, Path] | None = None,
+        files: Mapping[str, Path | bytes] | None = None,
         reserved: int = 0,
         memory_mb: int = 512,
     ) -> Function:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,6 +31,7 @@ from contract.aws_errors import code_of
 from contract.environments import AdmissionEnvironment
 from contract.events import ENDS
 from contract.jobs import Job
+from job_requests.presets import list_given, load_rules
 from job_requests.reading import read
 from refusals.addresses import SCHEME, Address
 from refusals.wording import refusal, shut
@@ -54,9 +56,11 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     job = home.job(execution.name) if names.JOB_PATTERN.fullmatch(execution.name) else None
     if job is None or not job.belongs_to(execution.arn, execution.started_at):
         with TemporaryDirectory() as folder:
-            request, problems = read(event["request"], env.limits)
+            rules = load_rules(env.rules)
+            request, problems = read(event["request"], env.limits, rules)
             facts = look_up_facts(request, execution, env, Path(folder), held_by=job)
             planned = admit(request, execution, facts, env, problems)
+            planned = replace(planned, preset_gave=list_given(event["request"], rules))
             try_sessions(planned, execution, env, invoke, now=time.time(), waits=not request.dry_run)
             if request.dry_run:
                 return describe_job(planned, dry_run=True)

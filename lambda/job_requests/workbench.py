@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from contract.health import HealthCheck
 from contract.jobs import Launcher
-from contract.limits import Limits
+from contract.request_rules import RequestRules
 from contract.workbench import FOLDER
 from job_requests.mount_fields import MountField, is_below
 from job_requests.request import JobRequest
@@ -17,13 +17,13 @@ REFUSED = {"command": OWN_PROGRAM, "arguments": OWN_PROGRAM, "stall": AGAIN, "re
 """Fields that no bench can have, with what speaks against each."""
 
 
-def list_workbench_problems(given: object, request: JobRequest, limits: Limits) -> list[str]:
+def list_workbench_problems(given: object, request: JobRequest, rules: RequestRules) -> list[str]:
     """Rejects a bench that the deployment does not allow, and fields that no bench can have. `given` is the request as a person wrote it:
     a field that is wrong is there, and is rejected as such."""
     if request.workbench is None or not isinstance(given, Mapping):
         return []
     problems = list[str]()
-    if not limits.workbench:
+    if not rules.workbench:
         problems.append(
             "workbench: the deployment has no workbenches; allowed: a request without it, or the setting workbench in cdk.json"
         )

@@ -13,6 +13,7 @@ from contract.environments import GridCollectEnvironment
 from contract.errors import SearchFailed, StillTraining
 from contract.search import STARTED_BY, Search, SearchPrefix, name_round, read_search_of
 from contract.text import one_line
+from job_requests.presets import load_rules
 from refusals.wording import refusal
 from searches import study
 from searches.checking import check
@@ -49,7 +50,7 @@ def _begin(env: GridCollectEnvironment, store: SearchStore, raw: object, executi
     name = execution["name"]
     search = store.search(name)
     if search is None:
-        checked = check(raw, execution, env, store)
+        checked = check(raw, execution, env, store, load_rules(env.rules))
         if checked.problems:
             for problem in checked.problems:
                 logger.warning("refused", reason=problem)

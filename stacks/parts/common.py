@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import aws_cdk as cdk
 
+from contract.codec import encode
+from contract.request_rules import RequestRules
 from contract.timing import Timing
 from stacks.parts.rights import Rights
 
@@ -23,12 +25,22 @@ class Common:
     log_retention_days: int
     reserved_concurrency: int
     """Invocations at once that are reserved for each function that ends machines; 0 for none."""
-    tags: Mapping[str, str]
-    """The settings' own tags, for what functions launch; stack resources have them already."""
+    rules: RequestRules
+    """For functions that read requests."""
 
     @property
     def deployment(self) -> str:
         return self.rights.deployment
+
+    @property
+    def tags(self) -> Mapping[str, str]:
+        """The settings' own tags, for what functions launch; stack resources have them already."""
+        return self.rules.tags
+
+    @property
+    def rule_files(self) -> dict[str, bytes]:
+        """Returns the file of the rules for the archives of functions that read requests; none where there is nothing to say."""
+        return {self.rules.file: encode(self.rules)} if self.rules.file else {}
 
     @property
     def env(self) -> cdk.Environment:

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from contract import names
-from contract.environments import OwnImagesEnvironment
+from contract.image_environments import OwnImagesEnvironment
+from stacks.grid_settings import GridSettings
 from stacks.parts import own_images
 from stacks.parts.assembled import NotSetUp
 from stacks.parts.own_images import child_tag
-from stacks.settings import GridSettings
 from tests.stacks.synth import artifacts, function, only, plain, variables
 from tools.synthesis import Synthesised, definition
 
