@@ -28,7 +28,7 @@ class Workbench:
     """What a request says of its bench."""
 
     idle_minutes: int
-    """After so long without a running cell, an open terminal's output or a click, it ends itself."""
+    """After so long without a running cell, a terminal's output or a change, it ends itself."""
     install: bool = False
     """Whether JUPYTERLAB is installed where the image has none."""
 
@@ -37,7 +37,7 @@ def build_command(bench: Workbench) -> tuple[str, ...]:
     """Returns the words that serve the bench from the folder in which they run.
 
     Kernels and terminals end once they are idle, those with an open page too, because a forgotten page would keep the machine. The server
-    ends with code 0 once it has neither, and nobody has clicked for as long; it looks once a minute (jupyter_server 2.21).
+    ends with code 0 once it has neither, and nothing was changed for as long; it looks once a minute (jupyter_server 2.21).
     """
     idle_s = bench.idle_minutes * 60
     return (

@@ -56,7 +56,11 @@ class JobRequest(ProgramFields):
             "then": {"not": {"required": ["instance_types", "accelerators"]}},
             "else": {
                 "oneOf": [{"required": ["instance_types"]}, {"required": ["accelerators"]}],
-                "anyOf": [{"required": ["image"]}, {"required": ["code", "command"]}, {"required": ["workbench", "owner"]}],
+                "anyOf": [
+                    {"required": ["image"]},
+                    {"required": ["code", "command"]},
+                    {"required": ["workbench", "owner"]},
+                ],
                 "dependentRequired": {"arguments": ["image"], "processes_per_node": ["launcher"]},
                 **NEEDS_LAUNCHER,
             },

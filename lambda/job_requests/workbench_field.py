@@ -10,7 +10,7 @@ from contract.workbench import JUPYTERLAB, Workbench
 from refusals.fields import read_whole
 
 LEAST_IDLE, MOST_IDLE = 5, 1440
-"""Minutes. A person reads a page for five; a bench that nobody has touched for a day is forgotten."""
+"""Minutes. A person reads a page for five; a bench that was not touched for a day is forgotten."""
 WORKBENCH_MAY_BE = (
     f"an object of idle_minutes (a whole number from {LEAST_IDLE} to {MOST_IDLE:,}) and install (true or false), as in "
     '{"idle_minutes": 60, "install": true}'

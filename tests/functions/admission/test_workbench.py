@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from contract.jobs import CheckpointLayout, Job, Scope
+from contract.request_rules import RequestRules
 from contract.workbench import Workbench
-from tests.functions.admission.account import ADMITTING, Account, account, refused, start
+from tests.functions.admission.account import Account, account, refused, start
 from tools.refusals.jobs import LEAST
 
 TYPES = {"instance_types": LEAST["instance_types"]}
@@ -20,7 +20,7 @@ BENCH: dict[str, Any] = {**TYPES, "owner": "ada", "workbench": {"idle_minutes": 
 @pytest.fixture
 def there() -> Iterator[Account]:
     """A deployment with the setting `workbench`."""
-    with account(replace(ADMITTING, limits=replace(ADMITTING.limits, workbench=True))) as opened:
+    with account(rules=RequestRules(workbench=True)) as opened:
         yield opened
 
 
@@ -129,7 +129,7 @@ def test_a_bench_without_an_owner_is_refused() -> None:
 
 
 def test_a_deployment_without_the_setting_refuses_every_bench() -> None:
-    with account() as closed:
+    with account(rules=RequestRules()) as closed:
         assert "workbench: the deployment has no workbenches" in refused(BENCH)
         assert closed.job("job-1") is None
 
