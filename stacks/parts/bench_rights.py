@@ -9,7 +9,7 @@ from constructs import Construct
 from contract import names, tags
 from contract.workbench import DOCUMENT
 from stacks.parts.right import Right, offer
-from stacks.parts.rights import Rights, arn_of
+from stacks.parts.rights import Rights, arn_of, within
 
 OWNERS = {"ByTag": "${aws:PrincipalTag/owner}", "ByName": "${aws:username}"}
 """Who owns a bench. Each has a statement of its own: IAM drops a statement with a variable that the caller does not have."""
@@ -18,7 +18,6 @@ OWNERS = {"ByTag": "${aws:PrincipalTag/owner}", "ByName": "${aws:username}"}
 def answer_sessions(rights: Rights) -> list[Right]:
     """Allows a node what the SSM agent on it needs for Session Manager, and nothing else of SSM (Systems Manager's user guide, "Verify or
     add instance permissions for Session Manager")."""
-    here = {"StringEquals": {"aws:RequestedRegion": sorted(rights.regions)}}
     channels = [f"ssmmessages:{verb}{kind}Channel" for kind in ("Control", "Data") for verb in ("Create", "Open")]
     every = arn_of("ec2", "*", cdk.Aws.ACCOUNT_ID, "instance/*")
     return [
@@ -27,15 +26,15 @@ def answer_sessions(rights: Rights) -> list[Right]:
             ["ssm:UpdateInstanceInformation"],
             [every],
             "Instances come and go; each registers itself.",
-            here,
+            _here(rights),
         ),
-        Right("AnswerSessions", channels, ["*"], "Session Manager's channels have no ARN.", here),
+        Right("AnswerSessions", channels, ["*"], "Session Manager's channels have no ARN.", _here(rights)),
     ]
 
 
 def bench_policy(scope: Construct, name: str, *, rights: Rights) -> iam.ManagedPolicy:
     """Returns the managed policy of people who have benches. It opens a port of a bench that carries the person's name or tag as its
-    owner; it opens no shell, no other node and no other person's bench."""
+    owner; it opens no shell, no other node and no other person's bench. Session Manager's plugin signs for its channel since 1.2.688."""
     return offer(
         scope,
         name,
@@ -46,6 +45,13 @@ def bench_policy(scope: Construct, name: str, *, rights: Rights) -> iam.ManagedP
             ["ssm:StartSession"],
             [arn_of("ssm", "*", "", f"document/{DOCUMENT}")],
             "AWS's own document, in whatever region the bench runs.",
+        ),
+        Right(
+            "OpenChannels",
+            ["ssmmessages:OpenDataChannel"],
+            ["*"],
+            "Session Manager's channels have no ARN; each takes the token that StartSession returned to the person who began the session.",
+            _here(rights),
         ),
         Right(
             "EndOwnSessions",
@@ -72,3 +78,7 @@ def _open_own(rights: Rights, how: str, owner: str) -> Right:
             "BoolIfExists": {"ssm:SessionDocumentAccessCheck": "true"},
         },
     )
+
+
+def _here(rights: Rights) -> dict[str, dict[str, object]]:
+    return within(*sorted(rights.regions))
