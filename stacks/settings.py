@@ -331,6 +331,7 @@ class Settings(Block):
                 subnets=one.subnets,
                 most_nodes=self.limits.max_nodes,
                 home=one.region == self.home_region,
+                workbench=self.workbench,
             )
             for one in self.regions
             if one.vpc
