@@ -1,9 +1,10 @@
-"""Makes the attempts of a job out of its walks, its ends and its nodes' reports: where each ran, what it did when, what it lost and cost."""
+"""Makes the attempts of a job out of its walks, its ends and its reports: where each ran, what it did when, what it lost and cost."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from contract import money
 from contract.intents import Intent
@@ -173,7 +174,7 @@ def draw_phases(report: NodeReport | None, span: TimeSpan, begin: float, end: fl
 def find_time_of(facts: JobFacts, attempt: int, step: int) -> float | None:
     """Returns about when an attempt was at a step, by the points of its curve on both sides; None where they do not say."""
     points = [one for one in facts.curve.points if one.attempt == attempt] if facts.curve else []
-    for before, after in zip(points, points[1:], strict=False):
+    for before, after in pairwise(points):
         if before.step <= step <= after.step:
             share = (step - before.step) / (after.step - before.step) if after.step > before.step else 0.0
             return before.at + share * (after.at - before.at)

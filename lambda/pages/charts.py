@@ -6,21 +6,12 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from pages.words import number
+from pages.words import UNKNOWN, finite, number
 
 MOST_DOTS = 1000
 """Points of a chart; of more, every n-th is drawn."""
 _LOG_FROM = 100.0
 """Positive numbers whose largest is so many times the smallest are drawn by their powers of ten."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """A number on an axis."""
-
-    at: str
-    """Percent, from the left or from the top."""
-    label: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +29,12 @@ class Axis:
         )
         return 50.0 if high <= low else min(100.0, max(0.0, 100 * (at / 2 - low / 2) / (high / 2 - low / 2)))
 
-    def list_ticks(self, word: Callable[[object], str] = number) -> list[Tick]:
-        """Returns both ends and the middle, or one number where there is one."""
+    def list_ticks(self, word: Callable[[object], str]) -> tuple[str, ...]:
+        """Returns words for both ends and the middle, or for the one number that there is."""
         if self.high <= self.low:
-            return [Tick("50%", word(self.low))]
+            return (word(self.low),)
         middle = math.sqrt(self.low) * math.sqrt(self.high) if self.is_log else self.low / 2 + self.high / 2
-        return [Tick("0%", word(self.low)), Tick("50%", word(middle)), Tick("100%", word(self.high))]
+        return word(self.low), word(middle), word(self.high)
 
 
 def choose_axis(values: Iterable[float], *, may_be_log: bool = False) -> Axis:
@@ -51,15 +42,6 @@ def choose_axis(values: Iterable[float], *, may_be_log: bool = False) -> Axis:
     known = list(values)
     low, high = min(known), max(known)
     return Axis(low, high, may_be_log and low > 0 and high / low >= _LOG_FROM)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
-    """A line across a chart at a place of its x axis."""
-
-    at: str
-    word: str
-    kind: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +60,10 @@ class Chart:
     """A path of what stands out ..."""
     best_kind: str = "best"
     """... and how it is drawn: as a line (best) or as points (star)."""
-    x_ticks: tuple[Tick, ...] = ()
-    y_ticks: tuple[Tick, ...] = ()
-    marks: tuple[Mark, ...] = ()
+    x_ticks: tuple[str, ...] = ()
+    y_ticks: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
+    """Places of lines across the chart, in percent from the left."""
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = field(default=())
     note: str = ""
@@ -108,15 +91,16 @@ def draw_dots(points: Iterable[tuple[float, float]], x: Axis, y: Axis) -> str:
     return "".join(places)
 
 
-def flip(ticks: Iterable[Tick]) -> tuple[Tick, ...]:
-    """Returns the ticks of an axis that goes up."""
-    return tuple(Tick(f"{100 - float(one.at[:-1]):g}%", one.label) for one in ticks)
-
-
 def thin(points: Sequence[tuple[float, float]], most: int = MOST_DOTS) -> list[tuple[float, float]]:
     """Returns every n-th point, so that there are at most so many."""
     step = max(1, math.ceil(len(points) / most))
     return list(points[::step])
+
+
+def short(value: object) -> str:
+    """Words a number on an axis with four digits."""
+    found = finite(value)
+    return UNKNOWN if found is None else number(float(f"{found:.4g}"))
 
 
 def percent(share: float) -> str:

@@ -8,7 +8,7 @@ from itertools import groupby
 from contract.curves import Point
 from pages import words
 from pages.attempts import AttemptHistory
-from pages.charts import Axis, Chart, Mark, Tick, choose_axis, draw_line, flip
+from pages.charts import Axis, Chart, choose_axis, draw_line, percent, short
 from pages.facts import JobFacts
 
 MOST_MARKS = 30
@@ -21,7 +21,7 @@ def draw_curves(facts: JobFacts, attempts: Sequence[AttemptHistory]) -> list[Cha
         return []
     begin = min(one.at for one in points)
     across = choose_axis(one.at - begin for one in points)
-    ticks = tuple(across.list_ticks(words.duration))
+    ticks = across.list_ticks(words.duration)
     marks = _mark_attempts(attempts, across, begin)
     has_metric = any(words.finite(one.metric) is not None for one in points)
     charts = [_draw(points, "metric", across, begin, ticks, marks)] if has_metric else []
@@ -42,7 +42,7 @@ def list_points(facts: JobFacts) -> list[tuple[str, ...]]:
 
 
 def _draw(
-    points: Sequence[Point], what: str, across: Axis, begin: float, ticks: tuple[Tick, ...], marks: tuple[Mark, ...]
+    points: Sequence[Point], what: str, across: Axis, begin: float, ticks: tuple[str, ...], marks: tuple[str, ...]
 ) -> Chart:
     values = [(one, words.finite(one.metric if what == "metric" else one.step)) for one in points]
     known = [value for _, value in values if value is not None]
@@ -59,15 +59,17 @@ def _draw(
         f"from {low} to {high}, the newest {last}.",
         lines=lines,
         x_ticks=ticks,
-        y_ticks=flip(up.list_ticks()),
+        y_ticks=up.list_ticks(short if what == "metric" else _word_step),
         marks=marks,
     )
 
 
-def _mark_attempts(attempts: Sequence[AttemptHistory], across: Axis, begin: float) -> tuple[Mark, ...]:
-    """Returns a line where each attempt but the first began. Where an attempt ended before the first point, there is none."""
-    later = [one for one in attempts[1:] if begin <= one.begin <= begin + across.high]
-    return tuple(
-        Mark(at=f"{across.place(one.begin - begin):.2f}%", word=f"{one.number}", kind="again")
-        for one in later[:MOST_MARKS]
-    )
+def _word_step(value: object) -> str:
+    found = words.finite(value)
+    return words.number(found if found is None else round(found))
+
+
+def _mark_attempts(attempts: Sequence[AttemptHistory], across: Axis, begin: float) -> tuple[str, ...]:
+    """Returns the places where attempts began, but for those before the first point."""
+    later = [one.begin - begin for one in attempts[1:] if begin <= one.begin <= begin + across.high]
+    return tuple(percent(across.place(at) / 100) for at in later[:MOST_MARKS])

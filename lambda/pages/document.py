@@ -72,8 +72,8 @@ def _templates() -> Environment:
         "moment": words.moment,
         "count": words.count,
         "path": _draw,
+        "is_console": is_console,
     }
-    made.tests["console"] = is_console
     return made
 
 

@@ -20,7 +20,7 @@ from pages.attempts import (
     find_time_of,
     list_attempts,
 )
-from pages.charts import Tick, percent
+from pages.charts import percent
 from pages.curves import draw_curves, list_points
 from pages.document import render
 from pages.facts import JobFacts
@@ -137,7 +137,7 @@ def _show_attempt(
         "diamonds": _list_diamonds(facts, one, span),
         "word": word,
         "tone": tone,
-        "cause": words.visible(one.cause, 300),
+        "cause": words.visible(one.cause, 300) if following or not outcome.cause else "",
         "steps": _describe_steps(one, following, lost),
     }
 
@@ -152,7 +152,8 @@ def _describe_steps(one: AttemptHistory, following: AttemptHistory | None, lost:
     if lost is not None and following is not None:
         again = following.restored if following.restored is not None and following.restored > 0 else 0
         parts.append(f"{words.count(lost, 'step')} lost: the next attempt went on from step {words.number(again)}")
-    return "; ".join(parts)
+    said = "; ".join(parts)
+    return said[:1].upper() + said[1:]
 
 
 def _list_diamonds(facts: JobFacts, one: AttemptHistory, span: TimeSpan) -> list[Diamond]:
@@ -172,10 +173,10 @@ def _list_diamonds(facts: JobFacts, one: AttemptHistory, span: TimeSpan) -> list
     return found[-MOST_CHECKPOINTS:]
 
 
-def _list_ticks(span: TimeSpan) -> list[Tick]:
+def _list_ticks(span: TimeSpan) -> list[str]:
     """Returns the beginning, the middle and the end of a time line."""
     whole = max(60.0, span.end - span.begin)
-    return [Tick(f"{share * 100:g}%", words.duration(share * whole)) for share in (0.0, 0.5, 1.0)]
+    return [words.duration(share * whole) for share in (0.0, 0.5, 1.0)]
 
 
 def _list_answers(walks: Sequence[Intent]) -> list[dict[str, Any]]:

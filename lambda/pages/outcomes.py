@@ -17,7 +17,6 @@ from pages.facts import JobFacts
 
 MOST_LINES, MOST_LINE = 40, 600
 """Lines of a cause that are shown, and characters of each."""
-REWRITTEN = "This page is written anew at most every five minutes while it runs: load it again to see more."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +58,15 @@ def judge_job(facts: JobFacts, attempts: list[AttemptHistory]) -> Outcome:
     return found
 
 
-def judge_run(status: Status | None, report: Mapping[str, Any] | None, *, busy: str, done: str) -> Outcome:
+def judge_run(status: Status | None, report: Mapping[str, Any] | None, *, busy: str, done: str, now: float) -> Outcome:
     """Returns how a grid or a search ended, or what it does, with a sentence for each."""
     if status is None or status.name == GONE:
         problem = words.entry_of(report, "problem")
         return _judge_report(status, {**report, **problem} if report is not None else None, done)
     if status.runs:
-        return Outcome(word="running", tone="busy", sentence=busy, following=f"Nothing. {REWRITTEN}", runs=True)
+        return Outcome(
+            word="running", tone="busy", sentence=busy, following=f"Nothing. {_describe_age(now)}", runs=True
+        )
     if status.name == "SUCCEEDED":
         return Outcome(word="completed", tone="good", sentence=done, following="")
     found = judge_end(status, report)
@@ -143,7 +144,13 @@ def _judge_running(facts: JobFacts, attempts: list[AttemptHistory]) -> Outcome:
         sentence = f"The machines of attempt {last.number} boot; no node has reported yet."
     else:
         sentence = _describe_training(facts, last)
-    return Outcome(word=word, tone="busy", sentence=sentence, following=f"{following} {REWRITTEN}", runs=True)
+    return Outcome(
+        word=word, tone="busy", sentence=sentence, following=f"{following} {_describe_age(facts.now)}", runs=True
+    )
+
+
+def _describe_age(now: float) -> str:
+    return f"This page was written {words.moment(now)}, and is written anew at most every five minutes: load it again to see more."
 
 
 def _describe_training(facts: JobFacts, last: AttemptHistory) -> str:

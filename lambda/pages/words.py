@@ -104,7 +104,7 @@ def text_of(document: Mapping[str, Any] | None, name: str) -> str:
 def entries_of(document: Mapping[str, Any] | None, name: str) -> list[Mapping[str, Any]]:
     """Returns the objects of a list in a document; none where there is none."""
     found = (document or {}).get(name)
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list | tuple) else []
+    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
 
 
 def entry_of(document: Mapping[str, Any] | None, name: str) -> Mapping[str, Any]:
