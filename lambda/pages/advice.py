@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contract import errors
+from contract import errors, execution_facts
 
 _RESUME = "Start it again under a new name with resume_from: it begins from the newest checkpoint."
 _MENDS_ITSELF = "Nothing: the machine asks again by itself."
@@ -90,9 +90,7 @@ NEXT: dict[str, str] = {
 }
 """What to do after each error of the contract."""
 ABORTED = f"It was stopped by a person or by a destroy. {_RESUME}"
-TIMED_OUT = (
-    "It ran longer than its state machine allows. Look at the execution's history for the state that did not end, then start it again."
-)
+TIMED_OUT = "It ran longer than its state machine allows. Look at the execution's history for the state that did not end, then start it again."
 GONE = "Step Functions keeps an execution for 90 days; its report and its files stay in S3."
 OTHER = (
     "This error is none of a job's own: open the execution and read the state that failed and its function's log. Start the job again "
@@ -104,4 +102,4 @@ def choose_next(error: str, status: str = "") -> str:
     """Returns what a person does after an execution ended with this error and status."""
     if error in NEXT:
         return NEXT[error]
-    return {"ABORTED": ABORTED, "TIMED_OUT": TIMED_OUT, "GONE": GONE}.get(status, OTHER)
+    return {execution_facts.ABORTED: ABORTED, execution_facts.TIMED_OUT: TIMED_OUT, "GONE": GONE}.get(status, OTHER)

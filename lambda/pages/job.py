@@ -56,6 +56,7 @@ def write_job(facts: JobFacts) -> bytes:
         title=f"job {facts.name}: {outcome.word}",
         tiles=_list_tiles(facts, attempts, outcome),
         attempts=[_show_attempt(facts, attempts, one, span, outcome) for one in shown],
+        ran=any(one.launched or one.reports for one in attempts),
         left_attempts=len(attempts) - len(shown),
         ticks=_list_ticks(span),
         answers=_list_answers(facts.walks),
@@ -79,8 +80,8 @@ def list_links(facts: JobFacts) -> list[tuple[str, str]]:
     if facts.job is None:
         return []
     found = {name: address for name, address in links.of_job(facts.job).items() if name != "page"}
-    regions = sorted(ran_in(facts.walks) & facts.job.places.keys())
-    if regions:
+    if facts.walks:
+        regions = sorted(ran_in(facts.walks) & facts.job.places.keys())
         found = {name: address for name, address in found.items() if not name.startswith("artifacts")}
         found |= {f"Artifacts in {one}": links.of_artifacts(facts.job, one) for one in regions}
     return [(LINKS.get(name, name[:1].upper() + name[1:]), address) for name, address in found.items()]
@@ -125,7 +126,13 @@ def _show_attempt(
     again_from = find_time_of(facts, one.number, resumed) if lost and resumed is not None else None
     if lost and resumed == 0:
         again_from = again_from or _find_launch(one)
-    word, tone = ("runs", "busy") if one.runs else (one.error, "bad") if one.error else ("ended", "unsure")
+    word, tone = (
+        ("runs" if one.launched else "asks", "busy")
+        if one.runs
+        else (one.error, "bad")
+        if one.error
+        else ("ended", "unsure")
+    )
     if not one.runs and not one.error and outcome.tone == "good" and following is None:
         word, tone = "completed", "good"
     return {

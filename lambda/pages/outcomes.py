@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from aws.facts import GONE, Status
 from contract.errors import InvalidRequest
-from contract.execution_facts import explain_end
+from contract.execution_facts import ABORTED, SUCCEEDED, TIMED_OUT, explain_end
 from contract.reports import Phase
 from pages import words
 from pages.advice import choose_next
@@ -43,7 +43,7 @@ def judge_job(facts: JobFacts, attempts: list[AttemptHistory]) -> Outcome:
         return _judge_report(status, facts.report, "The job ended well, by its report.")
     if status.runs:
         return _judge_running(facts, attempts)
-    if status.name == "SUCCEEDED":
+    if status.name == SUCCEEDED:
         kept = "Its artifacts are in S3: open them by the link below." if facts.job else ""
         number = attempts[-1].number if attempts else 1
         return Outcome(
@@ -54,24 +54,24 @@ def judge_job(facts: JobFacts, attempts: list[AttemptHistory]) -> Outcome:
         )
     found = judge_end(status, facts.report)
     if facts.job is None and found.error == InvalidRequest.__name__:
-        return _change(found, "refused", "The request was refused before anything was created.")
+        return replace(found, word="refused", sentence="The request was refused before anything was created.")
     return found
 
 
-def judge_run(status: Status | None, report: Mapping[str, Any] | None, *, busy: str, done: str, now: float) -> Outcome:
-    """Returns how a grid or a search ended, or what it does, with a sentence for each."""
+def judge_run(
+    status: Status | None, report: Mapping[str, Any] | None, *, busy: str, done: str, following: str
+) -> Outcome:
+    """Returns how a grid or a search ended, or what it does, with a sentence for each, and what follows an end that is none of an error."""
     if status is None or status.name == GONE:
         problem = words.entry_of(report, "problem")
         return _judge_report(status, {**report, **problem} if report is not None else None, done)
     if status.runs:
-        return Outcome(
-            word="running", tone="busy", sentence=busy, following=f"Nothing. {_describe_age(now)}", runs=True
-        )
-    if status.name == "SUCCEEDED":
-        return Outcome(word="completed", tone="good", sentence=done, following="")
+        return Outcome(word="running", tone="busy", sentence=busy, following="Nothing: it runs.", runs=True)
+    if status.name == SUCCEEDED:
+        return Outcome(word="completed", tone="good", sentence=done, following=following)
     found = judge_end(status, report)
     if found.error == InvalidRequest.__name__ and report is None:
-        return _change(found, "refused", "The input was refused before anything was created.")
+        return replace(found, word="refused", sentence="The input was refused before anything was created.")
     return found
 
 
@@ -81,11 +81,11 @@ def judge_end(status: Status, report: Mapping[str, Any] | None) -> Outcome:
     error = status.error or words.text_of(told, "error")
     cause = status.cause or (words.text_of(told, "cause") if words.text_of(told, "error") == error else "")
     error, cause = explain_end(status.name, error, cause)
-    word = {"ABORTED": "stopped", "TIMED_OUT": "timed out"}.get(status.name, f"failed, {error}")
+    word = {ABORTED: "stopped", TIMED_OUT: "timed out"}.get(status.name, f"failed, {error}")
     return Outcome(
         word=word,
         tone="bad",
-        sentence={"ABORTED": "The execution was stopped.", "TIMED_OUT": "The execution ran out of its time."}.get(
+        sentence={ABORTED: "The execution was stopped.", TIMED_OUT: "The execution ran out of its time."}.get(
             status.name, f"The execution failed with {error}."
         ),
         following=choose_next(error, status.name),
@@ -100,12 +100,6 @@ def split_cause(cause: str) -> tuple[str, ...]:
     shown = [words.visible(one, MOST_LINE) for one in lines[:MOST_LINES]]
     left = len(lines) - MOST_LINES
     return (*shown, f"({words.count(left, 'more line')}: the execution has all of them)") if left > 0 else tuple(shown)
-
-
-def _change(found: Outcome, word: str, sentence: str) -> Outcome:
-    return Outcome(
-        word=word, tone=found.tone, sentence=sentence, following=found.following, error=found.error, cause=found.cause
-    )
 
 
 def _judge_report(status: Status | None, report: Mapping[str, Any] | None, done: str) -> Outcome:
@@ -129,7 +123,7 @@ def _judge_report(status: Status | None, report: Mapping[str, Any] | None, done:
 
 
 def _judge_running(facts: JobFacts, attempts: list[AttemptHistory]) -> Outcome:
-    word, sentence, following = "running", "The request is being checked.", "Nothing."
+    word, sentence, following = "running", "The request is being checked.", "Nothing: it runs."
     waiting = bool(words.text_of(facts.waiting, "next_try_at"))  # the document has one only while the job waits
     last = attempts[-1] if attempts else None
     if waiting and (last is None or last.launched is None):
@@ -144,13 +138,7 @@ def _judge_running(facts: JobFacts, attempts: list[AttemptHistory]) -> Outcome:
         sentence = f"The machines of attempt {last.number} boot; no node has reported yet."
     else:
         sentence = _describe_training(facts, last)
-    return Outcome(
-        word=word, tone="busy", sentence=sentence, following=f"{following} {_describe_age(facts.now)}", runs=True
-    )
-
-
-def _describe_age(now: float) -> str:
-    return f"This page was written {words.moment(now)}, and is written anew at most every five minutes: load it again to see more."
+    return Outcome(word=word, tone="busy", sentence=sentence, following=following, runs=True)
 
 
 def _describe_training(facts: JobFacts, last: AttemptHistory) -> str:
