@@ -22,7 +22,7 @@ from pages.attempts import (
 )
 from pages.charts import percent
 from pages.curves import draw_curves, list_points
-from pages.document import render
+from pages.document import keep_links, render
 from pages.facts import JobFacts
 from pages.nodes import list_nodes, list_tails
 from pages.outcomes import Outcome, judge_job
@@ -70,20 +70,17 @@ def write_job(facts: JobFacts) -> bytes:
         node_ticks=_list_ticks(node_span),
         tails=list_tails(last.reports) if last else [],
         checkpoints=sorted(facts.closed, key=lambda one: (one.attempt, one.number), reverse=True)[:MOST_CHECKPOINTS],
-        links=list_links(facts),
+        links=keep_links(lambda: _list_links(job, facts.walks)) if (job := facts.job) else [],
         request=_describe_request(facts.job) if facts.job else [],
     )
 
 
-def list_links(facts: JobFacts) -> list[tuple[str, str]]:
-    """Returns words and address of each link of the job, its artifacts in every region where it ran among them."""
-    if facts.job is None:
-        return []
-    found = {name: address for name, address in links.of_job(facts.job).items() if name != "page"}
-    if facts.walks:
-        regions = sorted(ran_in(facts.walks) & facts.job.places.keys())
+def _list_links(job: Job, walks: Sequence[Intent]) -> list[tuple[str, str]]:
+    """Returns the links of the job, its artifacts in every region where it ran among them. Where nothing ran there are none."""
+    found = {name: address for name, address in links.of_job(job).items() if name != "page"}
+    if walks:
         found = {name: address for name, address in found.items() if not name.startswith("artifacts")}
-        found |= {f"Artifacts in {one}": links.of_artifacts(facts.job, one) for one in regions}
+        found |= {f"Artifacts in {one}": links.of_artifacts(job, one) for one in sorted(ran_in(walks))}
     return [(LINKS.get(name, name[:1].upper() + name[1:]), address) for name, address in found.items()]
 
 
@@ -209,17 +206,17 @@ def _describe_cost(
     """Returns what the attempts cost beside the cap; None where nothing was launched."""
     if facts.job is None or not attempts:
         return None
-    known = [one.usd for one in attempts]
+    known = [words.finite(one.usd) for one in attempts]
     total = None if None in known else sum(one for one in known if one is not None)
-    cap = facts.job.max_cost_usd
+    cap = words.finite(facts.job.max_cost_usd)
     whole = max(cap or 0.0, total or 0.0)
     at, bars = 0.0, list[dict[str, Any]]()
-    for one in attempts:
-        share = (one.usd or 0.0) / whole if whole else 0.0
+    for one, usd in zip(attempts, known, strict=True):
+        share = (usd or 0.0) / whole if whole else 0.0
         bars.append({"number": one.number, "at": percent(at), "width": percent(share), "even": one.number % 2 == 0})
         at += share
     return {
-        "total": total if total is None else money.up_to_cents(total),
+        "total": _round_up(total),
         "cap": cap,
         "cap_at": percent(cap / whole) if cap and whole else "",
         "share": f"{100 * total / cap:.0f} %" if cap and total is not None else "",
@@ -229,11 +226,15 @@ def _describe_cost(
                 "number": one.number,
                 "place": one.place or "–",
                 "lasted": words.duration(one.end - one.begin),
-                "usd": one.usd if one.usd is None else money.up_to_cents(one.usd),
+                "usd": _round_up(words.finite(one.usd)),
             }
             for one in shown
         ],
     }
+
+
+def _round_up(usd: float | None) -> float | None:
+    return None if usd is None else money.up_to_cents(usd)
 
 
 def _describe_request(job: Job) -> list[tuple[str, str]]:

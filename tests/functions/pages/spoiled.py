@@ -1,0 +1,49 @@
+"""Facts in which every text, or every number, is another one: what code of a job, or a defect, may have written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
+from typing import Any, TypeVar
+
+from contract.grid import Grid
+from contract.intents import Intent
+from contract.jobs import Job
+
+T = TypeVar("T")
+
+
+def change_texts(facts: T, change: Callable[[str], str]) -> T:
+    """Returns the facts with every text changed, names and keys among them."""
+    return _walk(facts, lambda value: change(value) if isinstance(value, str) else value, keys=True)
+
+
+def change_fractions(facts: T, number: float) -> T:
+    """Returns the facts with another number in the place of every one that may have a fraction."""
+    return _walk(facts, lambda value: number if isinstance(value, float) else value, keys=False)
+
+
+def change_counts(facts: T, number: int) -> T:
+    """Returns the facts with another number in the place of every whole one, but for those that Admit, Launch and Plan write."""
+    return _walk(
+        facts,
+        lambda value: number if isinstance(value, int) and not isinstance(value, bool) else value,
+        keys=False,
+        kept=(Job, Intent, Grid),
+    )
+
+
+def _walk(value: Any, change: Callable[[Any], Any], *, keys: bool, kept: tuple[type, ...] = ()) -> Any:
+    if isinstance(value, (Enum, *kept)):
+        return value
+    if is_dataclass(value) and not isinstance(value, type):
+        changed = {
+            one.name: _walk(getattr(value, one.name), change, keys=keys, kept=kept) for one in fields(value) if one.init
+        }
+        return replace(value, **changed)
+    if isinstance(value, Mapping):
+        return {change(one) if keys else one: _walk(held, change, keys=keys, kept=kept) for one, held in value.items()}
+    if isinstance(value, tuple | list):
+        return type(value)(_walk(one, change, keys=keys, kept=kept) for one in value)
+    return change(value)
