@@ -5,26 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any
 
 from contract.grid import Grid
 from contract.intents import Intent
 from contract.jobs import Job
 
-T = TypeVar("T")
 
-
-def change_texts(facts: T, change: Callable[[str], str]) -> T:
+def change_texts(facts: Any, change: Callable[[str], str]) -> Any:
     """Returns the facts with every text changed, names and keys among them."""
     return _walk(facts, lambda value: change(value) if isinstance(value, str) else value, keys=True)
 
 
-def change_fractions(facts: T, number: float) -> T:
+def change_fractions(facts: Any, number: float) -> Any:
     """Returns the facts with another number in the place of every one that may have a fraction."""
     return _walk(facts, lambda value: number if isinstance(value, float) else value, keys=False)
 
 
-def change_counts(facts: T, number: int) -> T:
+def change_counts(facts: Any, number: int) -> Any:
     """Returns the facts with another number in the place of every whole one, but for those that Admit, Launch and Plan write."""
     return _walk(
         facts,
@@ -44,6 +42,6 @@ def _walk(value: Any, change: Callable[[Any], Any], *, keys: bool, kept: tuple[t
         return replace(value, **changed)
     if isinstance(value, Mapping):
         return {change(one) if keys else one: _walk(held, change, keys=keys, kept=kept) for one, held in value.items()}
-    if isinstance(value, tuple | list):
+    if type(value) in (tuple, list):
         return type(value)(_walk(one, change, keys=keys, kept=kept) for one in value)
     return change(value)
