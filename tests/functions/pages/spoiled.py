@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from typing import Any
@@ -42,6 +42,7 @@ def _walk(value: Any, change: Callable[[Any], Any], *, keys: bool, kept: tuple[t
         return replace(value, **changed)
     if isinstance(value, Mapping):
         return {change(one) if keys else one: _walk(held, change, keys=keys, kept=kept) for one, held in value.items()}
-    if type(value) in (tuple, list):
-        return type(value)(_walk(one, change, keys=keys, kept=kept) for one in value)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        held = [_walk(one, change, keys=keys, kept=kept) for one in value]
+        return tuple(held) if isinstance(value, tuple) else held
     return change(value)
