@@ -12,12 +12,13 @@ from contract.jobs import Job
 from pages import words
 from pages.attempts import (
     AttemptHistory,
-    Diamond,
+    Spot,
     TimeSpan,
     count_lost,
     draw_attempt,
     find_span,
     find_time_of,
+    list_answers,
     list_attempts,
 )
 from pages.charts import percent
@@ -70,6 +71,7 @@ def write_job(facts: JobFacts) -> bytes:
         node_ticks=_list_ticks(node_span),
         tails=list_tails(last.reports) if last else [],
         checkpoints=sorted(facts.closed, key=lambda one: (one.attempt, one.number), reverse=True)[:MOST_CHECKPOINTS],
+        kept=_list_kept(facts.report),
         links=keep_links(lambda: _list_links(job, facts.walks)) if (job := facts.job) else [],
         request=_describe_request(facts.job) if facts.job else [],
     )
@@ -82,6 +84,19 @@ def _list_links(job: Job, walks: Sequence[Intent]) -> list[tuple[str, str]]:
         found = {name: address for name, address in found.items() if not name.startswith("artifacts")}
         found |= {f"Artifacts in {one}": links.of_artifacts(job, one) for one in sorted(ran_in(walks))}
     return [(LINKS.get(name, name[:1].upper() + name[1:]), address) for name, address in found.items()]
+
+
+def _list_kept(report: Mapping[str, Any] | None) -> list[str]:
+    """Returns the machines that ran on after the end, each with the reason."""
+    reasons = {
+        "protected": "a person protects it, by its tag",
+        "without_our_profile": "it has another instance profile than this deployment's",
+    }
+    return [
+        f"{words.text_of(one, 'instance')} in {words.text_of(one, 'region')}: {reason}"
+        for name, reason in reasons.items()
+        for one in words.entries_of(report, name)
+    ]
 
 
 def _find_launch(one: AttemptHistory) -> float:
@@ -138,7 +153,8 @@ def _show_attempt(
         "lasted": words.duration(one.end - one.begin),
         "began": words.moment(one.begin),
         "segments": draw_attempt(one, span, again_from=again_from),
-        "diamonds": _list_diamonds(facts, one, span),
+        "answers": list_answers(one, span),
+        "diamonds": _list_checkpoints(facts, one, span),
         "word": word,
         "tone": tone,
         "cause": words.visible(one.cause, 300) if following or not outcome.cause else "",
@@ -160,9 +176,9 @@ def _describe_steps(one: AttemptHistory, following: AttemptHistory | None, lost:
     return said[:1].upper() + said[1:]
 
 
-def _list_diamonds(facts: JobFacts, one: AttemptHistory, span: TimeSpan) -> list[Diamond]:
+def _list_checkpoints(facts: JobFacts, one: AttemptHistory, span: TimeSpan) -> list[Spot]:
     """Returns the checkpoints that the attempt closed, where their time is known."""
-    found = list[Diamond]()
+    found = list[Spot]()
     for closed in sorted(facts.closed, key=lambda other: other.number)[-1000:]:
         if closed.attempt != one.number:
             continue
@@ -173,7 +189,7 @@ def _list_diamonds(facts: JobFacts, one: AttemptHistory, span: TimeSpan) -> list
                 if closed.step >= 0
                 else f"checkpoint {closed.number:,}"
             )
-            found.append(Diamond(at=percent(span.place(at)), words=step))
+            found.append(Spot(at=percent(span.place(at)), words=step))
     return found[-MOST_CHECKPOINTS:]
 
 

@@ -13,7 +13,7 @@ from aws.facts import GONE, Status
 from contract import errors
 from contract.curves import Curve, Point
 from contract.jobs import Job
-from pages.attempts import count_lost, draw_attempt, find_span, find_time_of, list_attempts
+from pages.attempts import count_lost, draw_attempt, find_span, find_time_of, list_answers, list_attempts
 from pages.facts import JobFacts
 from pages.job import write_job
 from tests.builders import NOW
@@ -219,6 +219,29 @@ def test_what_is_left_out_is_counted() -> None:
         "(cut: the cause has 125,000 characters, the execution has all of them)",
     ):
         assert words in text, words
+
+
+def test_machines_that_run_on_are_named_before_everything_that_is_over() -> None:
+    facts = jobs.success()
+    kept = {**(facts.report or {}), "protected": [{"instance": "i-0abc", "region": "eu-central-1"}]}
+    text = read(replace(facts, report=kept)).text
+    assert "i-0abc in eu-central-1: a person protects it, by its tag" in text
+    assert text.index("i-0abc") < text.index("Attempts")
+    assert "Machines that still ran" not in read(facts).text
+
+
+def test_each_answer_is_on_the_time_line_of_its_attempt() -> None:
+    facts = jobs.waiting()
+    attempt = list_attempts(facts)[0]
+    words = [one.words for one in list_answers(attempt, find_span(facts, [attempt]))]
+    assert [one.endswith(": InsufficientInstanceCapacity") for one in words] == [True] * 3
+    late = replace(attempt, end=attempt.begin)
+    assert list_answers(late, find_span(facts, [late])) == []
+
+
+def test_many_attempts_put_no_lines_across_the_curve() -> None:
+    assert b'class="again"' in write_job(jobs.interrupted())
+    assert b'class="again"' not in write_job(jobs.huge())
 
 
 def test_what_could_not_be_read_is_said() -> None:
