@@ -72,17 +72,18 @@ def write_job(facts: JobFacts) -> bytes:
         tails=list_tails(last.reports) if last else [],
         checkpoints=sorted(facts.closed, key=lambda one: (one.attempt, one.number), reverse=True)[:MOST_CHECKPOINTS],
         kept=_list_kept(facts.report),
-        links=keep_links(lambda: _list_links(job, facts.walks)) if (job := facts.job) else [],
+        links=keep_links(lambda: _list_links(job, facts)) if (job := facts.job) else [],
         request=_describe_request(facts.job) if facts.job else [],
     )
 
 
-def _list_links(job: Job, walks: Sequence[Intent]) -> list[tuple[str, str]]:
-    """Returns the links of the job, its artifacts in every region where it ran among them. Where nothing ran there are none."""
-    found = {name: address for name, address in links.of_job(job).items() if name != "page"}
-    if walks:
+def _list_links(job: Job, facts: JobFacts) -> list[tuple[str, str]]:
+    """Returns the links of the job, its artifacts in every region where it ran among them. What was not written has none."""
+    absent = {"page", *(["report"] if facts.report is None else []), *(["waiting"] if facts.waiting is None else [])}
+    found = {name: address for name, address in links.of_job(job).items() if name not in absent}
+    if facts.walks:
         found = {name: address for name, address in found.items() if not name.startswith("artifacts")}
-        found |= {f"Artifacts in {one}": links.of_artifacts(job, one) for one in sorted(ran_in(walks))}
+        found |= {f"Artifacts in {one}": links.of_artifacts(job, one) for one in sorted(ran_in(facts.walks))}
     return [(LINKS.get(name, name[:1].upper() + name[1:]), address) for name, address in found.items()]
 
 
@@ -149,7 +150,7 @@ def _show_attempt(
         word, tone = "completed", "good"
     return {
         "number": one.number,
-        "place": one.place or "nothing was launched",
+        "place": one.place or "nothing was launched in its newest walk",
         "lasted": words.duration(one.end - one.begin),
         "began": words.moment(one.begin),
         "segments": draw_attempt(one, span, again_from=again_from),

@@ -13,9 +13,11 @@ from aws.facts import GONE, Status
 from contract import errors
 from contract.curves import Curve, Point
 from contract.jobs import Job
-from pages.attempts import count_lost, draw_attempt, find_span, find_time_of, list_answers, list_attempts
+from contract.reports import Exit
+from pages.attempts import TimeSpan, count_lost, draw_attempt, find_span, find_time_of, list_answers, list_attempts
 from pages.facts import JobFacts
 from pages.job import write_job
+from pages.nodes import list_nodes, list_tails
 from tests.builders import NOW
 from tests.fakes.pages import jobs
 from tests.functions.pages.document import Page, read_page
@@ -200,10 +202,23 @@ def test_a_job_that_launched_nothing_shows_no_cost_and_no_progress() -> None:
     assert "Progress" not in text
 
 
+def test_the_output_of_a_node_that_failed_is_shown() -> None:
+    assert "device-side assert triggered" in read(jobs.failure()).text
+
+
 def test_the_output_of_the_node_that_failed_first_comes_first() -> None:
-    text = read(jobs.failure()).text
-    assert "device-side assert triggered" in text
-    assert text.index("Rank 1: ") < text.index("stopped, as rank 1 had failed")
+    nodes = jobs.failure().reports[1]
+    both = {
+        rank: replace(one, exit=Exit(code=1, error=errors.TrainingFailed.__name__, tail=(f"of {rank}",)))
+        for rank, one in nodes.items()
+    }
+    assert [one.rank for one in list_tails(both)] == [1, 0]
+    assert [one.rank for one in list_nodes(both, TimeSpan(begin=NOW, end=NOW + 60), NOW)] == [1, 0]
+
+
+def test_no_attempt_runs_once_the_execution_has_ended() -> None:
+    assert list_attempts(jobs.running())[-1].runs
+    assert [one.number for one in list_attempts(replace(jobs.success(), ends={})) if one.runs] == []
 
 
 def test_what_is_left_out_is_counted() -> None:
@@ -259,6 +274,15 @@ def test_links_lead_to_the_regions_where_the_job_ran() -> None:
     ran, waits = read(jobs.success()), read(jobs.waiting())
     assert sum("/buckets/" in one for one in ran.links) == 1
     assert [one for one in waits.links if "/buckets/" in one] == []
+
+
+def test_a_document_that_was_not_written_has_no_link() -> None:
+    def leads(facts: JobFacts, document: str) -> bool:
+        return any(document in one for one in read(facts).links)
+
+    assert (leads(jobs.success(), "report.json"), leads(jobs.waiting(), "report.json")) == (True, False)
+    assert leads(jobs.waiting(), "waiting.json")
+    assert not leads(replace(jobs.waiting(), waiting=None), "waiting.json")
 
 
 def test_a_job_with_a_garbled_execution_has_a_page_without_links() -> None:

@@ -156,6 +156,12 @@ def test_a_search_shows_its_best_trial_and_the_line_that_trains_it_again() -> No
     assert "87.1 %" in page.text
 
 
+def test_a_search_for_the_largest_value_takes_the_largest() -> None:
+    facts = runs.search(20)
+    most = max(float(one["value"]) for one in facts.trials if one["value"])
+    assert f"{most:.6g} in trial" in read(facts).text
+
+
 def test_a_search_for_the_smallest_value_takes_the_smallest() -> None:
     facts = runs.search(20)
     wanted = {**(facts.report or {}), "objective": {"metric": "loss", "direction": "minimize"}}
