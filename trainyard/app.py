@@ -46,9 +46,11 @@ def check(
     given: Annotated[
         Path | None, typer.Option("--input", metavar="FILE", help="The grid's input, beside a manifest.")
     ] = None,
-    name: Annotated[str | None, typer.Option("--name", help="The name that the job is to have.")] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="The name that the job is to have.")
+    ] = None,
 ) -> int:
-    """Examination a file without AWS, in the words of the deployment.
+    """Check a file without AWS, in the words of the deployment.
 
     Example: trainyard check job.json --code .
     """
@@ -68,7 +70,8 @@ def run(
         ),
     ] = None,
     name: Annotated[
-        str | None, typer.Option("--name", help="Name of the job (default: the folder's, and the time).")
+        str | None,
+        typer.Option("--name", metavar="NAME", help="Name of the job (default: the folder's, and the time)."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show price and ladder, and start nothing.")] = False,
     follow: Annotated[bool, typer.Option("--follow/--no-follow", help="Show what happens until the job ends.")] = True,
@@ -76,7 +79,7 @@ def run(
 ) -> int:
     """Start a job and follow it: code, price and ladder first.
 
-    Ctrl-C stops following, not the job. CommandExit code 0: it succeeded; 1: it failed; 2: it was not started.
+    Ctrl-C stops following, not the job. Exit code 0: it succeeded; 1: it failed; 2: it was not started.
 
     Example: trainyard run job.json --code .
     """
@@ -110,8 +113,8 @@ def logs(
     command: Command,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the job.")],
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job has ended.")] = False,
-    rank: Annotated[int | None, typer.Option("--rank", min=0, help="Of this node alone.")] = None,
-    attempt: Annotated[int | None, typer.Option("--attempt", min=1, help="Of this attempt alone.")] = None,
+    rank: Annotated[int | None, typer.Option("--rank", metavar="N", min=0, help="Of this node alone.")] = None,
+    attempt: Annotated[int | None, typer.Option("--attempt", metavar="N", min=1, help="Of this attempt alone.")] = None,
     kernel: Annotated[bool, typer.Option("--kernel", help="The nodes' kernel messages too.")] = False,
     every: Annotated[float, typer.Option("--every", metavar="S", min=0.2, help="Seconds between two looks.")] = 3.0,
 ) -> int:
@@ -144,7 +147,7 @@ def artifacts(
     command: Command,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the job.")],
     to: Annotated[Path | None, typer.Option("--to", metavar="DIR", help="Download into this folder.")] = None,
-    rank: Annotated[int | None, typer.Option("--rank", min=0, help="Of this node alone.")] = None,
+    rank: Annotated[int | None, typer.Option("--rank", metavar="N", min=0, help="Of this node alone.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace other files that are in the way.")] = False,
 ) -> int:
     """List what a job kept in ARTIFACTS_DIR, or download it.
@@ -180,7 +183,7 @@ def run_grid(
         Path | None, typer.Option("--input", metavar="FILE", help="The input beside the manifest, as JSON.")
     ] = None,
     name: Annotated[
-        str | None, typer.Option("--name", help="Name of the grid (default: the file's, and the time).")
+        str | None, typer.Option("--name", metavar="NAME", help="Name of the grid (default: the file's, and the time).")
     ] = None,
     follow: Annotated[bool, typer.Option("--follow/--no-follow", help="Show what happens until the grid ends.")] = True,
     every: Annotated[float, typer.Option("--every", metavar="S", min=0.2, help="Seconds between two looks.")] = 5.0,
@@ -228,7 +231,8 @@ def run_search(
     command: Command,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The search's input, as JSON.")],
     name: Annotated[
-        str | None, typer.Option("--name", help="Name of the search (default: the file's, and the time).")
+        str | None,
+        typer.Option("--name", metavar="NAME", help="Name of the search (default: the file's, and the time)."),
     ] = None,
     follow: Annotated[
         bool, typer.Option("--follow/--no-follow", help="Show what happens until the search ends.")
@@ -264,7 +268,7 @@ def search_status(
 def doctor(command: Command) -> int:
     """Look at the account and the deployment, change nothing, and say what to do.
 
-    CommandExit code 1 where anything is wrong.
+    Exit code 1 where anything is wrong.
 
     Example: trainyard doctor
     """

@@ -15,7 +15,7 @@ from aws.clients import client
 from aws.s3 import Bucket, HomeBucket
 from contract import archives, keys
 from contract.jobs import Job
-from refusals.addresses import Address
+from refusals.addresses import SCHEME
 from trainyard.deployment import Deployment
 from trainyard.options import Command
 from trainyard.packing import show_bytes
@@ -87,15 +87,17 @@ def _read_list(home: HomeBucket, job: Job, attempt: int) -> list[Artifact]:
     regions = {place.bucket: region for region, place in job.places.items()}
     found = []
     for one in json.loads(body or b"{}").get("artifacts", []):
-        address = Address.parse(one["at"])
+        bucket, _, key = (
+            str(one["at"]).removeprefix(SCHEME).partition("/")
+        )  # a key may have what no person's address has
         found.append(
             Artifact(
                 rank=int(one["rank"]),
                 path=str(one["path"]),
                 size=int(one["size"]),
-                region=regions.get(address.bucket, ""),
-                bucket=address.bucket,
-                key=address.key,
+                region=regions.get(bucket, ""),
+                bucket=bucket,
+                key=key,
                 sha256=str(one.get("sha256") or ""),
             )
         )

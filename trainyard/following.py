@@ -68,7 +68,7 @@ class Timekeeper:
     """The time, and how to wait; tests have others."""
 
     now: Callable[[], float] = time.time
-    sleep: Callable[[float], None] = time.sleep
+    sleep: Callable[[float], object] = time.sleep
 
 
 def show_time(at: float) -> str:

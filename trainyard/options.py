@@ -82,8 +82,12 @@ def add_command(app: typer.Typer, name: str) -> Callable[[Callable[..., int]], C
         def run(**given: Any) -> None:
             shared = {option: given.pop(option) for option in SHARED}
             printer = Printer(as_json=shared.pop("as_json"))
-            with lines_for_errors(printer.complain):
-                code = function(Command(printer=printer, **shared), **given)
+            try:
+                with lines_for_errors(printer.complain):
+                    code = function(Command(printer=printer, **shared), **given)
+            except KeyboardInterrupt:
+                printer.complain("interrupted; what runs in AWS goes on")
+                code = CommandExit.LEFT
             raise typer.Exit(code)
 
         parameters = list(inspect.signature(function).parameters.values())

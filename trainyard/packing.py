@@ -75,9 +75,11 @@ class IgnoredFiles:
         """How many files and folders are covered so far; what is in a folder is not counted."""
 
     def covers(self, path: Path, *, is_folder: bool) -> bool:
-        """Whether git would ignore the path."""
+        """Whether git would ignore the path, or everything in the folder."""
         inside = path.relative_to(self._top).as_posix()
-        if not self._rules.is_ignored(f"{inside}/" if is_folder else inside):
+        # Of an ignored folder a rule may take single files back.
+        covered = self._rules.may_prune_directory(f"{inside}/") if is_folder else self._rules.is_ignored(inside)
+        if not covered:
             return False
         self.count += 1
         return True
@@ -126,7 +128,7 @@ def pack(folder: Path, archive: Path) -> Packed:
 
 
 def _walk(folder: Path, ignored: IgnoredFiles) -> Iterator[Path]:
-    """Yields files, links and folders, a folder before what is in it. What is neither is left out, as git leaves it out."""
+    """Yields files and links. Pipes and empty folders are left out, as git leaves them out."""
     with os.scandir(folder) as entries:
         found = sorted(entries, key=lambda one: one.name)
     for entry in found:
@@ -135,7 +137,6 @@ def _walk(folder: Path, ignored: IgnoredFiles) -> Iterator[Path]:
             continue
         mode = entry.stat(follow_symlinks=False).st_mode
         if is_folder:
-            yield path
             yield from _walk(path, ignored)
         elif stat.S_ISREG(mode) or stat.S_ISLNK(mode):
             yield path

@@ -58,7 +58,7 @@ class Printer:
 
         if title:
             self.say(title)
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
         for column in columns:
             table.add_column(column, overflow="fold")
         for row in rows:

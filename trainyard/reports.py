@@ -6,6 +6,7 @@ import json
 import tempfile
 import webbrowser
 from pathlib import Path
+from typing import Any
 
 from aws.s3 import Bucket
 from trainyard.options import Command
@@ -25,7 +26,7 @@ def report(command: Command, name: str, *, kind: str | None, opens: bool) -> int
         body = home.get(found.report, most=MOST_PAGE)
         if body is None:
             raise CannotProceed(f"{name}: there is no report yet ({_explain(found)})")
-        printer.document(json.loads(body))
+        printer.document(_read(body, found))
         return CommandExit.DONE
     page = home.get(found.page, most=MOST_PAGE)
     if page is None:
@@ -39,6 +40,13 @@ def report(command: Command, name: str, *, kind: str | None, opens: bool) -> int
     if opens and not webbrowser.open(path.as_uri()):
         printer.say("no browser was found: open the file yourself")
     return CommandExit.DONE
+
+
+def _read(body: bytes, found: Watched) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        raise CannotProceed(f"{found.name}: its report {found.report} is not JSON") from None
 
 
 def _explain(found: Watched) -> str:

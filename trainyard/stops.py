@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from enum import IntEnum
 
 from contract.aws_errors import code_of
+from contract.codec import Garbled
 from contract.text import one_line
 
 MOST_LINE = 2000
@@ -35,7 +36,7 @@ RENEW = "allowed: new ones (aws sso login, or aws configure), or --profile with 
 
 
 class CommandExit(IntEnum):
-    """CommandExit codes of the command line."""
+    """Exit codes of the command line."""
 
     DONE = 0
     FAILED = 1
@@ -77,8 +78,12 @@ def explain(problem: Exception) -> str:
     """Returns the line for an error that a person can meet; empty for any other, which is a fault of this program."""
     from botocore import exceptions as aws
 
+    from aws.s3 import ObjectTooLarge
+
     if isinstance(problem, CannotProceed):
         return str(problem)
+    if isinstance(problem, ObjectTooLarge | Garbled):
+        return f"{problem} (in the home bucket; was it written by another version?)"
     if isinstance(problem, aws.ClientError):
         return explain_client_error(problem)
     if isinstance(problem, aws.ProfileNotFound):

@@ -18,10 +18,16 @@ NOT_KNOWN = ""
 
 
 def find_account(text: str, deployment: str, region: str) -> str:
-    """Returns the account that a request means, by the names of its home bucket, a secret, a group or a registry; NO_ACCOUNT where it
-    names none of these."""
+    """Returns the account that a request means, by the names of the deployment's buckets, a secret, a group or a registry; NO_ACCOUNT where
+    it names none of these."""
     home = re.escape(names.home_bucket(deployment, "ACCOUNT", region)).replace("ACCOUNT", "([0-9]{12})")
-    for pattern in (home, r":secretsmanager:[a-z0-9-]+:([0-9]{12}):", r":resource-groups:[a-z0-9-]+:([0-9]{12}):"):
+    bytes_ = names.bytes_bucket(re.escape(deployment), "([0-9]{12})", names.REGION_PATTERN.pattern)
+    for pattern in (
+        home,
+        bytes_,
+        r":secretsmanager:[a-z0-9-]+:([0-9]{12}):",
+        r":resource-groups:[a-z0-9-]+:([0-9]{12}):",
+    ):
         if found := re.search(pattern, text):
             return found[1]
     registry = re.search(rf'"([0-9]{{12}})\.dkr\.ecr\.[a-z0-9-]+\.[a-z.]+/{re.escape(deployment)}/', text)
