@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -101,29 +101,23 @@ def put_code(given: Mapping[str, Any], address: str) -> dict[str, Any]:
 
 
 def _examine_job(given: dict[str, Any], settings: Settings, code: Path | None, name: str) -> FileFindings:
-    from trainyard.offline import Supposed, judge_job, list_unknown
+    from trainyard.offline import Supposed, judge_job, list_unknown, read_request
     from trainyard.supposed import describe_admission, find_account, list_file_systems
 
     account = find_account(json.dumps(given), settings.deployment, settings.home_region)
     env = describe_admission(settings, account)
+    partition = env.instance_profile.split(":")[1]
+    known = Supposed(env=env, account=account, partition=partition, file_systems=list_file_systems(settings))
     with TemporaryDirectory() as folder:
-        local = None
         if code is not None:
-            from job_requests.reading import read
             from trainyard.packing import pack
 
             given = put_code(given, f"s3://{env.bucket}/{keys.UPLOADS}{name}.tar.gz")
             packed = pack(code, Path(folder, f"{name}.tar.gz"))
-            local = packed.look_inside(read(given, env.limits)[0].launched_words)
-        known = Supposed(
-            env=env,
-            account=account,
-            partition=env.instance_profile.split(":")[1],
-            file_systems=list_file_systems(settings),
-            code=local,
-        )
+            words = read_request(given, known)[0].launched_words
+            known = replace(known, code=packed.look_inside(words))
         refusal = judge_job(given, name, known, now=time.time())
-    return FileFindings(Subject.JOB, refusal, list_unknown(given, env.limits, has_code=local is not None))
+    return FileFindings(Subject.JOB, refusal, list_unknown(given, known))
 
 
 def _examine_grid(given: dict[str, Any], settings: Settings) -> FileFindings:

@@ -101,7 +101,9 @@ def show_status(deployment: Deployment, found: Watched, printer: Printer, *, fol
                 if not printer.as_json:
                     printer.say(f"{show_time(clock.now())}  {line}")
             if not found.status.runs:
-                return _show_end(deployment, found, printer) if follow else CommandExit.DONE
+                shows = follow or found.kind == "search"  # results of a grid have a command of their own
+                code = _show_end(deployment, found, printer) if shows else CommandExit.DONE
+                return code if follow else CommandExit.DONE
             if not follow:
                 return CommandExit.DONE
             clock.sleep(every_s)

@@ -19,7 +19,6 @@ from contract.environments import AdmissionEnvironment
 from contract.errors import InvalidRequest
 from contract.images import ContainerImage
 from contract.jobs import Ami
-from contract.limits import Limits
 from contract.mounts import FileSystem
 from contract.places import Place, Zone
 from git_code.commit import GitCommit
@@ -52,9 +51,14 @@ class Supposed:
     code: LocalCode | None = None
 
 
+def read_request(raw: object, known: Supposed) -> tuple[JobRequest, list[str]]:
+    """Reads a request as Admit reads it: what is right of it, and a line for every problem of its form."""
+    return read(raw, known.env.limits)
+
+
 def judge_job(raw: object, name: str, known: Supposed, *, now: float) -> str:
     """Returns what Admit would say against the request of a job of this name, whatever AWS answers; empty where that is nothing."""
-    request, problems = read(raw, known.env.limits)
+    request, problems = read_request(raw, known)
     execution = Execution(arn=_address(name, known), name=name, started_at=now)
     if request.resume_from != name:
         request = request.model_copy(update={"resume_from": None})  # whether there is such a job, only AWS knows
@@ -65,15 +69,15 @@ def judge_job(raw: object, name: str, known: Supposed, *, now: float) -> str:
     return ""
 
 
-def list_unknown(raw: object, limits: Limits, *, has_code: bool) -> list[str]:
-    """Returns what only AWS knows of what the request names, each as a whole sentence; `has_code` says whether its code was looked at."""
-    request, _ = read(raw, limits)
+def list_unknown(raw: object, known: Supposed) -> list[str]:
+    """Returns what only AWS knows of what the request names, each as a whole sentence."""
+    request, _ = read_request(raw, known)
     lines = []
     if wanted := request.accelerators or ", ".join(request.instance_types):
         lines.append(f"Whether the regions offer {wanted}, with a quota and capacity for it, and at which price.")
     if isinstance(request.code, GitCommit):
         lines.append("Whether the git host gives the commit, and what is in it.")
-    elif request.code and not has_code:
+    elif request.code and known.code is None:
         lines.append(f"Whether {request.code} exists and has what the command runs (--code DIR looks at a folder).")
     for given, what in (
         (request.image, "Whether the image is in the registries, and what it runs."),

@@ -174,6 +174,7 @@ def test_a_search_is_started_and_its_trials_are_shown(there: Account, tmp_path: 
         "0.1",
         "0.2",
     ]
+    assert "trial 1: out of memory" in run("search", "status", "lr", *YARD).out
 
 
 def test_a_search_that_failed_says_why_and_exits_with_1(there: Account) -> None:
