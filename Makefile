@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 NODES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid format clean
+.PHONY: help setup setup-deploy setup-rehearsal cli rehearse rehearse-grid format clean
 .PHONY: test test-all test-tools in-lanes tools-in-lanes lint types unit nodes security rehearsal-tests tool-tests own-deployments local-aws older-python
 .PHONY: rehearse-campaign rehearse-search rehearse-faults rehearse-losses rehearse-frameworks rehearse-upgrade test-deep grid-load mutants
 .PHONY: bench-reaper bench-state bench-capacity bench-submission bench-checkpoints bench-rehearsal bench-containers bench-query bench-pages bench-spot
@@ -42,6 +42,15 @@ setup-deploy: .venv/installer ## What synth, deploy and destroy need, and no mor
 # a pipe in place of the file would hide that the export failed.
 INSTALL = mkdir -p build/requirements && uv export -q --frozen --only-group $(2) -o build/requirements/$(2).txt \
   && uv pip install -q --python $(1)/bin/python --require-hashes -r build/requirements/$(2).txt
+
+cli: .venv/cli-ready ## The command line: bin/trainyard, and trainyard in .venv (docs/guides/command-line.md)
+	@echo "trainyard: $(CURDIR)/bin/trainyard runs from any folder; to have it on your PATH: ln -s $(CURDIR)/bin/trainyard ~/.local/bin/"
+
+.venv/cli-ready: .venv/installer uv.lock
+	@echo "Putting the command line in place (.venv) ..."
+	@$(call INSTALL,.venv,cli)
+	@ln -sf ../../bin/trainyard $(BIN)/trainyard
+	@touch $@
 
 .venv/installer: tools/uv.txt
 	@$(NEW_ENOUGH)
@@ -227,7 +236,7 @@ OLDER := contract node examples
 
 lint: $(TOOLS) ## ruff and shellcheck
 	@ruff check . && ruff format --check -q . \
-	  && git ls-files -z '*.sh' '.ci/run' 'localaws/machines/standins/*' | xargs -0 grep -lZE '^#!.*(bash|sh)$$' | xargs -0 shellcheck; $(NOTED)
+	  && git ls-files -z '*.sh' '.ci/run' 'bin/*' 'localaws/machines/standins/*' | xargs -0 grep -lZE '^#!.*(bash|sh)$$' | xargs -0 shellcheck; $(NOTED)
 
 types: $(TOOLS) ## Pyrefly, as strict as mypy; once more for what machines with an older Python run
 	@pyrefly check --summary=none && pyrefly check --summary=none --python-version 3.10.0 $(OLDER) && pyrefly check --summary=none --python-version 3.9.0 trainer; $(NOTED)

@@ -105,6 +105,9 @@ class FoundationStack(cdk.Stack):
         )
 
         self._tell(home, log, table, topic, people)
+        cdk.CfnOutput(
+            self, names.NODE_ROLE_ID, value=role.role_id, description="Whose reports are in the table of state"
+        )
 
     def _alarm(self, deployment: str, table: StateTable, topic: Topic) -> None:
         alarms = Alarms(self, "Alarms", deployment=deployment, topic=interfaces.topic(topic))
