@@ -10,11 +10,11 @@ unexport PYTHONDONTWRITEBYTECODE
 NODES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid format clean
+.PHONY: help setup setup-deploy setup-rehearsal cli rehearse rehearse-grid format clean
 .PHONY: test test-all test-tools in-lanes tools-in-lanes lint types unit nodes security rehearsal-tests tool-tests own-deployments local-aws older-python
 .PHONY: rehearse-campaign rehearse-search rehearse-faults rehearse-losses rehearse-frameworks rehearse-upgrade test-deep grid-load mutants
-.PHONY: bench-reaper bench-state bench-capacity bench-submission bench-checkpoints bench-rehearsal bench-containers bench-query bench-spot
-.PHONY: synth deploy destroy bake-image snapshots docs documents container-tools lock outdated
+.PHONY: bench-reaper bench-state bench-capacity bench-submission bench-checkpoints bench-rehearsal bench-containers bench-query bench-pages bench-spot
+.PHONY: synth deploy destroy bake-image snapshots screenshots docs documents container-tools lock outdated
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -42,6 +42,15 @@ setup-deploy: .venv/installer ## What synth, deploy and destroy need, and no mor
 # a pipe in place of the file would hide that the export failed.
 INSTALL = mkdir -p build/requirements && uv export -q --frozen --only-group $(2) -o build/requirements/$(2).txt \
   && uv pip install -q --python $(1)/bin/python --require-hashes -r build/requirements/$(2).txt
+
+cli: .venv/cli-ready ## The command line: bin/trainyard, and trainyard in .venv (docs/guides/command-line.md)
+	@echo "trainyard: $(CURDIR)/bin/trainyard runs from any folder; to have it on your PATH: ln -s $(CURDIR)/bin/trainyard ~/.local/bin/"
+
+.venv/cli-ready: .venv/installer uv.lock
+	@echo "Putting the command line in place (.venv) ..."
+	@$(call INSTALL,.venv,cli)
+	@ln -sf ../../bin/trainyard $(BIN)/trainyard
+	@touch $@
 
 .venv/installer: tools/uv.txt
 	@$(NEW_ENOUGH)
@@ -227,7 +236,7 @@ OLDER := contract node examples
 
 lint: $(TOOLS) ## ruff and shellcheck
 	@ruff check . && ruff format --check -q . \
-	  && git ls-files -z '*.sh' '.ci/run' 'localaws/machines/standins/*' | xargs -0 grep -lZE '^#!.*(bash|sh)$$' | xargs -0 shellcheck; $(NOTED)
+	  && git ls-files -z '*.sh' '.ci/run' 'bin/*' 'localaws/machines/standins/*' | xargs -0 grep -lZE '^#!.*(bash|sh)$$' | xargs -0 shellcheck; $(NOTED)
 
 types: $(TOOLS) ## Pyrefly, as strict as mypy; once more for what machines with an older Python run
 	@pyrefly check --summary=none && pyrefly check --summary=none --python-version 3.10.0 $(OLDER) && pyrefly check --summary=none --python-version 3.9.0 trainer; $(NOTED)
@@ -303,6 +312,9 @@ bench-containers: setup-rehearsal ## A job with an image, without one, and as a 
 bench-query: setup ## Plan with a query of 10,000 rows beside the same manifest, into docs/benchmarks/query.md (a minute)
 	@PYTHONPATH=.:lambda:node $(BIN)/python -m benchmarks.query
 
+bench-pages: setup ## What pages of runs take to write, and how large they are, into docs/benchmarks/pages.md (a minute)
+	@PYTHONPATH=.:lambda:node $(BIN)/python -m benchmarks.run_pages
+
 bench-spot: setup ## Spot jobs over public traces of capacity, into docs/benchmarks/spot.md: TRAINYARD_SPOT_TRACES=FOLDER (an hour)
 	@PYTHONPATH=.:lambda:node $(BIN)/python -m benchmarks.spot $(ARGS)
 
@@ -327,6 +339,9 @@ docs: setup ## Writes the generated pages again: schemas, settings, refusals, fa
 
 snapshots: setup ## Writes the template snapshots again
 	@$(BIN)/python -m tools.snapshots
+
+screenshots: setup ## PNGs of every kind of page in both themes, wide and on a phone, into build/screenshots (needs Chromium)
+	@PYTHONPATH=.:lambda:node $(BIN)/python -m tests.fakes.pages.screenshots
 
 # The lock names PyPI, whatever mirror uv's settings name.
 lock: .venv/installer ## Resolves the groups of pyproject.toml, and writes what is made of uv.lock; newer versions: ARGS=--upgrade

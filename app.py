@@ -51,7 +51,7 @@ def build(app: cdk.App, settings: Settings) -> None:
     )
     foundation = FoundationStack(
         app,
-        f"{deployment}-foundation",
+        names.foundation_stack(deployment),
         common=common,
         data_buckets=settings.data_buckets,
         keep_data=settings.keep_data,
@@ -225,7 +225,7 @@ def _grid(
     network = _home_network(settings, regions)
     return GridStack(
         app,
-        f"{settings.deployment}-grid",
+        names.grid_stack(settings.deployment),
         common=common,
         foundation=foundation.exports,
         drain=reaper.exports.drain,
@@ -277,7 +277,7 @@ def _search(
 ) -> SearchStack:
     return SearchStack(
         app,
-        f"{common.deployment}-search",
+        names.search_stack(common.deployment),
         common=common,
         foundation=foundation.exports,
         drain=reaper.exports.drain,

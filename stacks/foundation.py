@@ -111,6 +111,9 @@ class FoundationStack(cdk.Stack):
         )
 
         self._tell(home, log, table, topic, people)
+        cdk.CfnOutput(
+            self, names.NODE_ROLE_ID, value=role.role_id, description="Whose reports are in the table of state"
+        )
 
     def _offer_benches(self, rights: Rights) -> None:
         policy = bench_rights.bench_policy(self, "Workbench", rights=rights)

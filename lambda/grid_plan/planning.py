@@ -92,11 +92,18 @@ class Planner:
 
     def check(self, file: IO[bytes]) -> Checked:
         """Makes the first pass: looks everything up, changes nothing."""
+        with ThreadPoolExecutor(lookups.AT_ONCE) as pool:
+            return self._read_all(file, lambda batch, checked: self._check_batch(batch, checked, pool))
+
+    def check_form(self, file: IO[bytes]) -> Checked:
+        """Makes the part of the first pass that asks AWS nothing: what it finds stands against a line whatever AWS answers."""
+        return self._read_all(file, self._check_batch_form)
+
+    def _read_all(self, file: IO[bytes], check: Callable[[list[Draft], Checked], None]) -> Checked:
         checked = Checked()
         try:
-            with ThreadPoolExecutor(lookups.AT_ONCE) as pool:
-                for batch in batches(self._allowed(self._drafts.read(file), checked), BATCH):
-                    self._check_batch(batch, checked, pool)
+            for batch in batches(self._allowed(self._drafts.read(file), checked), BATCH):
+                check(batch, checked)
         except UnreadableManifest as problem:
             checked.report.add(f"manifest: {problem}")
         most = self._env.limits.max_lines
@@ -109,6 +116,11 @@ class Planner:
                     f"defaults.{name}: is a field of jobs, and no line has the backend ec2; allowed: with such a line, or left out"
                 )
         return checked
+
+    def _check_batch_form(self, batch: list[Draft], checked: Checked) -> None:
+        checked.lines += len(batch)
+        for draft in batch:
+            self._judge(draft, checked)
 
     def lines(self, file: IO[bytes], answers: Answers) -> Iterator[Line]:
         """Makes the second pass over a checked manifest: equal answers give equal lines."""

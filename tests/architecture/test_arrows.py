@@ -70,6 +70,14 @@ UNKNOWN: dict[str, tuple[list[Path], Set[str]]] = {
         python_files("stacks", "app.py"),
         {"os", "time", "datetime", "random", "uuid", "socket"},
     ),
+    "nothing that is deployed knows the command line or its libraries": (
+        python_files("app.py", "contract", "grid_child", "image_builder", "lambda", "node", "stacks"),
+        {"trainyard", "typer", "rich"},
+    ),
+    "the command line knows nothing of the node, nor of how the stacks are made into an app": (
+        python_files("trainyard"),
+        {"agent", "app", "grid_child", "image_builder"},
+    ),
     "no stack knows the app": (python_files("stacks"), {"app"}),
     "nothing but tests imports the tools": (
         python_files(*PRODUCT, "localaws", "rehearsal", "benchmarks", "examples"),
