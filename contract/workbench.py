@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import dataclass
 
 JUPYTERLAB = "jupyterlab==4.6.6"
 """What is installed where the image has no JupyterLab and the request allows it."""
-PORT = 8888
-"""On the node's loopback, and on that of the person's machine."""
+LOOPBACK, PORT = "127.0.0.1", 8888
+"""On the node, and on the person's own machine."""
 FOLDER = "/bench"
 """What JupyterLab shows: a mount of the request, or the job's checkpoint folder."""
 DOCUMENT = "AWS-StartPortForwardingSession"
@@ -16,6 +17,7 @@ DOCUMENT = "AWS-StartPortForwardingSession"
 TOKEN = "JUPYTER_TOKEN"
 """Variable by which JupyterLab gets its token (jupyter_server's IdentityProvider)."""
 TOKEN_BYTES = 32
+ADDRESS = re.compile(rf"http://{re.escape(LOOPBACK)}:{PORT}/lab\?token=([0-9a-f]{{{2 * TOKEN_BYTES}}})(?![0-9a-f])")
 NOT_THERE, NOT_INSTALLED = 64, 65
 """Exit codes of what starts it: the image has no JupyterLab; it could not be installed."""
 NOTICE_S = 900.0
@@ -46,7 +48,7 @@ def build_command(bench: Workbench) -> tuple[str, ...]:
         "jupyterlab",
         "--no-browser",
         "--allow-root",
-        "--ServerApp.ip=127.0.0.1",
+        f"--ServerApp.ip={LOOPBACK}",
         f"--ServerApp.port={PORT}",
         "--ServerApp.port_retries=0",
         f"--ServerApp.shutdown_no_activity_timeout={idle_s}",
@@ -60,12 +62,24 @@ def build_command(bench: Workbench) -> tuple[str, ...]:
     )
 
 
-def tunnel(region: str, instance: str) -> str:
-    """Returns the command that a person pastes: it opens the bench of the instance on their own machine, with their own credentials."""
+def list_tunnel_words(region: str, instance: str, port: int = PORT) -> list[str]:
+    """Returns the command that opens the bench of the instance at a port of a person's own machine, with their own credentials."""
     words = ["aws", "ssm", "start-session", "--region", region, "--target", instance, "--document-name", DOCUMENT]
-    return shlex.join([*words, "--parameters", f"portNumber={PORT},localPortNumber={PORT}"])
+    return [*words, "--parameters", f"portNumber={PORT},localPortNumber={port}"]
 
 
-def address(token: str) -> str:
+def tunnel(region: str, instance: str) -> str:
+    """Returns that command as a person pastes it."""
+    return shlex.join(list_tunnel_words(region, instance))
+
+
+def address(token: str, port: int = PORT) -> str:
     """Returns where the browser finds the bench once the tunnel is open."""
-    return f"http://127.0.0.1:{PORT}/lab?token={token}"
+    return f"http://{LOOPBACK}:{port}/lab?token={token}"
+
+
+def find_token(line: str) -> str:
+    """Returns the token in a line of the node's log that has the address of a bench; empty in any other line. Code on the node may write
+    what it likes there: what is returned has the form of a token, and nothing else of the line is."""
+    found = ADDRESS.search(line)
+    return found[1] if found else ""

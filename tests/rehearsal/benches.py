@@ -31,6 +31,7 @@ TUNNEL, THEN = "trainyard: open the tunnel with: ", "trainyard: then open "
 LAUNCHER = """document.querySelector('.jp-LauncherCard[data-category="Notebook"]')"""
 SHOWN = ".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook"
 CELL = f"[...document.querySelectorAll('{SHOWN} .jp-Cell .cm-content')].at(-1)"
+SPLASH = "document.querySelector('#jupyterlab-splash')"
 NEW = """document.querySelector('[data-command="launcher:create"]')"""
 IDLE = "document.querySelector('#jp-main-statusbar').textContent.includes('| Idle')"
 LISTED = "[...document.querySelectorAll('.jp-DirListing-itemText')].map(one => one.textContent)"
@@ -154,7 +155,7 @@ class Person:
         """Opens the page once its server answers."""
         until(lambda: status_of(address) == 200)
         self._browser.call("Page.navigate", url=address)
-        self._until(f"!!{NEW} && {LISTED}.length + !!{LAUNCHER} > 0")
+        self._until(f"!{SPLASH} && !!{NEW}")  # under its splash it takes no clicks
 
     def start_notebook(self) -> None:
         """Opens a new one. A page of a server that had one before shows that again, and no launcher."""

@@ -100,12 +100,12 @@ def log(job: StartedJob, attempt: int = 1) -> list[str]:
 def way_in(job: StartedJob, attempt: int = 1) -> Way:
     """What the attempt's log says to paste, for as long as the job runs."""
 
-    def look() -> Way | None:
+    def read_running() -> Way | None:
         found = job.describe()
         assert found["status"] == "RUNNING", (found.get("error"), found.get("cause"))
         return read_way(log(job, attempt))
 
-    way: Way = until(look)
+    way: Way = until(read_running)
     return way
 
 
