@@ -26,7 +26,9 @@ from localaws.peers import is_own
 from localaws.testing.waiting import HANG_S, until
 from tests.fakes.pages.browser import Browser, open_browser
 
-AMI = Path(__file__).parents[2] / "build" / "ami"
+PYTHON = Path(__file__).parents[2] / "build" / "ami" / "bin" / "python"
+"""Of the machine image."""
+PIP = ("-m", "pip", "--quiet", "--disable-pip-version-check")
 TUNNEL, THEN = "trainyard: open the tunnel with: ", "trainyard: then open "
 LAUNCHER = """document.querySelector('.jp-LauncherCard[data-category="Notebook"]')"""
 SHOWN = ".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook"
@@ -54,12 +56,10 @@ class Laboratory:
     def __init__(self, folder: Path) -> None:
         self.wheels = folder / "wheels"
         self._environment = folder / "environment"
-        python = AMI / "bin" / "python"
-        quiet = ("-m", "pip", "--quiet", "--disable-pip-version-check")
-        _call(python, *quiet, "download", "--only-binary", ":all:", "--dest", self.wheels, JUPYTERLAB)
-        _call(python, "-m", "venv", "--without-pip", self._environment)
+        fetch_wheels(self.wheels)
+        _call(PYTHON, "-m", "venv", "--without-pip", self._environment)
         own = ("--python", self._environment / "bin" / "python")
-        _call(python, *quiet, *own, "install", "--no-index", "--find-links", self.wheels, JUPYTERLAB)
+        _call(PYTHON, *PIP, *own, "install", "--no-index", "--find-links", self.wheels, JUPYTERLAB)
 
     @property
     def installing(self) -> dict[str, str]:
@@ -72,6 +72,11 @@ class Laboratory:
         (packages,) = self._environment.glob("lib/python3.*/site-packages")
         share = self._environment / "share" / "jupyter"
         return {"PYTHONPATH": str(packages), "JUPYTERLAB_DIR": str(share / "lab"), "JUPYTER_PATH": str(share)}
+
+
+def fetch_wheels(folder: Path, *options: str) -> None:
+    """Has pip fetch the pinned JupyterLab and all that it needs, for the Python of the machine image or for that of the options."""
+    _call(PYTHON, *PIP, "download", "--only-binary", ":all:", *options, "--dest", folder, JUPYTERLAB)
 
 
 def _call(*words: str | Path) -> None:

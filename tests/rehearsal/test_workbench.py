@@ -58,11 +58,6 @@ STEPS = "import os, json; open(os.environ['PROGRESS_FILE'], 'w').write(json.dump
 
 
 @pytest.fixture(scope="module")
-def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Laboratory:
-    return Laboratory(tmp_path_factory.mktemp("laboratory"))
-
-
-@pytest.fixture(scope="module")
 def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     conditions = Conditions(speed=10.0, faults=parse_faults(FAULTS))
     settings = {"workbench": True, "job_roles": {"bench": f"arn:aws:iam::{ACCOUNT}:role/bench"}}
@@ -217,8 +212,8 @@ def test_a_notice_of_spot_commits_the_work_and_leaves_a_word(second: StartedJob)
         person.start_notebook()
         person.run_cell(WRITES.format(file="last.txt", text="after the loss"), "wrote LAST.TXT")
         person.begin_cell(STEPS.format(step=2))
+        until(lambda: committed(second, "This bench was ordered to end at"))
         again = way_in(second, attempt=3)
-    assert committed(second, "This bench was ordered to end at")
     with at_bench(again) as person:
         assert person.sees("last.txt")
         assert not person.lists(NOTICE)
