@@ -14,11 +14,13 @@ import pytest
 from contract.codec import decode
 from contract.commits import Commit
 from contract.mounts import JobMount
+from contract.orders import Order, OrderKind
 from contract.reports import Exit
 from contract.workbench import NOTICE, Workbench, build_command
 from localaws.testing.waiting import HANG_S
 from tests.builders import FILE_SYSTEMS, PLACE
 from tests.node.containers import Dock
+from tests.node.ordering import once_it_trains
 from tests.node.programs import Program
 from tests.node.pulls import Pulled, docker
 from tests.node.world import REGION, Site
@@ -36,6 +38,22 @@ print("config", sys.argv[-1].startswith("--config="), os.path.isfile(sys.argv[-1
 print("token of", len(bytes.fromhex(os.environ["JUPYTER_TOKEN"])), "bytes")
 """
 """In the place of the real one: what it is given, and a file that a person saves."""
+WORKS = """
+import json, os, time
+def save(name, text):
+    with open(name, "w", encoding="latin-1") as file:
+        file.write(text)
+def tell(progress):
+    with open(os.environ["PROGRESS_FILE"], "w") as file:
+        json.dump(progress, file)
+    time.sleep(0.05)  # two times of the file system
+"""
+WAITS = """
+print("up", flush=True)
+while True:
+    time.sleep(1)
+"""
+ORDER = Order(kind=OrderKind.CHECKPOINT_AND_STOP, error="Interrupted", reason="spot", by=0, author="attendant")
 AT_BENCH = JobMount(file_system=FILE_SYSTEMS[1], region=REGION, at="/bench", read_only=False)
 BESIDE = replace(AT_BENCH, at="/data")
 
@@ -65,7 +83,11 @@ def serve(site: Site, installed: str, **changes: Any) -> Exit:
 
 
 def newest(site: Site) -> Commit:
-    return decode(Commit, site.aws.s3.objects[PLACE.bucket, site.report().checkpoint])
+    """The newest commit of any attempt."""
+    parts = sorted(
+        key for _, key in site.aws.s3.objects if "/commits/checkpoints/" in key and key.endswith("/r0000.json")
+    )
+    return decode(Commit, site.aws.s3.objects[PLACE.bucket, parts[-1]])
 
 
 def words(folder: Path, program: Program, patch: pytest.MonkeyPatch, **job: Any) -> dict[str, str]:
@@ -150,6 +172,43 @@ def test_an_image_serves_the_folder_of_that_name_and_its_files_are_committed(doc
     assert dock.site.run().error == ""
     assert {"config True True", "token of 32 bytes"} <= set(dock.site.lines)
     assert [file.path for file in newest(dock.site).files] == ["notebook.ipynb"]
+
+
+# What is committed, where an order ends the server at once
+
+
+def work_until_ordered(site: Site, installed: str, script: str) -> Commit:
+    """The last commit of a bench on which a person did that, a moment before an order."""
+    Path(installed, "jupyterlab.py").write_text(f"if __name__ == '__main__':\n{_indented(WORKS + script + WAITS)}")
+    with once_it_trains(site, lambda: site.order(ORDER)):
+        ending = serve(site, installed)
+    assert ending.error == "Interrupted"
+    return newest(site)
+
+
+def test_what_a_training_says_there_holds_no_file_back(site: Site, installed: str) -> None:
+    """PROGRESS_FILE names a checkpoint; what a person saves afterwards is theirs all the same."""
+    commit = work_until_ordered(
+        site, installed, "save('model.pt', 'x'); tell({'step': 7, 'checkpoint': 7}); save('notes.ipynb', 'later')\n"
+    )
+    assert {file.path for file in commit.files} == {"model.pt", "notes.ipynb", NOTICE}
+    assert commit.step == -1
+
+
+def test_a_file_that_is_cut_off_holds_no_other_back(site: Site, installed: str) -> None:
+    """A person may have half a download; a trainer's checkpoint would not be taken."""
+    commit = work_until_ordered(site, installed, "save('half.pt', 'PK\\x03\\x04'); save('notes.ipynb', 'beside it')\n")
+    assert {file.path for file in commit.files} == {"half.pt", "notes.ipynb", NOTICE}
+
+
+def test_one_of_two_files_that_were_saved_together_is_committed_alone(site: Site, installed: str) -> None:
+    """And so is the notice, which is younger than what counts as finished elsewhere."""
+    serve(site, installed)
+    site.attempt = 2
+    site.imds.values["tags/instance/trainyard:attempt"] = "2"
+    commit = work_until_ordered(site, installed, "save('notebook.ipynb', 'a moment before')\n")
+    assert {file.path for file in commit.files} == {"notebook.ipynb", NOTICE}
+    assert any(b"a moment before" in body for body in site.aws.s3.objects.values())
 
 
 # What fails
