@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from aws_lambda_powertools import Logger
@@ -16,18 +14,14 @@ from aws.s3 import as_json
 from aws.topic import publish
 from contract.environments import GridCollectEnvironment
 from contract.search import Search, SearchPrefix, Trial
-from grids.policy import FORMULA
 from searches import study
 from searches.policy import SearchState, find_best, group_reasons, read_standing
 from searches.request import SearchRequest, read, write_line
 from searches.store import SearchStore
+from searches.table import write_table
 
 logger = Logger(service="search")
 WHEN = "reported_at"
-COLUMNS = ("trial", "grid", "index", "status", "value")
-"""Of trials.csv, before the parameters, which are called as in a manifest ..."""
-MORE = ("region", "job", "seconds", "cost_usd", "reason", "model_artifact", "log")
-"""... and after them."""
 
 
 def report(
@@ -111,24 +105,6 @@ def describe_best(wanted: SearchRequest, search: Search, best: Trial) -> dict[st
         "log": best.log,
         "line": write_line(wanted, best.number, best.parameters),
     }
-
-
-def write_table(wanted: SearchRequest, trials: Sequence[Trial]) -> str:
-    """Writes a row for each trial, in the order in which they were asked."""
-    text, names = io.StringIO(newline=""), sorted(wanted.search)
-    rows = csv.writer(text)
-    rows.writerow([*COLUMNS, *(f"hp.{name}" for name in names), *MORE])
-    for one in trials:
-        before = [one.number, one.grid, one.index, one.outcome, one.value]
-        values = [one.parameters[name] for name in names]
-        after = [one.region, one.training, one.seconds, one.cost_usd, one.reason, one.artifact, one.log]
-        rows.writerow(map(_without_formula, [*before, *values, *after]))
-    return text.getvalue()
-
-
-def _without_formula(cell: object) -> object:
-    """Returns the cell so that no spreadsheet computes it: choices, names and reasons are texts of others."""
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell
 
 
 def write_subject(deployment: str, whole: Mapping[str, Any]) -> str:

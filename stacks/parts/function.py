@@ -31,8 +31,8 @@ ACKNOWLEDGED = {
 
 
 class Layer(lambda_.LayerVersion):
-    """The pinned libraries of all functions (boto3, dulwich, Jinja2, pydantic, Powertools): Lambda's own boto3 is months behind. `folder` names
-    other libraries, with their `description`."""
+    """The pinned libraries of all functions (boto3, dulwich, Jinja2, pydantic, Powertools): Lambda's own boto3 is months behind. `folder`
+    names other libraries, with their `description`."""
 
     def __init__(
         self,
