@@ -26,9 +26,12 @@ def work_through(
     """Gives each message's body to `clean`, `at_once` of them side by side. A message whose `clean` raises is delivered again in `again_s`;
     `unfinished` is the exception that only means "not yet", if there is one. Returns the messages to deliver again in the form that
     Lambda expects."""
-    records = event["Records"]
-    with ThreadPoolExecutor(at_once) as pool:
-        done = list(pool.map(lambda record: _done(record["body"], clean, unfinished), records))
+    records, bodies = event["Records"], [record["body"] for record in event["Records"]]
+    if at_once == 1:
+        done = [_done(body, clean, unfinished) for body in bodies]
+    else:
+        with ThreadPoolExecutor(at_once) as pool:
+            done = list(pool.map(lambda body: _done(body, clean, unfinished), bodies))
     failed = [record for record, is_done in zip(records, done, strict=True) if not is_done]
     for record in failed:
         _come_back(queue, record, again_s)

@@ -38,8 +38,11 @@ class FactReader:
             self._miss(what, f"AWS answered {code_of(problem)}", is_away=True)
         except (BotoCoreError, HeldUp) as problem:
             self._miss(what, f"AWS did not answer ({type(problem).__name__})", is_away=True)
-        except (Garbled, ObjectTooLarge, ValueError, TypeError, KeyError, RecursionError) as problem:
+        except (Garbled, ObjectTooLarge) as problem:
             logger.warning("a document cannot be read", what=what, problem=str(problem))
+            self._miss(what, f"it is not as Trainyard writes it ({type(problem).__name__})", is_away=False)
+        except Exception as problem:  # whatever is in a document, the rest of the page is worth having
+            logger.exception("a document cannot be read", what=what)
             self._miss(what, f"it is not as Trainyard writes it ({type(problem).__name__})", is_away=False)
         return default
 
