@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
 from aws_lambda_powertools import Logger
@@ -29,6 +29,8 @@ class ClosedSet:
     number: int
     step: int
     """-1 where the trainer tells none."""
+    closed_at: float | None = field(default=None, compare=False)
+    """By AWS's clock, UTC epoch seconds; for people."""
 
 
 def closed_sets(bucket: Bucket, job: str, attempt: int | None = None) -> Iterator[ClosedSet]:
@@ -45,6 +47,7 @@ def closed_sets(bucket: Bucket, job: str, attempt: int | None = None) -> Iterato
         try:
             body = bucket.get(prefix.closed(of, number), most=MOST_SET)
             if body is not None:
-                yield ClosedSet(of, number, decode(CheckpointSet, body).step)
+                closed_set = decode(CheckpointSet, body)
+                yield ClosedSet(of, number, closed_set.step, closed_set.closed_at)
         except (Garbled, ObjectTooLarge) as problem:
             logger.warning("a set that cannot be read", job=job, attempt=of, number=number, problem=str(problem))

@@ -1,20 +1,91 @@
-"""Renders a page as one file of HTML."""
+"""Renders a page as one file of HTML that asks for nothing, runs nothing, and shows every text of others as text."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from contract.links import CONSOLES
+from pages import words
+
+TEMPLATES = Path(__file__).with_name("templates")
+STYLE = "style.css"
+MOST_NUMBER = 10**15
+"""Larger numbers are shown with a power of ten, as NaN and Infinity are in words."""
+_PATH = re.compile(r"[-MLh0-9. ]*")
+_ADDRESS = re.compile(r"[!#$%&()*+,./0-9:;=?@A-Z_a-z~-]{1,2000}")
 
 
 def render(template: str, **values: Any) -> bytes:
-    """Returns the page of a template in UTF-8."""
-    return _templates().get_template(template).render(**values).encode("utf-8", "replace")
+    """Returns the page of a template in UTF-8: the same bytes for the same values."""
+    page = _templates().get_template(template).render(policy=content_policy(), **values)
+    return page.encode("utf-8", "replace")
+
+
+@cache
+def content_policy() -> str:
+    """Returns the page's Content-Security-Policy: its own style, by the hash of it, and nothing else."""
+    style = _templates().get_template(STYLE).render()
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+
+
+def is_console(address: str) -> bool:
+    """Whether an address is one of AWS's console, and so may be a link."""
+    if not _ADDRESS.fullmatch(address):
+        return False
+    try:
+        parts = urlsplit(address)
+        host = parts.hostname or ""
+        plain = parts.port is None and parts.username is None
+    except ValueError:
+        return False
+    return (
+        parts.scheme == "https" and plain and any(host == one or host.endswith(f".{one}") for one in CONSOLES.values())
+    )
 
 
 @cache
 def _templates() -> Environment:
-    folder = Path(__file__).with_name("templates")
-    return Environment(loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined)
+    """Every text that a template shows passes through `_show`: a template cannot forget it."""
+    made = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_show,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "visible": words.visible,
+        "number": words.number,
+        "usd": words.usd,
+        "duration": words.duration,
+        "moment": words.moment,
+        "count": words.count,
+        "path": _draw,
+        "is_console": is_console,
+    }
+    return made
+
+
+def _draw(path: str) -> Markup:
+    """Returns a path of a drawing, which may be longer than any text. It has numbers and four letters, or is not drawn."""
+    return Markup(path) if _PATH.fullmatch(path) else Markup("")
+
+
+def _show(value: object) -> object:
+    """Markup comes of macros and of paths alone: no fact is any."""
+    if isinstance(value, Markup):
+        return value
+    if isinstance(value, int | float):
+        return value if abs(value) < MOST_NUMBER else words.number(value)
+    return words.visible(str(value))
