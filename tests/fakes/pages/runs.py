@@ -50,7 +50,9 @@ def record(index: int) -> tuple[Record, dict[str, Any]]:
     good = 0.96 - 0.05 * (math.log10(parameters["learning_rate"]) + 2.6) ** 2 - 0.002 * abs(parameters["layers"] - 8)
     outcome = LineOutcome.COMPLETED
     if index % 13 == 5:
-        outcome = (LineOutcome.FAILED, LineOutcome.FAILED, LineOutcome.STOPPED, LineOutcome.REFUSED)[chance.randrange(4)]
+        outcome = (LineOutcome.FAILED, LineOutcome.FAILED, LineOutcome.STOPPED, LineOutcome.REFUSED)[
+            chance.randrange(4)
+        ]
     is_done = outcome is LineOutcome.COMPLETED
     region = REGIONS[index % 4]
     return (
@@ -95,9 +97,7 @@ def grid(lines: int = LINES, ended: int | None = None) -> GridFacts:
 
 def refused_grid() -> GridFacts:
     cause = "The request was refused; nothing was started.\n- manifest: line 4: data: is missing; allowed: s3://bucket/folder/"
-    status = Status(
-        name="FAILED", started_at=NOW, ended_at=NOW + 20, error=errors.InvalidRequest.__name__, cause=cause
-    )
+    status = Status(name="FAILED", started_at=NOW, ended_at=NOW + 20, error=errors.InvalidRequest.__name__, cause=cause)
     return GridFacts(name="lr-wrong", deployment="yard", now=NOW + 30, status=status, grid=None)
 
 
@@ -161,7 +161,14 @@ def search(trials: int = TRIALS, *, runs: bool = False) -> SearchFacts:
 def failed_search() -> SearchFacts:
     cause = "All 8 trials of round 1 failed: the log has no line with accuracy."
     facts = search(8)
-    rows = tuple({**one, "value": "", "status": "Failed", "reason": "the log has no line with accuracy"} for one in facts.trials)
+    rows = tuple(
+        {**one, "value": "", "status": "Failed", "reason": "the log has no line with accuracy"} for one in facts.trials
+    )
     status = Status(name="FAILED", started_at=NOW, ended_at=NOW + 900, error=errors.SearchFailed.__name__, cause=cause)
-    report = {"why": "", "problem": {"error": errors.SearchFailed.__name__, "cause": cause}, "failures": [cause], "best": None}
+    report = {
+        "why": "",
+        "problem": {"error": errors.SearchFailed.__name__, "cause": cause},
+        "failures": [cause],
+        "best": None,
+    }
     return replace(facts, name="digits-search-2", status=status, report=report, trials=rows)
