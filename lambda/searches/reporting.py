@@ -12,6 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from aws.s3 import as_json
 from aws.topic import publish
+from contract import links
 from contract.environments import GridCollectEnvironment
 from contract.search import Search, SearchPrefix, Trial
 from searches import study
@@ -43,6 +44,7 @@ def report(
         "problem": dict(problem) if problem else None,
         **sum_up(wanted, search, standing),
         "best": describe_best(wanted, search, best) if best else None,
+        "page": links.of_page(search.execution, store.name, prefix.page),
         "results": {
             "trials": f"s3://{store.name}/{prefix.trials}",
             "best": f"s3://{store.name}/{prefix.best}" if best else "",
@@ -129,7 +131,7 @@ def write_message(deployment: str, whole: Mapping[str, Any]) -> str:
         f"{whole['trials']} trials in {whole['rounds']} rounds, {whole['with_value']} with a value, about ${whole['cost_usd']:,.2f}{cap}.",
         _word_best(best) if best else "No trial has a value.",
         "\n".join(["Why trials failed:", *whole["failures"]]) if whole["failures"] else "",
-        f"All trials: {results['trials']}"
+        f"Page: {whole['page']}\nAll trials: {results['trials']}"
         + (f"\nThe best one, with the line that trains it again: {results['best']}" if best else ""),
     ]
     return "\n\n".join(part for part in parts if part)

@@ -88,6 +88,7 @@ def test_the_machine_is_told_what_its_output_has_room_for(there: Searches) -> No
     there.train(search, [0.5])
     whole = report(there, search)
     assert "history" not in whole
+    assert "prefix=searches%2Ftune-7%2Freport.html" in whole["page"]
     assert "line" not in whole["best"]
 
 
