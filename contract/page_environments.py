@@ -19,3 +19,5 @@ class PageEnvironment(JobsEnvironment):
     search_machine: str
     messages: str
     """URL of the queue that it reads, and writes."""
+    again_s: float
+    """After how long a page is written again that could not have everything of an end: the report comes minutes after an abort."""

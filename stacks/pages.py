@@ -55,6 +55,7 @@ class PagesStack(cdk.Stack):
                 grid_machine=grid,
                 search_machine=search,
                 messages=queue.queue_url,
+                again_s=common.timing.cleanup_again_s,  # with each of its looks the cleanup may have the report
             ),
             layer=Layer(self, "Libraries"),
             timeout=TIMEOUT,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -18,9 +18,9 @@ from aws.s3 import HomeBucket
 from aws.state import State
 from contract.page_environments import PageEnvironment
 from messages.work import work_through
-from page_writer.due import AGAIN_S, LOOKS_BACK_S, PATTERNS, DuePage, PageKind, is_missing, read_due
 from page_writer.grids import GridSources
 from page_writer.jobs import JobSources
+from page_writer.policy import LOOKS_BACK_S, PATTERNS, DuePage, PageKind, is_missing, read_due
 from page_writer.searches import SearchSources
 from page_writer.writing import PageWriter
 from searches.store import SearchStore
@@ -49,7 +49,7 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any] | None
     return work_through(
         event,
         queue,
-        lambda body: write_page(writer, queue, read_due(body, begins), time.time),
+        lambda body: write_page(env, writer, queue, read_due(body, begins), time.time()),
         again_s=RETRY_S,
         at_once=AT_ONCE,
     )
@@ -73,13 +73,13 @@ def list_machines(env: PageEnvironment) -> dict[PageKind, str]:
     return {PageKind.JOB: env.machine, PageKind.GRID: env.grid_machine, PageKind.SEARCH: env.search_machine}
 
 
-def write_page(writer: PageWriter, queue: Queue, due: DuePage | None, clock: Callable[[], float]) -> None:
+def write_page(env: PageEnvironment, writer: PageWriter, queue: Queue, due: DuePage | None, now: float) -> None:
     """Writes the page, and asks for it again where it is not whole yet. Raises what keeps it from that; of a page that the clock asks for
     only the log tells it, because the clock asks again."""
     if due is None:
         logger.warning("dropped: the message asks for no page of ours")
         return
-    if due.is_overtaken(clock()):
+    if due.is_overtaken(now):
         logger.info("dropped: the clock has asked again since", execution=due.execution)
         return
     try:
@@ -90,7 +90,7 @@ def write_page(writer: PageWriter, queue: Queue, due: DuePage | None, clock: Cal
         logger.exception("a page could not be written; the clock asks again", execution=due.execution)
         return
     if not is_whole and due.comes_back:
-        queue.send(due.again().write(), in_s=AGAIN_S)
+        queue.send(due.again().write(), in_s=env.again_s)
 
 
 def ask_for_pages(env: PageEnvironment, writer: PageWriter, queue: Queue, now: float) -> None:

@@ -15,11 +15,11 @@ from aws.s3 import HomeBucket
 from contract.codec import decode
 from contract.grid import Grid, GridPrefix
 from contract.jobs import Job
-from contract.keys import JobPrefix
+from contract.keys import READ_AT, WHOLE, JobPrefix
 from contract.search import Search, SearchPrefix
-from page_writer.due import DuePage, PageKind, WrittenPage, reports_end
 from page_writer.grids import GridSources, read_grid
 from page_writer.jobs import JobSources, read_job
+from page_writer.policy import DuePage, PageKind, WrittenPage, reports_end
 from page_writer.reading import MOST_DOCUMENT, FactReader
 from page_writer.searches import SearchSources, read_search
 from pages.grid import write_grid
@@ -27,8 +27,6 @@ from pages.job import write_job
 from pages.search import write_search
 
 logger = Logger(service="page_writer")
-READ_AT, WHOLE = "read-at", "whole"
-"""Marks of a page: when its facts were read, UTC epoch seconds, and whether it has everything of an end."""
 SAME_S = 60.0
 """Two starts of an execution so close to each other are one, however they are written."""
 REPORTED = {PageKind.JOB: "ended_at", PageKind.GRID: "reported_at", PageKind.SEARCH: "reported_at"}

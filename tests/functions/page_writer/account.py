@@ -26,7 +26,7 @@ from contract.jobs import Job
 from contract.page_environments import PageEnvironment
 from contract.reports import NodeReport, Phase, Progress
 from contract.search import Search, SearchPrefix
-from page_writer.due import CLOCK_S, PageKind
+from page_writer.policy import CLOCK_S, PageKind
 from page_writer.writing import locate
 from pages.facts import GridFacts, JobFacts, SearchFacts
 from tests.builders import INTENT, JOB, NODE_ROLE
@@ -53,6 +53,7 @@ ENVIRONMENT = PageEnvironment(
     grid_machine=GRID_MACHINE,
     search_machine=SEARCH_MACHINE,
     messages=URL,
+    again_s=60.0,
 )
 
 

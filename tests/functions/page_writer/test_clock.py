@@ -9,7 +9,7 @@ import pytest
 from contract.grid import GridPrefix
 from contract.search import name_round
 from localaws.model import Pages as ListPages
-from page_writer.due import PageKind
+from page_writer.policy import PageKind
 from tests.builders import JOB
 from tests.fakes.executions import GRID_MACHINE, MACHINE, SEARCH_MACHINE
 from tests.fakes.faults import Kind

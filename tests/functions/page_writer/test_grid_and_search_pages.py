@@ -9,7 +9,7 @@ import pytest
 from contract.codec import encode
 from contract.grid import GridPrefix, LineOutcome, Record
 from contract.search import SearchPrefix, name_round
-from page_writer.due import PageKind
+from page_writer.policy import PageKind
 from searches.request import read, write_line
 from tests.builders import JOB
 from tests.fakes.executions import GRID_MACHINE, SEARCH_MACHINE

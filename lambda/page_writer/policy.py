@@ -9,17 +9,15 @@ from enum import Enum
 from typing import Any
 
 from contract import names, search
-from contract.execution_facts import BEFORE_END_S, REPORTED_S
+from contract.execution_facts import BEFORE_END_S
 from messages.policy import UnreadableMessage, read
 
 CLOCK_S = 300.0
 """How often the clock asks for the page of each execution that runs."""
 LOOKS_BACK_S = 1800.0
 """How long after an execution's end the clock asks for a page that does not tell of it."""
-AGAIN_S = 60.0
-"""After how long a page is written again that could not have everything."""
-MOST_TIMES = round(REPORTED_S / AGAIN_S)
-"""How often, at most."""
+MOST_TIMES = 30
+"""How often a page is written again that could not have everything of an end, at most: a report is written within minutes, or never."""
 
 
 class PageKind(str, Enum):
