@@ -110,7 +110,7 @@ def build(app: cdk.App, settings: Settings) -> None:
     search = _search(app, common, grids, foundation, reaper, grid)
     images = ImagesStack(app, f"{deployment}-images", common=common, child_base=settings.grid.child_base)
     _order(foundation, reaper, regions, builds, workflow, grid, search, images)
-    pages = _pages(app, common, grids, foundation)
+    pages = _pages(app, common, grids, foundation, workflow)
     optional = _campaigns(app, settings, common, foundation, reaper, git, [*regions, builds, workflow, grid, search])
     if catalogue:
         _place(catalogue, foundation, regions, grid)
@@ -289,8 +289,11 @@ def _search(
     )
 
 
-def _pages(app: cdk.App, common: Common, grids: GridRights, foundation: FoundationStack) -> PagesStack:
-    """Returns the stack of pages. It starts nothing to drain, needs no machine to stand, and nothing waits for it."""
+def _pages(
+    app: cdk.App, common: Common, grids: GridRights, foundation: FoundationStack, workflow: WorkflowStack
+) -> PagesStack:
+    """Returns the stack of pages. It starts nothing to drain, and a destroy deletes it before what it looks at. It needs neither grids nor
+    searches to stand."""
     pages = PagesStack(
         app,
         f"{common.deployment}-pages",
@@ -298,7 +301,7 @@ def _pages(app: cdk.App, common: Common, grids: GridRights, foundation: Foundati
         foundation=foundation.exports,
         rights=SearchRights(grid=grids),
     )
-    pages.add_stack_dependency(foundation)
+    pages.add_stack_dependency(workflow)
     return pages
 
 

@@ -81,7 +81,7 @@ class PagesStack(cdk.Stack):
         # A tick that fails is made up by the next one. Scheduler waits for no answer, so Lambda would otherwise try it twice more.
         writer.configure_async_invoke(retry_attempts=0)
         schedules = Schedules(
-            self, "Schedule", function=writer, letters=letters, description="The schedule of pages of what runs"
+            self, "PageClock", function=writer, letters=letters, description="The schedule of pages of what runs"
         )
         schedules.add("Tick", EVERY_TICK, description="Pages of what runs, and of ends without an event", given={})
         self._watch(

@@ -11,7 +11,14 @@ from stacks.parts.right import Right, offer
 from stacks.parts.rights import Rights, arn_of, below
 
 UPLOADED = f"{keys.UPLOADS}*"
-RESULTS = (keys.ANY_DESCRIPTION, keys.ANY_RESULT, keys.ANY_LIST, grid.ANY_GRID, search.ANY_SEARCH)
+RESULTS = (
+    keys.ANY_DESCRIPTION,
+    keys.ANY_RESULT,
+    keys.ANY_PAGE,
+    keys.ANY_LIST,
+    grid.ANY_GRID,
+    search.ANY_SEARCH,
+)
 """What the control plane writes for people, in the home bucket."""
 BYTES = (f"{keys.JOBS}*", grid.ANY_GRID)
 """Checkpoints, artifacts and models, in the buckets of bytes."""

@@ -37,7 +37,10 @@ ALLOWED = [
         for action in ("Put", "Get", "Delete")
         for bucket in (HOME, BYTES)
     ),
-    *(Ask("People", "s3:GetObject", f"{HOME}/{one}") for one in (JOB.description, JOB.result, JOB.artifacts(1))),
+    *(
+        Ask("People", "s3:GetObject", f"{HOME}/{one}")
+        for one in (JOB.description, JOB.result, JOB.page, JOB.artifacts(1))
+    ),
     *(Ask("People", "s3:GetObject", f"{HOME}/{one}") for one in (GRID.description, GRID.results_csv, GRID.failed)),
     *(Ask("People", "s3:GetObject", f"{BYTES}/{one}") for one in (FILES.artifact(0, "model.pt"), f"{GRID.bytes(0)}x")),
     *(
