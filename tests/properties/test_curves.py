@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,7 +56,7 @@ def test_the_first_and_the_newest_points_stay(moves: list[tuple[int, int, float 
     assert curve.points[-NEWEST:] == tuple(changes[-NEWEST:])
 
 
-@given(st.integers(300, 3000))
+@pytest.mark.parametrize("looks", [300, 700, 1440, 3000])
 def test_of_a_long_job_no_part_is_missing(looks: int) -> None:
     """Looks a minute apart: between two points is never more than four times what even spacing would have."""
     curve = curve_of([Point(attempt=1, step=number, at=60.0 * number) for number in range(looks)])
