@@ -65,6 +65,12 @@ def test_of_a_long_job_no_part_is_missing(looks: int) -> None:
     assert max(gaps) <= 4 * 60.0 * looks / MOST_POINTS
 
 
+def test_points_that_follow_each_other_closely_stay_while_they_are_the_newest() -> None:
+    slow = [Point(attempt=1, step=number, at=600.0 * number) for number in range(300)]
+    quick = [Point(attempt=2, step=number, at=180_000.0 + number) for number in range(NEWEST)]
+    assert curve_of([*slow, *quick]).points[-NEWEST:] == tuple(quick)
+
+
 @given(MOVES)
 def test_what_says_nothing_new_changes_nothing(moves: list[tuple[int, int, float | None, bool]]) -> None:
     curve = curve_of(points_of(moves))
