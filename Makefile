@@ -13,8 +13,8 @@ NODES ?= 2
 .PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid format clean
 .PHONY: test test-all test-tools in-lanes tools-in-lanes lint types unit nodes security rehearsal-tests tool-tests own-deployments local-aws older-python
 .PHONY: rehearse-campaign rehearse-search rehearse-faults rehearse-losses rehearse-frameworks rehearse-upgrade test-deep grid-load mutants
-.PHONY: bench-reaper bench-state bench-capacity bench-submission bench-checkpoints bench-rehearsal bench-containers bench-query bench-spot
-.PHONY: synth deploy destroy bake-image snapshots docs documents container-tools lock outdated
+.PHONY: bench-reaper bench-state bench-capacity bench-submission bench-checkpoints bench-rehearsal bench-containers bench-query bench-pages bench-spot
+.PHONY: synth deploy destroy bake-image snapshots screenshots docs documents container-tools lock outdated
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -303,6 +303,9 @@ bench-containers: setup-rehearsal ## A job with an image, without one, and as a 
 bench-query: setup ## Plan with a query of 10,000 rows beside the same manifest, into docs/benchmarks/query.md (a minute)
 	@PYTHONPATH=.:lambda:node $(BIN)/python -m benchmarks.query
 
+bench-pages: setup ## What pages of runs take to write, and how large they are, into docs/benchmarks/pages.md (a minute)
+	@PYTHONPATH=.:lambda:node $(BIN)/python -m benchmarks.run_pages
+
 bench-spot: setup ## Spot jobs over public traces of capacity, into docs/benchmarks/spot.md: TRAINYARD_SPOT_TRACES=FOLDER (an hour)
 	@PYTHONPATH=.:lambda:node $(BIN)/python -m benchmarks.spot $(ARGS)
 
@@ -327,6 +330,9 @@ docs: setup ## Writes the generated pages again: schemas, settings, refusals, fa
 
 snapshots: setup ## Writes the template snapshots again
 	@$(BIN)/python -m tools.snapshots
+
+screenshots: setup ## PNGs of every kind of page in both themes, wide and on a phone, into build/screenshots (needs Chromium)
+	@PYTHONPATH=.:lambda:node $(BIN)/python -m tests.fakes.pages.screenshots
 
 # The lock names PyPI, whatever mirror uv's settings name.
 lock: .venv/installer ## Resolves the groups of pyproject.toml, and writes what is made of uv.lock; newer versions: ARGS=--upgrade

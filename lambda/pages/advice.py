@@ -90,7 +90,7 @@ NEXT: dict[str, str] = {
 }
 """What to do after each error of the contract."""
 ABORTED = f"It was stopped by a person or by a destroy. {_RESUME}"
-TIMED_OUT = "It ran longer than its state machine allows. Look at the execution's history for the state that did not end, then start it again."
+TIMED_OUT = "It ran longer than its machine allows. Find the state that did not end in the execution's history, then start it again."
 GONE = "Step Functions keeps an execution for 90 days; its report and its files stay in S3."
 OTHER = (
     "This error is none of a job's own: open the execution and read the state that failed and its function's log. Start the job again "

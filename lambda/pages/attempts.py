@@ -20,6 +20,7 @@ MOMENTS = (
     ("failed", "train", "trains"),
 )
 """Moments of a node's timeline with the kind and the words of the phase that ends with each."""
+MOST_SPOTS = 60
 LEAST_SPAN_S = 60.0
 """A time line is not shorter, so that a job of seconds fills no whole line with its first one."""
 
@@ -35,8 +36,8 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Diamond:
-    """A checkpoint on a time line."""
+class Spot:
+    """A checkpoint, or an answer of EC2, on a time line."""
 
     at: str
     words: str
@@ -152,6 +153,16 @@ def draw_attempt(one: AttemptHistory, span: TimeSpan, *, again_from: float | Non
     if again_from is not None and up < again_from < one.end:
         parts.append(span.segment("lost", "is done again by the next attempt", again_from, one.end))
     return parts
+
+
+def list_answers(one: AttemptHistory, span: TimeSpan) -> list[Spot]:
+    """Returns the answers of the places that were asked, on the time line: of those that lie on one spot the newest alone."""
+    found = dict[str, Spot]()
+    for step in (step for walk in one.walks for step in walk.steps):
+        if step.answer and one.begin <= step.answer.at <= one.end:
+            at, said = percent(span.place(step.answer.at)), step.answer.code or step.answer.outcome.value
+            found[at] = Spot(at=at, words=f"{step.rung.instance_type} in {step.rung.zone}: {said}")
+    return list(found.values())[-MOST_SPOTS:]
 
 
 def draw_phases(report: NodeReport | None, span: TimeSpan, begin: float, end: float) -> list[Segment]:

@@ -11,7 +11,7 @@ from pages.words import UNKNOWN, finite, number
 MOST_DOTS = 1000
 """Points of a chart; of more, every n-th is drawn."""
 _LOG_FROM = 100.0
-"""Positive numbers whose largest is so many times the smallest are drawn by their powers of ten."""
+"""Positive numbers whose largest is so many times the smallest are drawn by their powers of ten, unless most are large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,10 @@ class Axis:
 
 def choose_axis(values: Iterable[float], *, may_be_log: bool = False) -> Axis:
     """Returns an axis on which all of these finite numbers lie; there must be one at least."""
-    known = list(values)
-    low, high = min(known), max(known)
-    return Axis(low, high, may_be_log and low > 0 and high / low >= _LOG_FROM)
+    known = sorted(values)
+    low, high = known[0], known[-1]
+    is_steep = low > 0 and high / low >= _LOG_FROM and known[len(known) // 2] < high / 4
+    return Axis(low, high, may_be_log and is_steep)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +62,8 @@ class Chart:
     best_kind: str = "best"
     """... and how it is drawn: as a line (best) or as points (star)."""
     x_ticks: tuple[str, ...] = ()
+    x_kind: str = ""
+    """How the words below lie: at both ends and in the middle, or each in the middle of its part (even)."""
     y_ticks: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
     """Places of lines across the chart, in percent from the left."""

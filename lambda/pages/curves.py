@@ -70,6 +70,6 @@ def _word_step(value: object) -> str:
 
 
 def _mark_attempts(attempts: Sequence[AttemptHistory], across: Axis, begin: float) -> tuple[str, ...]:
-    """Returns the places where attempts began, but for those before the first point."""
+    """Returns the places where attempts began, but for those before the first point; none where they would hide the curve."""
     later = [one.begin - begin for one in attempts[1:] if begin <= one.begin <= begin + across.high]
-    return tuple(percent(across.place(at) / 100) for at in later[:MOST_MARKS])
+    return tuple(percent(across.place(at) / 100) for at in later) if len(later) <= MOST_MARKS else ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,14 @@ def is_console(address: str) -> bool:
     return (
         parts.scheme == "https" and plain and any(host == one or host.endswith(f".{one}") for one in CONSOLES.values())
     )
+
+
+def keep_links(make: Callable[[], Iterable[tuple[str, str]]]) -> list[tuple[str, str]]:
+    """Returns words and address of each link; none where a name is garbled, so that no address has it: a page comes all the same."""
+    try:
+        return [(name, address) for name, address in make() if is_console(address)]
+    except (IndexError, KeyError, ValueError):
+        return []
 
 
 @cache

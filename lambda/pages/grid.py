@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from contract.grid import GridPrefix, LineOutcome, Record
@@ -11,7 +12,7 @@ from contract.links import Console
 from grids.policy import Totals
 from pages import words
 from pages.charts import Chart, percent
-from pages.document import render
+from pages.document import keep_links, render
 from pages.facts import GridFacts
 from pages.outcomes import judge_run
 from pages.scatter import draw_parameters
@@ -35,6 +36,8 @@ def write_grid(facts: GridFacts) -> bytes:
         done=f"{said}.",
         following=_choose_next(facts, totals),
     )
+    if outcome.tone == "good" and completed < lines:
+        outcome = replace(outcome, word=f"ended, {lines - completed:,} not completed", tone="busy")
     rows = _choose_rows(facts.records)
     names = _name_metrics(facts.records)
     return render(
@@ -43,7 +46,7 @@ def write_grid(facts: GridFacts) -> bytes:
         outcome=outcome,
         title=f"grid {facts.name}: {outcome.word}",
         tiles=_list_tiles(facts, totals),
-        links=_list_links(facts),
+        links=keep_links(lambda: _list_links(facts)),
         kinds=list(KINDS.items()),
         regions=_count_regions(facts, totals),
         failures=words.entries_of(totals, "failures"),
@@ -98,7 +101,7 @@ def _list_tiles(facts: GridFacts, totals: Mapping[str, Any]) -> list[tuple[str, 
 
 
 def _list_links(facts: GridFacts) -> list[tuple[str, str]]:
-    if facts.grid is None or facts.grid.execution.count(":") < 7:
+    if facts.grid is None:
         return []
     prefix, parts = GridPrefix(facts.name), facts.grid.execution.split(":")
     home = Console(parts[1], parts[3])

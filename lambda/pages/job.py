@@ -12,17 +12,18 @@ from contract.jobs import Job
 from pages import words
 from pages.attempts import (
     AttemptHistory,
-    Diamond,
+    Spot,
     TimeSpan,
     count_lost,
     draw_attempt,
     find_span,
     find_time_of,
+    list_answers,
     list_attempts,
 )
 from pages.charts import percent
 from pages.curves import draw_curves, list_points
-from pages.document import render
+from pages.document import keep_links, render
 from pages.facts import JobFacts
 from pages.nodes import list_nodes, list_tails
 from pages.outcomes import Outcome, judge_job
@@ -70,21 +71,33 @@ def write_job(facts: JobFacts) -> bytes:
         node_ticks=_list_ticks(node_span),
         tails=list_tails(last.reports) if last else [],
         checkpoints=sorted(facts.closed, key=lambda one: (one.attempt, one.number), reverse=True)[:MOST_CHECKPOINTS],
-        links=list_links(facts),
+        kept=_list_kept(facts.report),
+        links=keep_links(lambda: _list_links(job, facts)) if (job := facts.job) else [],
         request=_describe_request(facts.job) if facts.job else [],
     )
 
 
-def list_links(facts: JobFacts) -> list[tuple[str, str]]:
-    """Returns words and address of each link of the job, its artifacts in every region where it ran among them."""
-    if facts.job is None:
-        return []
-    found = {name: address for name, address in links.of_job(facts.job).items() if name != "page"}
+def _list_links(job: Job, facts: JobFacts) -> list[tuple[str, str]]:
+    """Returns the links of the job, its artifacts in every region where it ran among them. What was not written has none."""
+    absent = {"page", *(["report"] if facts.report is None else []), *(["waiting"] if facts.waiting is None else [])}
+    found = {name: address for name, address in links.of_job(job).items() if name not in absent}
     if facts.walks:
-        regions = sorted(ran_in(facts.walks) & facts.job.places.keys())
         found = {name: address for name, address in found.items() if not name.startswith("artifacts")}
-        found |= {f"Artifacts in {one}": links.of_artifacts(facts.job, one) for one in regions}
+        found |= {f"Artifacts in {one}": links.of_artifacts(job, one) for one in sorted(ran_in(facts.walks))}
     return [(LINKS.get(name, name[:1].upper() + name[1:]), address) for name, address in found.items()]
+
+
+def _list_kept(report: Mapping[str, Any] | None) -> list[str]:
+    """Returns the machines that ran on after the end, each with the reason."""
+    reasons = {
+        "protected": "a person protects it, by its tag",
+        "without_our_profile": "it has another instance profile than this deployment's",
+    }
+    return [
+        f"{words.text_of(one, 'instance')} in {words.text_of(one, 'region')}: {reason}"
+        for name, reason in reasons.items()
+        for one in words.entries_of(report, name)
+    ]
 
 
 def _find_launch(one: AttemptHistory) -> float:
@@ -137,11 +150,12 @@ def _show_attempt(
         word, tone = "completed", "good"
     return {
         "number": one.number,
-        "place": one.place or "nothing was launched",
+        "place": one.place or "nothing was launched in its newest walk",
         "lasted": words.duration(one.end - one.begin),
         "began": words.moment(one.begin),
         "segments": draw_attempt(one, span, again_from=again_from),
-        "diamonds": _list_diamonds(facts, one, span),
+        "answers": list_answers(one, span),
+        "diamonds": _list_checkpoints(facts, one, span),
         "word": word,
         "tone": tone,
         "cause": words.visible(one.cause, 300) if following or not outcome.cause else "",
@@ -163,9 +177,9 @@ def _describe_steps(one: AttemptHistory, following: AttemptHistory | None, lost:
     return said[:1].upper() + said[1:]
 
 
-def _list_diamonds(facts: JobFacts, one: AttemptHistory, span: TimeSpan) -> list[Diamond]:
+def _list_checkpoints(facts: JobFacts, one: AttemptHistory, span: TimeSpan) -> list[Spot]:
     """Returns the checkpoints that the attempt closed, where their time is known."""
-    found = list[Diamond]()
+    found = list[Spot]()
     for closed in sorted(facts.closed, key=lambda other: other.number)[-1000:]:
         if closed.attempt != one.number:
             continue
@@ -176,7 +190,7 @@ def _list_diamonds(facts: JobFacts, one: AttemptHistory, span: TimeSpan) -> list
                 if closed.step >= 0
                 else f"checkpoint {closed.number:,}"
             )
-            found.append(Diamond(at=percent(span.place(at)), words=step))
+            found.append(Spot(at=percent(span.place(at)), words=step))
     return found[-MOST_CHECKPOINTS:]
 
 
@@ -209,17 +223,17 @@ def _describe_cost(
     """Returns what the attempts cost beside the cap; None where nothing was launched."""
     if facts.job is None or not attempts:
         return None
-    known = [one.usd for one in attempts]
+    known = [words.finite(one.usd) for one in attempts]
     total = None if None in known else sum(one for one in known if one is not None)
-    cap = facts.job.max_cost_usd
+    cap = words.finite(facts.job.max_cost_usd)
     whole = max(cap or 0.0, total or 0.0)
     at, bars = 0.0, list[dict[str, Any]]()
-    for one in attempts:
-        share = (one.usd or 0.0) / whole if whole else 0.0
+    for one, usd in zip(attempts, known, strict=True):
+        share = (usd or 0.0) / whole if whole else 0.0
         bars.append({"number": one.number, "at": percent(at), "width": percent(share), "even": one.number % 2 == 0})
         at += share
     return {
-        "total": total if total is None else money.up_to_cents(total),
+        "total": _round_up(total),
         "cap": cap,
         "cap_at": percent(cap / whole) if cap and whole else "",
         "share": f"{100 * total / cap:.0f} %" if cap and total is not None else "",
@@ -229,11 +243,15 @@ def _describe_cost(
                 "number": one.number,
                 "place": one.place or "–",
                 "lasted": words.duration(one.end - one.begin),
-                "usd": one.usd if one.usd is None else money.up_to_cents(one.usd),
+                "usd": _round_up(words.finite(one.usd)),
             }
             for one in shown
         ],
     }
+
+
+def _round_up(usd: float | None) -> float | None:
+    return None if usd is None else money.up_to_cents(usd)
 
 
 def _describe_request(job: Job) -> list[tuple[str, str]]:

@@ -17,6 +17,8 @@ from pages.facts import JobFacts
 
 MOST_LINES, MOST_LINE = 40, 600
 """Lines of a cause that are shown, and characters of each."""
+MOST_CAUSE = 100_000
+"""Characters of a cause that are searched for lines; Step Functions keeps a third of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,11 +97,13 @@ def judge_end(status: Status, report: Mapping[str, Any] | None) -> Outcome:
 
 
 def split_cause(cause: str) -> tuple[str, ...]:
-    """Returns the lines of a cause, each at most so long, and says how many are not shown."""
-    lines = [one for one in cause[: 4 * MOST_LINES * MOST_LINE].splitlines() if one.strip()]
+    """Returns the lines of a cause, each at most so long, and says what is not shown."""
+    lines = [one for one in cause[:MOST_CAUSE].splitlines() if one.strip()]
     shown = [words.visible(one, MOST_LINE) for one in lines[:MOST_LINES]]
     left = len(lines) - MOST_LINES
-    return (*shown, f"({words.count(left, 'more line')}: the execution has all of them)") if left > 0 else tuple(shown)
+    if left > 0 or len(cause) > MOST_CAUSE:
+        shown.append(f"(cut: the cause has {words.count(len(cause), 'character')}, the execution has all of them)")
+    return tuple(shown)
 
 
 def _judge_report(status: Status | None, report: Mapping[str, Any] | None, done: str) -> Outcome:

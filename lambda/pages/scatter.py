@@ -12,10 +12,15 @@ from pages.charts import Axis, Chart, choose_axis, draw_dots, short, thin
 
 MOST_PARAMETERS = 8
 MOST_CHOICES = 12
+FEW = 6
+"""So few different numbers are drawn as choices."""
+MOST_TICKS = 36
+"""Characters that choices have below a chart; longer ones stand in its note."""
 BINS = 8
 _NAME = 60
 """Characters of a name or of a choice."""
 
+Point = tuple[float | str, float]
 Pair = tuple[Mapping[str, Any], float]
 """Hyperparameters of a training, and its value."""
 
@@ -47,39 +52,59 @@ def read_value(value: object) -> float | str:
     return words.visible(str(value), _NAME) if found is None else found
 
 
-def _draw(
-    points: Sequence[tuple[float | str, float]], name: str, what: str, key: str, best: tuple[float | str, float] | None
-) -> Chart:
+def _draw(points: Sequence[Point], name: str, what: str, key: str, best: Point | None) -> Chart:
     up = choose_axis(value for _, value in points)
     numbers = [(one, value) for one, value in points if isinstance(one, float)]
-    if len(numbers) == len(points):
+    choices = {one for one, _ in points}
+    if len(numbers) == len(points) and len(choices) > FEW:
         across = choose_axis((one for one, _ in numbers), may_be_log=True)
-        placed, rows, ticks = numbers, _sum_up_numbers(numbers, across), across.list_ticks(short)
-        spots = [best] if best else []
+        placed, rows, ticks, kind = numbers, _sum_up_numbers(numbers, across), across.list_ticks(short), ""
+        spots = [(one, value) for one, value in ([best] if best else []) if isinstance(one, float)]
     else:
-        shown = sorted(str(one) for one, _ in Counter(str(one) for one, _ in points).most_common(MOST_CHOICES))
-        across = Axis(-0.5, len(shown) - 0.5)
-        placed = [(float(shown.index(str(one))), value) for one, value in points if str(one) in shown]
-        rows = [_sum_up(one, [value for other, value in points if str(other) == one]) for one in shown]
-        ticks = tuple(shown) if len(shown) <= 4 else ()
-        spots = [(float(shown.index(str(best[0]))), best[1])] if best and str(best[0]) in shown else []
+        shown = sorted((one for one, _ in Counter(one for one, _ in points).most_common(MOST_CHOICES)), key=_order)
+        across, kind = Axis(-0.5, len(shown) - 0.5), "even"
+        placed = [
+            (shown.index(one) + _spread(number), value) for number, (one, value) in enumerate(points) if one in shown
+        ]
+        rows = [_sum_up(_word(one), [value for other, value in points if other == one]) for one in shown]
+        ticks = tuple(map(_word, shown))
+        spots = [(float(shown.index(best[0])), best[1])] if best and best[0] in shown else []
     drawn = thin(placed)
     notes = [f"{len(drawn):,} of {words.count(len(points), 'point')} are drawn." if len(drawn) < len(points) else ""]
     notes += ["The axis below has powers of ten." if across.is_log else ""]
-    notes += [] if ticks else ["From left to right: " + ", ".join(one[0] for one in rows) + "."]
+    notes += [
+        f"{len(choices) - MOST_CHOICES:,} rarer values are not shown." if kind and len(choices) > MOST_CHOICES else ""
+    ]
+    if sum(map(len, ticks)) > MOST_TICKS:
+        ticks, notes = (), [f"From left to right: {', '.join(ticks)}.", *notes]
     return Chart(
         key=key,
         title=f"{words.visible(what, _NAME)} over {words.visible(name, _NAME)}",
         description=f"{words.count(len(points), 'point')}, from {words.number(up.low)} to {words.number(up.high)}.",
         dots=draw_dots(drawn, across, up),
-        best=draw_dots([(float(one), value) for one, value in spots], across, up),
+        best=draw_dots(spots, across, up),
         best_kind="star",
         x_ticks=ticks,
+        x_kind=kind,
         y_ticks=up.list_ticks(short),
         columns=(words.visible(name, _NAME), "Lines", "Lowest", "Median", "Highest"),
         rows=tuple(rows),
         note=" ".join(note for note in notes if note),
     )
+
+
+def _order(value: float | str) -> tuple[bool, float, str]:
+    """Numbers come before texts."""
+    return (False, value, "") if isinstance(value, float) else (True, 0.0, value)
+
+
+def _word(value: float | str) -> str:
+    return short(value) if isinstance(value, float) else value
+
+
+def _spread(number: int) -> float:
+    """Returns how far a point is moved sideways, so that points of one choice do not hide each other: the same for the same number."""
+    return (number * 0.618 % 1 - 0.5) * 0.5
 
 
 def _sum_up_numbers(points: Sequence[tuple[float, float]], across: Axis) -> list[tuple[str, ...]]:

@@ -11,10 +11,10 @@ from contract.links import Console
 from contract.search import Direction, SearchPrefix
 from pages import words
 from pages.charts import Chart, choose_axis, draw_dots, draw_line, percent, short, thin
-from pages.document import render
+from pages.document import keep_links, render
 from pages.facts import SearchFacts
 from pages.outcomes import judge_run
-from pages.scatter import draw_parameters
+from pages.scatter import draw_parameters, read_value
 
 MOST_ROWS, MOST_FAILURES, MOST_SHARES, MOST_SHOWN = 500, 20, 30, 8
 MOST_LINE, MOST_LINES = 300, 120
@@ -61,7 +61,7 @@ def write_search(facts: SearchFacts) -> bytes:
         outcome=outcome,
         title=f"search {facts.name}: {outcome.word}",
         tiles=_list_tiles(facts, trials, valued, best, metric, direction),
-        links=_list_links(facts),
+        links=keep_links(lambda: _list_links(facts)),
         metric=words.visible(metric, 60),
         best=best,
         best_line=_word_line(found.get("line")),
@@ -75,7 +75,7 @@ def write_search(facts: SearchFacts) -> bytes:
         warnings=_list_texts(facts.search, "warnings")[:MOST_FAILURES],
         names=names[:MOST_SHOWN],
         left_names=max(0, len(names) - MOST_SHOWN),
-        rows=rows,
+        rows=[(one, [_shorten(one.parameters.get(name, "")) for name in names[:MOST_SHOWN]]) for one in rows],
         left_rows=len(trials) - len(rows),
         trials_file=f"s3://{facts.bucket}/{SearchPrefix(facts.name).trials}" if facts.bucket else "trials.csv",
     )
@@ -151,7 +151,7 @@ def _to_number(text: str | None) -> float | None:
 
 def _list_links(facts: SearchFacts) -> list[tuple[str, str]]:
     execution = words.text_of(facts.search, "execution")
-    if execution.count(":") < 7:
+    if not execution:
         return []
     prefix, parts = SearchPrefix(facts.name), execution.split(":")
     home = Console(parts[1], parts[3])
@@ -190,6 +190,12 @@ def _draw_progress(trials: Sequence[TrialRow], metric: str, direction: Direction
         ),
         note=f"{len(drawn):,} of {len(points):,} are drawn." if len(drawn) < len(points) else "",
     )
+
+
+def _shorten(text: str) -> str:
+    """Returns a parameter for a table: a number without the digits after the sixth."""
+    found = read_value(text)
+    return words.visible(text, 30) if isinstance(found, str) else words.number(found)
 
 
 def _list_importance(report: Mapping[str, Any] | None) -> list[tuple[str, str, str]]:

@@ -51,7 +51,7 @@ def number(value: object) -> str:
         return UNKNOWN
     if found.is_integer() and abs(found) < _WHOLE:
         return f"{found:,.0f}"
-    return f"{found:.6g}"
+    return f"{found:,.6g}"
 
 
 def usd(value: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import os
 import shutil
@@ -123,22 +124,16 @@ def open_browser() -> Iterator[Browser]:
         options = ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage")
         quiet = ("--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync")
         command = [PROGRAM, *options, *quiet, f"--user-data-dir={profile}", "--remote-debugging-pipe"]
+        given = [fcntl.fcntl(one, fcntl.F_DUPFD, 10) for one in (from_us, to_us)]  # Chromium wants them as 3 and 4
         child = subprocess.Popen(
-            [
-                "/bin/sh",
-                "-c",
-                'in=$1 out=$2; shift 2; eval "exec 3<&$in 4>&$out"; exec "$@"',
-                "sh",
-                str(from_us),
-                str(to_us),
-                *command,
-            ],
-            pass_fds=(from_us, to_us),
+            command,
+            pass_fds=(3, 4),
+            preexec_fn=lambda: [os.dup2(one, place) for place, one in enumerate(given, 3)],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        os.close(from_us)
-        os.close(to_us)
+        for one in (from_us, to_us, *given):
+            os.close(one)
         try:
             yield Browser(to_them, from_them)
         finally:

@@ -213,13 +213,13 @@ def interrupted() -> JobFacts:
 
 
 def capped() -> JobFacts:
-    cause = "The money of the job is used up: $9.98 of max_cost_usd 10.00. Checkpoints until step 1,080 are kept."
+    cause = "The money of the job is used up: $11.73 of max_cost_usd 12.00. Checkpoints until step 1,080 are kept."
     facts = interrupted()
     attempts = (1, 2, 3)
     return replace(
         facts,
         name="digits-capped",
-        job=replace(TRAINED, id="digits-capped", nodes=4, max_cost_usd=10.0),
+        job=replace(TRAINED, id="digits-capped", nodes=4, max_cost_usd=12.0),
         now=NOW + 9000,
         status=failed(errors.BudgetExceeded, cause, 8950),
         report={"attempts": 3, "error": errors.BudgetExceeded.__name__, "cause": cause, "ended_at": NOW + 8940},

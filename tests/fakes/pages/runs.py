@@ -32,7 +32,7 @@ GRID = Grid(
     planned_at=NOW,
     manifest=Manifest(bucket="yard-home", key="uploads/sweep.csv", version="v1", etag="e1"),
     lines=LINES,
-    regions={one: LINES // 4 for one in REGIONS},
+    regions=dict.fromkeys(REGIONS, LINES // 4),
     pace=1.0,
     cost_at_most_usd=4200.0,
     warnings=("us-west-2: prices are 7 days old",),
@@ -87,7 +87,7 @@ def grid(lines: int = LINES, ended: int | None = None) -> GridFacts:
         status=Status(
             name="SUCCEEDED" if is_over else "RUNNING", started_at=NOW, ended_at=NOW + 19_000 if is_over else None
         ),
-        grid=replace(GRID, lines=lines, regions={one: lines // 4 for one in REGIONS}),
+        grid=replace(GRID, lines=lines, regions=dict.fromkeys(REGIONS, lines // 4)),
         report={"problem": None, **totals.to_report()} if is_over else None,
         records=tuple(one for one, _ in found),
         parameters={one.index: parameters for one, parameters in found},

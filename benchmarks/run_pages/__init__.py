@@ -1,0 +1,1 @@
+"""How long pages of runs take to write, and how large they are."""
