@@ -110,7 +110,7 @@ def build(app: cdk.App, settings: Settings) -> None:
     search = _search(app, common, grids, foundation, reaper, grid)
     images = ImagesStack(app, f"{deployment}-images", common=common, child_base=settings.grid.child_base)
     _order(foundation, reaper, regions, builds, workflow, grid, search, images)
-    pages = _pages(app, common, grids, foundation, workflow)
+    pages = _pages(app, common, grids, foundation, workflow, images)
     optional = _campaigns(app, settings, common, foundation, reaper, git, [*regions, builds, workflow, grid, search])
     if catalogue:
         _place(catalogue, foundation, regions, grid)
@@ -290,10 +290,15 @@ def _search(
 
 
 def _pages(
-    app: cdk.App, common: Common, grids: GridRights, foundation: FoundationStack, workflow: WorkflowStack
+    app: cdk.App,
+    common: Common,
+    grids: GridRights,
+    foundation: FoundationStack,
+    workflow: WorkflowStack,
+    images: ImagesStack,
 ) -> PagesStack:
     """Returns the stack of pages. It starts nothing to drain, and a destroy deletes it before what it looks at. It needs neither grids nor
-    searches to stand."""
+    searches to stand; `images` stand last, as they do behind all else."""
     pages = PagesStack(
         app,
         f"{common.deployment}-pages",
@@ -302,6 +307,7 @@ def _pages(
         rights=SearchRights(grid=grids),
     )
     pages.add_stack_dependency(workflow)
+    images.add_stack_dependency(pages)
     return pages
 
 

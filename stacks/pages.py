@@ -12,6 +12,7 @@ from stacks.parts.alarms import Alarms
 from stacks.parts.bad_ends import AT_ONCE, EVERY_STATUS, send_ends
 from stacks.parts.common import Common
 from stacks.parts.function import WHOLE_CPU_MB, Function, Layer
+from stacks.parts.outputs import shown
 from stacks.parts.page_rights import write_pages
 from stacks.parts.queue import DeadLetters, Queue
 from stacks.parts.schedules import Schedules
@@ -87,7 +88,8 @@ class PagesStack(cdk.Stack):
         self._watch(
             Alarms(self, "Alarms", deployment=deployment, topic=interfaces.topic(foundation.topic)), letters, writer
         )
-        cdk.CfnOutput(self, "PageLettersUrl", value=letters.queue_url, description="Pages that could not be written")
+        shown(self, "PageLettersUrl", letters.queue_url, "Pages that could not be written")
+        shown(self, "PageLogGroup", writer.log_group.log_group_name, "What the function of pages says of each page")
 
     @staticmethod
     def _watch(alarms: Alarms, letters: DeadLetters, writer: Function) -> None:
