@@ -43,6 +43,9 @@ def add_conditions(parser: argparse.ArgumentParser, *, speed: float) -> None:
     )
     parser.add_argument("--speed", default=f"{speed:g}", metavar="K", help=f"divides all durations (default {speed:g})")
     parser.add_argument("--seed", default="0", help="of the delays and losses (default 0)")
+    parser.add_argument(
+        "--verbose", action="store_true", help="all figures, and all that a rehearsal replaces, on the screen too"
+    )
     parser.add_argument("--limit", default="900", metavar="S", help="give up after this many seconds (default 900)")
 
 
