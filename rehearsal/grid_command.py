@@ -13,7 +13,7 @@ from contract.grid import Backend
 from localaws.surroundings import open_session
 from rehearsal.deployment import context
 from rehearsal.faults import UnknownFault, parse_faults
-from rehearsal.options import Parser, UnreadableFile, add_conditions, folder_problem, numbers, read
+from rehearsal.options import Parser, UnreadableFile, add_conditions, folder_problem, numbers, parse_json, read
 
 SPEED = 30.0
 """Durations divided by thirty: a training has its instances after 6 to 8 s, a child looks at it every 2 s."""
@@ -51,10 +51,7 @@ def arguments(given: list[str]) -> argparse.Namespace:
 
 def read_object(option: str, file: Path) -> dict[str, Any]:
     """Returns the object in a file. Raises UnreadableFile."""
-    try:
-        found = json.loads(read(option, file))
-    except ValueError as problem:
-        raise UnreadableFile(f"{option} {file}: is not JSON: {problem}") from None
+    found = parse_json(option, file)
     if not isinstance(found, dict):
         raise UnreadableFile(f"{option} {file}: is not a JSON object")
     return found

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rehearsal.faults import UnknownFault, parse_faults
-from rehearsal.options import Parser, UnreadableFile, add_conditions, folder_problem, numbers, read
+from rehearsal.options import Parser, UnreadableFile, add_conditions, folder_problem, numbers, parse_json, read
 from rehearsal.packing import pack
 from rehearsal.request_check import list_request_problems
 from rehearsal.scenario import OPTION, BadScenario, load
@@ -93,11 +93,7 @@ def _built(folder: Path) -> str:
 
 
 def _read_request(file: Path) -> dict[str, Any]:
-    text = read("--job", file)
-    try:
-        found = json.loads(text)
-    except ValueError as problem:
-        raise UnreadableFile(f"--job {file}: is not JSON: {problem}") from None
+    found = parse_json("--job", file)
     if not isinstance(found, dict):
         raise UnreadableFile(f"--job {file}: is not a JSON object; allowed: a request")
     return found
