@@ -18,7 +18,7 @@ class Refuses(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.send_error(404)
 
-    def log_message(self, *_: object) -> None:
+    def log_message(self, format: str, *_: object) -> None:
         return
 
 
