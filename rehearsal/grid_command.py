@@ -14,6 +14,7 @@ from localaws.surroundings import open_session
 from rehearsal.deployment import context
 from rehearsal.faults import UnknownFault, parse_faults
 from rehearsal.options import Parser, UnreadableFile, add_conditions, folder_problem, numbers, parse_json, read
+from rehearsal.request_check import list_grid_problems
 
 SPEED = 30.0
 """Durations divided by thirty: a training has its instances after 6 to 8 s, a child looks at it every 2 s."""
@@ -46,6 +47,8 @@ def arguments(given: list[str]) -> argparse.Namespace:
                 f"--input {options.input}: has `manifest`; --manifest is uploaded in its place, so leave it out"
             )
     parser.refuse(problems)
+    name = options.input.name if options.input else options.manifest.name
+    parser.refuse([f"{name}: {one}" for one in list_grid_problems(options.request, options.manifest.name)])
     return options
 
 

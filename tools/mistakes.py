@@ -214,7 +214,11 @@ ROWS = (
         name="a cap that buys nothing",
         stage=Stage.ADMIT,
         fields={"max_cost_usd": 0.001},
-        says=(REFUSED, f"- max_cost_usd: {ANY}", CORRECT),
+        says=(
+            REFUSED,
+            f"- max_cost_usd: $0.001 pays for {ANY} min of 1 node of t3.large ({ANY}); allowed: {ANY} or more, which pays for 0.5 h",
+            CORRECT,
+        ),
     ),
     Mistake(
         name="an image that is not there",

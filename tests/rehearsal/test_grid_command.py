@@ -105,6 +105,19 @@ def test_an_input_that_is_none_is_refused(
     assert says in capsys.readouterr().err
 
 
+def test_a_wrong_input_is_refused_before_the_deployment_in_the_words_of_plan(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "input.json").write_text('{"defaults": {"max_hours": "1"}, "wibble": 3}')
+    with pytest.raises(SystemExit):
+        arguments([*MANIFEST, "--input", str(tmp_path / "input.json")])
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split("; allowed: ")[0] for line in lines] == [
+        "input.json: wibble: there is no such field",
+        'input.json: defaults.max_hours: "1" is not a number (numbers have no quotes)',
+    ]
+
+
 def test_a_manifest_in_another_encoding_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "m.csv").write_bytes("eu-central-1,s3://a/b\n".encode("utf-16"))
     with pytest.raises(SystemExit):

@@ -18,8 +18,8 @@ class Refuses(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.send_error(404)
 
-    def log_message(self, format: str, *_: object) -> None:
-        return
+    def log_message(self, format: str, *args: object) -> None:
+        """Logs nothing."""
 
 
 @pytest.fixture
