@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from contract.errors import BY_NAME, InvalidRequest, TrainingFailed
+from contract.execution_facts import SUCCEEDED
 from contract.text import one_line
 from rehearsal.deployment import DeploymentFailed
 from rehearsal.runs import shorten
@@ -39,6 +40,12 @@ NEXT = {
 def diagnose(job: StartedJob, console: Console, out: Path) -> None:
     """Writes history, function logs and the nodes' consoles to `out`; prints the cause, what to do, and logs."""
     execution, files = job.describe(), _files(job)
+    for name, lines in files.items():
+        target = out / "logs" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text("\n".join(lines) + "\n")
+    if execution["status"] == SUCCEEDED:
+        return  # what is missing is no error of the execution
     error = str(execution.get("error", ""))
     console.rule(f"[red]{job.name}: {execution['status']}")
     why = ": ".join(filter(None, (error, execution.get("cause", ""))))
@@ -46,11 +53,7 @@ def diagnose(job: StartedJob, console: Console, out: Path) -> None:
         console.print(line, markup=False, highlight=False)
     if error in NEXT:
         console.print(f"Next: {NEXT[error]}.", markup=False, highlight=False)
-    for name, lines in files.items():
-        target = out / "logs" / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text("\n".join(lines) + "\n")
-    if error not in NEXT:
+    else:
         for stream in job.log_streams():
             show_lines(console, f"node {stream}", job.log(stream)[-LINES:])
     if error not in BY_NAME:

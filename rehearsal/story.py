@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from contract.reports import NodeReport, Phase
 from contract.text import one_line
@@ -61,8 +62,8 @@ class Story:
                 yield f"attempt {attempt} is over: {one_line(why.partition(NEW_LINE)[0], MOST_SAID)}"
         if scene.attempt != self._attempt:
             self._attempt, self._phases, self._progress = scene.attempt, "", ()
-        if new:
-            yield f"{f'attempt {scene.attempt}: ' if scene.attempt > 1 else ''}{' → '.join(new)}"
+        for attempt, names in _split(scene.states, len(scene.states) - len(new)):
+            yield f"{f'attempt {attempt}: ' if attempt > 1 else ''}{' → '.join(names)}"
 
     def _tell_faults(self, scene: Scene) -> Iterator[str]:
         for attempt, rank, name in scene.strikes[self._strikes :]:
@@ -107,6 +108,12 @@ class Story:
         metric = f", metric {report.progress.metric:.4g}" if report.progress.metric is not None else ""
         closed = f", checkpoint of step {report.closed_step}" if report.closed_step >= 0 else ""
         yield f"step {report.progress.step}{metric}{closed}"
+
+
+def _split(states: Sequence[str], known: int) -> Iterator[tuple[int, list[str]]]:
+    """Yields the states after the first `known` ones, by attempt: each begins with its launch."""
+    for attempt, places in groupby(range(known, len(states)), lambda place: attempt_of(states[: place + 1])):
+        yield attempt, [states[place] for place in places]
 
 
 def describe_phases(reports: Mapping[int, NodeReport]) -> str:

@@ -48,15 +48,15 @@ def shown(summary: Summary, out: Path, *wrong: str, verbose: bool = False) -> st
 class EndedJob:
     """A job that has ended, as the account shows it."""
 
-    def __init__(self, error: str, cause: str, functions: dict[str, list[str]]) -> None:
-        self.name, self._error, self._cause = "mine", error, cause
+    def __init__(self, error: str, cause: str, functions: dict[str, list[str]], *, status: str = "FAILED") -> None:
+        self.name, self._error, self._cause, self._status = "mine", error, cause, status
         self.yard = SimpleNamespace(
             aws=SimpleNamespace(workers=SimpleNamespace(logs=lambda: functions)),
             nodes=SimpleNamespace(all=list[Any]),
         )
 
     def describe(self) -> dict[str, str]:
-        return {"status": "FAILED", "error": self._error, "cause": self._cause}
+        return {"status": self._status, "error": self._error, "cause": self._cause}
 
     def history(self) -> list[dict[str, Any]]:
         return []
@@ -166,6 +166,14 @@ def test_a_failed_training_shows_its_own_error_once_and_no_log_of_ours(tmp_path:
     assert "a line of the node" not in told
     assert "Next: correct the code or the command, and rehearse it again." in told
     assert said in (tmp_path / "logs" / "function-Admission.log").read_text()
+
+
+def test_an_execution_that_succeeded_shows_no_log_where_something_else_is_missing(tmp_path: Path) -> None:
+    console = Console(record=True, width=80, file=io.StringIO())
+    job: Any = EndedJob("", "", {"Admission": ["[ERROR] away"]}, status="SUCCEEDED")
+    diagnose(job, console, tmp_path)
+    assert console.export_text() == ""
+    assert (tmp_path / "logs" / "function-Admission.log").exists()
 
 
 def test_a_refusal_is_its_reasons_and_what_to_do_without_a_traceback(tmp_path: Path) -> None:

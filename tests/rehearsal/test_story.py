@@ -47,7 +47,8 @@ def test_a_second_attempt_is_named_with_the_end_of_the_first() -> None:
     lines = story.tell(Scene(states=SECOND, reports={}, ends=ends), 1.0)
     assert lines == [
         "attempt 1 is over: NodeLost: rank 1 is gone.",
-        "attempt 2: Terminate → Decide → Pause → Launch → Train",
+        "Terminate → Decide → Pause",
+        "attempt 2: Launch → Train",
     ]
     assert story.tell(Scene(states=SECOND, reports={}, ends=ends), 2.0) == []
 
