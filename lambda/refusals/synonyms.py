@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Iterable
 
-ALIKE = 0.7
+ALIKE = 0.75
 """The least likeness of two spellings: at 0.6, difflib's own, `timeout` is like `mounts`."""
 SYNONYMS = {
     "code": "source source_code source_dir code_uri code_path git git_repo repo repository workdir working_dir archive",
@@ -21,7 +21,7 @@ SYNONYMS = {
     "regions": "locations",
     "region": "location aws_region",
     "nodes": "instances instance_count num_nodes node_count n_nodes nnodes num_instances workers num_workers replicas world_size",
-    "market": "spot use_spot managed_spot preemptible capacity_type purchase_option",
+    "market": "marketplace spot use_spot managed_spot preemptible capacity_type purchase_option",
     "reservation": "capacity_reservation capacity_block reservation_id",
     "max_hours": "timeout time_limit timelimit max_runtime max_run max_time max_duration duration deadline walltime hours",
     "max_wait_hours": "wait max_wait wait_hours",
@@ -41,6 +41,7 @@ SYNONYMS = {
 }
 """Field to what the same is called elsewhere, or by whoever guesses. Fields that a request does not have suggest nothing."""
 ELSEWHERE = {
+    "requirement": "the code's requirements.txt is installed by itself",
     "requirements": "the code's requirements.txt is installed by itself",
     "pip": "the code's requirements.txt is installed by itself",
     "packages": "the code's requirements.txt is installed by itself",

@@ -32,7 +32,19 @@ def test_a_word_of_other_tools_is_answered_with_ours(word: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "word", ["wibble", "availability_zones", "", "x" * 1000, "\u202eedon", "priority", "image_pull_policy"]
+    "word",
+    [
+        "wibble",
+        "availability_zones",
+        "",
+        "x" * 1000,
+        "\u202eedon",
+        "priority",
+        "zone",
+        "conda",
+        "outputs",
+        "max_workers",
+    ],
 )
 def test_a_word_that_means_no_field_has_no_hint(word: str) -> None:
     assert suggest(word, MAY_BE) == ""
