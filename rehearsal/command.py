@@ -18,6 +18,7 @@ from rich.console import Console
 from localaws.surroundings import shed_credentials
 from rehearsal import campaign_command, grid_command, job_command, search_command
 from rehearsal.deployment import DeploymentFailed
+from rehearsal.request_check import CannotCheck
 from rehearsal.runs import Run, Unwritable, job_name, shorten
 from rehearsal.screen import Screen
 
@@ -29,7 +30,14 @@ def main(given: list[str]) -> int:
     command = {"campaign": campaign_command, "search": search_command, "manifest": grid_command, "job": job_command}[
         kind
     ]
-    options = command.arguments(given)
+    try:
+        options = command.arguments(given)
+    except KeyboardInterrupt:
+        print("interrupted before anything was deployed", file=sys.stderr)
+        return 130
+    except CannotCheck as problem:
+        print(f"the request cannot be checked: {problem}", file=sys.stderr)
+        return 2
     try:
         run = Run(job_name(_choose_name(options, kind)))
     except Unwritable as problem:

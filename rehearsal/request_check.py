@@ -1,76 +1,87 @@
-"""Checks a job's request before anything is deployed, by the functions that Admit reads it with, and the settings of cdk.json."""
+"""Checks a request before anything is deployed, by the functions that Admit and its like read it with, and the settings of cdk.json.
+
+A process of its own does it: the settings import the CDK, which starts a Node.js that an interrupt would end with its own traceback.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import sys
 from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from rehearsal.deployment import context
-
-if TYPE_CHECKING:
-    from stacks.settings import Settings
+from tempfile import TemporaryDirectory
+from typing import Any
 
 ROOT = Path(__file__).parent.parent
-UPLOADED = "s3://home/uploads/code.tar.gz"
-"""Stands for the address of code that is uploaded once there is a bucket."""
+UPLOADED = "s3://home/uploads/"
+"""Stands for the address of what is uploaded once there is a bucket."""
+ENDING = ".tar.gz"
+
+
+class CannotCheck(Exception):
+    """The process that checks has failed; the message is its last line."""
 
 
 def list_request_problems(request: Mapping[str, Any], code: Path | None, archive: bytes | None) -> list[str]:
     """Returns a line for every problem of a job that needs no account to be found. `archive` is the folder `code`, packed."""
-    _find_functions()
-    from job_requests.checking import LocalCode, list_problems
-
-    try:
-        settings = _read_settings()
-    except WrongSettings as problem:
-        return str(problem).splitlines()
-    local = None
-    if archive is not None:
-        local = LocalCode(shown=str(code), ending=".tar.gz", open=lambda: BytesIO(archive))
-        request = {**request, "code": UPLOADED}
-    return list_problems(request, settings.limits, settings.training, local)
+    if archive is None:
+        return _ask("job", request)
+    with TemporaryDirectory() as folder:
+        file = Path(folder, f"code{ENDING}")
+        file.write_bytes(archive)
+        return _ask("job", {**request, "code": f"{UPLOADED}code{ENDING}"}, str(code), str(file))
 
 
 def list_grid_problems(request: Mapping[str, Any], manifest: str) -> list[str]:
     """Returns the same for the input of a grid, whose manifest will have that name; of its lines, the account has to be asked."""
-    _find_functions()
-    from grid_plan.request import read
-
-    try:
-        limits = _read_settings().grid.limits
-    except WrongSettings as problem:
-        return str(problem).splitlines()
-    _, _, problems = read({**request, "manifest": f"s3://home/uploads/{manifest}"}, limits)
-    return problems
+    return _ask("grid", {**request, "manifest": f"{UPLOADED}{manifest}"})
 
 
 def list_search_problems(request: Mapping[str, Any]) -> list[str]:
     """Returns the same for the input of a search."""
-    _find_functions()
-    from searches.request import read
-
-    return read(request)[2]
+    return _ask("search", request)
 
 
-class WrongSettings(Exception):
-    """The block of cdk.json is wrong; the message has a line for each problem."""
+def _ask(kind: str, request: Mapping[str, Any], *code: str) -> list[str]:
+    """Has the other process check. An interrupt ends it. Raises CannotCheck."""
+    done = subprocess.run(
+        [sys.executable, "-m", __name__, kind, *code],
+        input=json.dumps(request),
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "lambda")))},
+        start_new_session=True,
+    )
+    if done.returncode:
+        raise CannotCheck(done.stderr.strip().rpartition("\n")[2] or f"the check ended with {done.returncode}")
+    found: list[str] = json.loads(done.stdout)
+    return found
 
 
-def _read_settings() -> Settings:
-    """Reads the block of cdk.json. Raises WrongSettings."""
+def check(kind: str, request: object, code: str = "", archive: str = "") -> list[str]:
+    """Does the work in the other process. `archive` is the file of the folder `code`, packed; both are empty where there is none."""
+    from grid_plan import request as grid_requests
+    from job_requests.checking import LocalCode, list_problems
+    from rehearsal.deployment import context
+    from searches import request as search_requests
     from stacks.settings import BLOCK, BadSettings, Settings
 
+    if kind == "search":
+        return search_requests.read(request)[2]
     try:
-        return Settings.parse(context(1.0)[BLOCK])
+        settings = Settings.parse(context(1.0)[BLOCK])
     except BadSettings as problem:
-        raise WrongSettings(str(problem)) from None
+        return str(problem).splitlines()
+    if kind == "grid":
+        return grid_requests.read(request, settings.grid.limits)[2]
+    local = LocalCode(shown=code, ending=ENDING, open=lambda: BytesIO(Path(archive).read_bytes())) if archive else None
+    return list_problems(request, settings.limits, settings.training, local)
 
 
-def _find_functions() -> None:
-    """Lets this process import the rooms of `lambda/`, which is a source root and no package."""
-    root = str(ROOT / "lambda")
-    if root not in sys.path:
-        sys.path.append(root)
+if __name__ == "__main__":
+    print(json.dumps(check(sys.argv[1], json.load(sys.stdin), *sys.argv[2:])))

@@ -16,6 +16,7 @@ from rehearsal.diagnosis import LINES, matters
 from rehearsal.job_command import arguments
 from rehearsal.parts import Part
 from rehearsal.replaced import OWN_PATHS, SAME_PATH, describe_replaced, not_deployed
+from rehearsal.request_check import CannotCheck, list_search_problems
 from rehearsal.screen import Screen
 
 EXAMPLE = ROOT / "examples" / "ddp_digits"
@@ -140,6 +141,23 @@ def test_a_mistake_is_told_without_the_local_aws() -> None:
     """moto takes seconds to import."""
     code = "import sys; from rehearsal import command; sys.exit('moto' in sys.modules or 'boto3' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+def test_the_process_of_a_rehearsal_starts_no_node_js_and_imports_no_function() -> None:
+    """The CDK's Node.js would end with its own traceback where a person interrupts."""
+    code = f"""
+import sys
+from rehearsal.job_command import arguments
+arguments({JOB!r})
+sys.exit(bool({{'aws_cdk', 'jsii', 'job_requests', 'pydantic'}} & sys.modules.keys()))
+"""
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+def test_a_check_that_fails_is_its_last_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rehearsal.request_check.__name__", "rehearsal.no_such_module")
+    with pytest.raises(CannotCheck, match=r"No module named rehearsal\.no_such_module"):
+        list_search_problems({})
 
 
 # the screen

@@ -126,7 +126,7 @@ def interrupted(folder: Path) -> tuple[int, str]:
         for line in process.stdout:
             said.append(line)
             if "deploy ..." in line:
-                process.send_signal(signal.SIGINT)
+                os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to whatever is in its group
         process.wait()
     return process.returncode, "".join(said)
 
