@@ -10,7 +10,8 @@ from contract.limits import Limits
 from job_requests.launchers import list_launcher_problems
 from job_requests.request import JobRequest
 from job_requests.values import MayBe
-from refusals.wording import line, plain
+from refusals.placeholders import find_placeholders
+from refusals.wording import lines, plain
 
 MAY_BE = {
     name: next(one for one in field.metadata if isinstance(one, MayBe))
@@ -35,12 +36,14 @@ def read(raw: object, limits: Limits) -> tuple[JobRequest, list[str]]:
 
     So the right fields are still judged, and a person sees every problem at once.
     """
+    left = find_placeholders(raw)
+    filled = {name: one for name, one in raw.items() if name not in left} if left and isinstance(raw, Mapping) else raw
     try:
-        request, problems, given = JobRequest.model_validate(raw), list[str](), raw
+        request, problems, given = JobRequest.model_validate(filled), list[str](), raw
     except ValidationError as refused:
         errors = refused.errors(include_url=False)
-        problems = [line(error, list_allowed(limits), ENTRIES) for error in errors]
-        wrong = {str(error["loc"][0]) for error in errors if error["loc"]}
+        problems = lines(errors, list_allowed(limits), ENTRIES)
+        wrong = {str(error["loc"][0]) for error in errors if error["loc"]} | left.keys()
         given = raw if wrong else None  # without a wrong field it is no request at all
         request = _read_rest(given, wrong)
     both = sorted(request.environment.keys() & request.secrets.keys())
@@ -49,6 +52,7 @@ def read(raw: object, limits: Limits) -> tuple[JobRequest, list[str]]:
     problems += [f"secrets.{name}: environment has it too; allowed: one value for each variable" for name in both]
     return request, [
         *_list_missing(given, limits),
+        *left.values(),
         *problems,
         *_list_problems_without_image(given, request),
         *list_launcher_problems(given, request),

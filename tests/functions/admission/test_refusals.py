@@ -13,6 +13,7 @@ from contract.codec import encode
 from contract.errors import InvalidRequest
 from contract.jobs import Job
 from job_requests.request import JobRequest
+from refusals.wording import refusal
 from tests.fakes.state import store
 from tests.functions.admission.account import FORGOTTEN, TAKEN, Account, start
 from tools.refusals.jobs import LEAST, SECTIONS, Row, Section
@@ -143,13 +144,20 @@ def test_a_region_without_its_stack_is_told_beside_all_else(there: Account) -> N
     assert there.changes == []
 
 
-def test_ten_thousand_problems_are_a_message_that_step_functions_keeps(there: Account) -> None:
-    with pytest.raises(InvalidRequest) as problem:
-        start({**LEAST, **{f"{n}-{'long' * 30}": n for n in range(10_000)}})
-    text = str(problem.value)
+def test_ten_thousand_problems_are_a_message_that_step_functions_keeps() -> None:
+    text = str(refusal(f"environment.{n}-{'long' * 20}: is wrong" for n in range(10_000)))
     assert len(text) < 20_000
     assert "refused for 10000 reasons" in text
     assert text.endswith(" more")
+
+
+def test_ten_thousand_unknown_fields_are_one_line_with_the_known_ones_once(there: Account) -> None:
+    with pytest.raises(InvalidRequest) as problem:
+        start({**LEAST, **{f"{n}-{'long' * 30}": n for n in range(10_000)}})
+    text = str(problem.value)
+    assert len(text) < 4_000
+    assert " and 9,980 more: there are no such fields; allowed: code, command, " in text
+    assert text.count("; allowed: ") == 1
     assert there.changes == []
 
 

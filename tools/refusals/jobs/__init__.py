@@ -19,6 +19,7 @@ from tools.refusals.jobs.retries import RETRIES
 from tools.refusals.jobs.stall import STALL
 from tools.refusals.jobs.table import LEAST, Row, Section
 from tools.refusals.jobs.values import VALUES
+from tools.refusals.jobs.whole import WHOLE
 
 ORDER = ("request", "name", *JobRequest.model_fields, "several")
 SECTIONS = tuple(
@@ -41,6 +42,7 @@ SECTIONS = tuple(
             *MONEY,
             *LOOKED_UP,
             *VALUES,
+            *WHOLE,
         ),
         key=lambda section: ORDER.index(section.field),
     )
