@@ -80,8 +80,8 @@ node_modules/ready: .venv/deploy-ready package.json package-lock.json
 	@npm ci --loglevel=error --no-update-notifier --no-audit --no-fund
 	@touch $@
 
-# One layer serves every CPython of the functions and of the rehearsal's workers: only pydantic_core has machine code, and
-# its files for several versions lie side by side under different names.
+# One layer serves every CPython of the functions and of the rehearsal's workers: only pydantic_core and markupsafe have machine code,
+# and their files for several versions lie side by side under different names.
 build/layer/ready: .venv/installer lambda/requirements.txt
 	@echo "Putting the Lambda layer in place (build/layer) ..."
 	@rm -rf build/layer build/layer-parts && mkdir -p build/layer
@@ -89,7 +89,7 @@ build/layer/ready: .venv/installer lambda/requirements.txt
 	  uv pip install -q --python $(BIN)/python --target build/layer-parts/$$version --python-version $$version \
 	    --python-platform x86_64-manylinux2014 --only-binary :all: --require-hashes -r lambda/requirements.txt || exit 1; done
 	@mv build/layer-parts/3.14 build/layer/python
-	@cp build/layer-parts/*/pydantic_core/*.so build/layer/python/pydantic_core/
+	@for one in pydantic_core markupsafe; do cp build/layer-parts/*/$$one/*.so build/layer/python/$$one/ || exit 1; done
 	@rm -rf build/layer-parts build/layer/python/bin build/layer/python/.lock && touch $@
 
 # A layer of searches' own. A rehearsal takes numpy from .venv where its Python cannot load the layer's.

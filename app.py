@@ -16,6 +16,7 @@ from stacks.compliance import comply
 from stacks.foundation import FoundationStack
 from stacks.grid import GridStack
 from stacks.images import ImagesStack
+from stacks.pages import PagesStack
 from stacks.parts.assembled import NotSetUp
 from stacks.parts.campaign_rights import CampaignRights
 from stacks.parts.common import Common
@@ -109,12 +110,15 @@ def build(app: cdk.App, settings: Settings) -> None:
     search = _search(app, common, grids, foundation, reaper, grid)
     images = ImagesStack(app, f"{deployment}-images", common=common, child_base=settings.grid.child_base)
     _order(foundation, reaper, regions, builds, workflow, grid, search, images)
+    pages = _pages(app, common, grids, foundation, workflow, images)
     optional = _campaigns(app, settings, common, foundation, reaper, git, [*regions, builds, workflow, grid, search])
     if catalogue:
         _place(catalogue, foundation, regions, grid)
         optional.append(catalogue)
     if settings.compliance:
-        comply(app, common.rights, foundation, [reaper, builds, workflow, grid, search, images, *optional], regions)
+        comply(
+            app, common.rights, foundation, [reaper, builds, workflow, grid, search, images, pages, *optional], regions
+        )
     tag_resources(app, deployment, settings.tags)
 
 
@@ -283,6 +287,28 @@ def _search(
         rights=SearchRights(grid=grids),
         environment=grid.check_with(),
     )
+
+
+def _pages(
+    app: cdk.App,
+    common: Common,
+    grids: GridRights,
+    foundation: FoundationStack,
+    workflow: WorkflowStack,
+    images: ImagesStack,
+) -> PagesStack:
+    """Returns the stack of pages. It starts nothing to drain, and a destroy deletes it before what it looks at. It needs neither grids nor
+    searches to stand; `images` stand last, as they do behind all else."""
+    pages = PagesStack(
+        app,
+        f"{common.deployment}-pages",
+        common=common,
+        foundation=foundation.exports,
+        rights=SearchRights(grid=grids),
+    )
+    pages.add_stack_dependency(workflow)
+    images.add_stack_dependency(pages)
+    return pages
 
 
 def build_regions(app: cdk.App, settings: Settings) -> list[RegionStack]:

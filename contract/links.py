@@ -1,4 +1,4 @@
-"""Addresses of the AWS console, where a person looks at a job: its execution, its log, its artifacts, its report."""
+"""Addresses of the AWS console, where a person looks at a job: its page, its execution, its log, its artifacts, its report."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ CONSOLES = {
     "aws-us-gov": "console.amazonaws-us-gov.com",
 }
 """The console's address, by partition."""
+SHOWN_REGIONS = 4
+"""Regions whose artifacts a cause or a message names; the page names all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +54,25 @@ def of_artifacts(job: Job, region: str) -> str:
     return console.folder(job.places[region].bucket, keys.BytesPrefix(job.id).artifacts)
 
 
+def of_page(execution: str, bucket: str, key: str) -> str:
+    """Where the page is of an execution (ARN), in the home bucket."""
+    return at_home(execution).object(bucket, key)
+
+
+def at_home(execution: str) -> Console:
+    """Returns the console of the region in which an execution (ARN) runs."""
+    parts = execution.split(":")
+    return Console(parts[1], parts[3])
+
+
 def of_job(job: Job) -> dict[str, str]:
-    """Where to look at a job. Its artifacts are in the region of the launch; until there is one, that of the first rung."""
+    """Where to look at a job. Where its artifacts are, its launches say (`of_artifacts`)."""
     home = Console(job.execution.split(":")[1], job.home_region)
+    prefix = keys.JobPrefix(job.id)
     return {
+        "page": of_page(job.execution, job.home_bucket, prefix.page),
         "execution": home.execution(job.execution),
         "log": home.streams(job.log_group, names.log_stream(job.id, 0, 0).partition("/")[0] + "/"),
-        "artifacts": of_artifacts(job, job.ladder[0].region),
-        "report": home.object(job.home_bucket, keys.JobPrefix(job.id).result),
-        **({"waiting": home.object(job.home_bucket, keys.JobPrefix(job.id).wait)} if job.max_wait_hours else {}),
+        "report": home.object(job.home_bucket, prefix.result),
+        **({"waiting": home.object(job.home_bucket, prefix.wait)} if job.max_wait_hours else {}),
     }

@@ -6,19 +6,21 @@ import argparse
 import time
 from typing import Any
 
+from contract import keys
 from localaws.conditions import Conditions
 from localaws.containers import real
 from rehearsal.diagnosis import diagnose
 from rehearsal.director import Director
 from rehearsal.grid import build_image
 from rehearsal.options import LAST_LAYER_S
+from rehearsal.pages import leave_page
 from rehearsal.parts import Parts
 from rehearsal.runs import Run, leave, shorten
 from rehearsal.screen import Screen, describe_next
 from rehearsal.summary import shortcomings, summarise
 from rehearsal.yard import StartedJob, Yard
 
-STACKS = ("workflow", "reaper")
+STACKS = ("workflow", "reaper", "pages")
 """Stacks that a job needs, without those they depend on; the reaper is one of the layers that end what a job leaves."""
 
 PHASES = {
@@ -82,6 +84,7 @@ def _followed(
     if wrong:
         diagnose(job, screen.console, run.out)
     screen.summary(summary, wrong, yard.left_out, run.out)
+    leave_page(yard, keys.JobPrefix(run.name).page, run.out, screen.say)
     screen.say(f"summary, artifacts, logs and recorded calls: {shorten(run.out)}")
     if step := describe_next(run.out, is_well=not wrong, attempts=summary.attempts):
         screen.say(step)

@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from contract.keys import PAGE
 from contract.text import one_line
 from rehearsal.parts import Part, Parts
 from rehearsal.replaced import describe_conditions, describe_replaced, not_deployed, write_replaced
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from rehearsal.yard import StartedJob
 
 STATES = ("Admit", "Launch", "Train", "Sync", "Terminate", "Decide", "Done", "Failed")
-PAGE = "report.html"
-"""The page of a run, in its folder."""
 MOST_SAID = 500
 """Characters that are shown of what a node says."""
 

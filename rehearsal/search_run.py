@@ -20,13 +20,14 @@ from localaws.containers import real
 from rehearsal import grid, grid_screen, search
 from rehearsal.grid_run import keep_logs
 from rehearsal.options import LAST_LAYER_S
+from rehearsal.pages import leave_page
 from rehearsal.replaced import not_deployed
 from rehearsal.runs import Run, leave, shorten
 from rehearsal.screen import Screen
 from rehearsal.search_command import regions
 from rehearsal.yard import Yard
 
-STACKS = ("search", "images", "reaper")
+STACKS = ("search", "images", "reaper", "pages")
 """Stacks that a search needs, without those they depend on; `images` builds the child's image."""
 NO_SCORE = "the image's folder has no train.py with a function `score`, so Optuna alone has nothing to search"
 
@@ -86,6 +87,8 @@ def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace, run: Run, 
     wrong = [*late, *(line for one in summaries for line in search.shortcomings(one)), *search.left(ended)]
     keep(yard, ended, summaries, run.out, whole=bool(wrong))
     show(screen, summaries, yard, wrong, options.found_at, run.out)
+    for job in ended:
+        leave_page(yard, job.files.page, run.out / job.name.rpartition("-")[2], screen.say)
     screen.say(f"trials.csv, best.json, report.json of each search, summary.json, recorded calls: {shorten(run.out)}")
     return 1 if wrong else 0
 

@@ -16,6 +16,7 @@ from stacks.parts.alarms import Alarms
 from stacks.parts.queue import DeadLetters, Queue
 
 EVERY_END = ["SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"]
+EVERY_STATUS = ["RUNNING", *EVERY_END]
 BAD_ENDS = ["FAILED", "TIMED_OUT", "ABORTED"]
 """Statuses of every end without success: an abort and a time-out run no Catch, and the last step may have failed."""
 AT_ONCE = 2
@@ -59,7 +60,7 @@ def send_ends(
     letters: DeadLetters,
     description: str,
 ) -> None:
-    """Sends a message for every execution of these machines (ARNs) that ends with one of the statuses."""
+    """Sends a message for every execution of these machines (ARNs) that gets one of the statuses."""
     events.Rule(
         scope,
         "ExecutionEnded",
