@@ -13,6 +13,7 @@ from stacks.campaign_settings import describe_starts
 from stacks.campaigns import CampaignsStack
 from stacks.catalogue import CatalogueStack
 from stacks.compliance import comply
+from stacks.dashboard import DashboardStack
 from stacks.foundation import FoundationStack
 from stacks.grid import GridStack
 from stacks.images import ImagesStack
@@ -20,6 +21,7 @@ from stacks.parts.assembled import NotSetUp
 from stacks.parts.campaign_rights import CampaignRights
 from stacks.parts.common import Common
 from stacks.parts.container_rights import ContainerRights, base_accounts
+from stacks.parts.deployed import find_deployed
 from stacks.parts.existing_network import ExistingNetwork
 from stacks.parts.git_rights import GitHosts
 from stacks.parts.grid_rights import GridRights, container_accounts
@@ -29,6 +31,7 @@ from stacks.parts.own_images import child_tag
 from stacks.parts.region_check import Existing
 from stacks.parts.repository import Readers
 from stacks.parts.rights import Rights
+from stacks.parts.saved_queries import save_queries
 from stacks.parts.search_rights import SearchRights
 from stacks.parts.tagging import tag_resources
 from stacks.reaper import ReaperStack
@@ -115,7 +118,25 @@ def build(app: cdk.App, settings: Settings) -> None:
         optional.append(catalogue)
     if settings.compliance:
         comply(app, common.rights, foundation, [reaper, builds, workflow, grid, search, images, *optional], regions)
+    if settings.dashboard:
+        # A destroy takes it away first of all that a person looks at.
+        _show(app, settings, common).add_stack_dependency(search)
     tag_resources(app, deployment, settings.tags)
+
+
+def _show(app: cdk.App, settings: Settings, common: Common) -> DashboardStack:
+    """Shows what all other stacks have, and saves queries in them."""
+    deployed = find_deployed(app, settings.home_region)
+    for stack in (one for one in app.node.children if isinstance(one, cdk.Stack)):
+        save_queries(stack, settings.deployment)
+    return DashboardStack(
+        app,
+        f"{settings.deployment}-dashboard",
+        common=common,
+        deployed=deployed,
+        checkpoints=settings.checkpoints,
+        runbook=settings.runbook_url,
+    )
 
 
 def _grid_rights(settings: Settings, common: Common) -> GridRights:
