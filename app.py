@@ -50,6 +50,7 @@ def build(app: cdk.App, settings: Settings) -> None:
         timing=settings.timing,
         log_retention_days=settings.log_retention_days,
         reserved_concurrency=settings.reserved_concurrency,
+        runbook_url=settings.runbook_url,
         rules=settings.rules,
     )
     foundation = FoundationStack(
@@ -90,10 +91,7 @@ def build(app: cdk.App, settings: Settings) -> None:
             base_accounts=base_accounts(settings.training),
             copy_accounts=settings.copy_accounts,
         ),
-        file_systems=[
-            Mountable(name=one.name, kind=Kind(one.kind), region=one.region, id=one.id, access_point=one.access_point)
-            for one in settings.file_systems
-        ],
+        file_systems=_list_mountable(settings),
         git=git,
         data_buckets=settings.data_buckets,
         job_roles=settings.job_roles,
@@ -118,25 +116,32 @@ def build(app: cdk.App, settings: Settings) -> None:
         optional.append(catalogue)
     if settings.compliance:
         comply(app, common.rights, foundation, [reaper, builds, workflow, grid, search, images, *optional], regions)
-    if settings.dashboard:
-        # A destroy takes it away first of all that a person looks at.
-        _show(app, settings, common).add_stack_dependency(search)
+    _show(app, settings, common, search)
     tag_resources(app, deployment, settings.tags)
 
 
-def _show(app: cdk.App, settings: Settings, common: Common) -> DashboardStack:
-    """Shows what all other stacks have, and saves queries in them."""
+def _show(app: cdk.App, settings: Settings, common: Common, search: SearchStack) -> None:
+    """Shows what all other stacks have, and saves queries in them. A destroy takes the page away before it drains."""
+    if not settings.dashboard:
+        return
     deployed = find_deployed(app, settings.home_region)
     for stack in (one for one in app.node.children if isinstance(one, cdk.Stack)):
         save_queries(stack, settings.deployment)
-    return DashboardStack(
+    page = DashboardStack(
         app,
         f"{settings.deployment}-dashboard",
         common=common,
         deployed=deployed,
         checkpoints=settings.checkpoints,
-        runbook=settings.runbook_url,
     )
+    page.add_stack_dependency(search)
+
+
+def _list_mountable(settings: Settings) -> list[Mountable]:
+    return [
+        Mountable(name=one.name, kind=Kind(one.kind), region=one.region, id=one.id, access_point=one.access_point)
+        for one in settings.file_systems
+    ]
 
 
 def _grid_rights(settings: Settings, common: Common) -> GridRights:

@@ -61,6 +61,11 @@ class Console:
         return f"{self._at('s3')}/object/{bucket}?region={self.region}&prefix={quote(key, '')}"
 
 
+def of_runbook(page: str, section: str) -> str:
+    """Where the runbook has a section: at the address of the settings, or in the file of the repository where they have none."""
+    return f"{page}#{section.lower().replace(' ', '-')}" if page else f'docs/runbook.md, "{section}"'
+
+
 def of_artifacts(job: Job, region: str) -> str:
     """Where the artifacts are of an attempt that was launched in the region."""
     console = Console(job.execution.split(":")[1], region)

@@ -33,7 +33,6 @@ class DashboardStack(cdk.Stack):
         common: Common,
         deployed: DeployedThings,
         checkpoints: CheckpointLimits,
-        runbook: str,
     ) -> None:
         deployment, home = common.deployment, common.rights.home_region
         super().__init__(
@@ -48,7 +47,7 @@ class DashboardStack(cdk.Stack):
             dashboard_name=page,
             default_interval=cdk.Duration.days(1),
             widgets=[
-                [widgets.show_text(_write_links(console, deployment, common, arns, runbook), height=3)],
+                [widgets.show_text(_write_links(console, deployment, common, arns), height=3)],
                 [widgets.show_alarms(self, deployed.alarms)],
                 widgets.show_money(deployment, home),
                 [
@@ -64,15 +63,15 @@ class DashboardStack(cdk.Stack):
         shown(self, "DashboardPage", console.dashboard(page), "Dollars an hour, checkpoints, executions, alarms")
 
 
-def _write_links(console: Console, deployment: str, common: Common, machines: Mapping[str, str], runbook: str) -> str:
+def _write_links(console: Console, deployment: str, common: Common, machines: Mapping[str, str]) -> str:
     """Writes the page's head: where everything else is."""
     links = {
         **{f"Start and watch {what}": console.machine(arn) for what, arn in machines.items()},
         "Output of nodes": console.streams(names.log_group(deployment), ""),
         "Saved queries": console.queries,
         "Results": console.folder(common.rights.home_bucket, ""),
-        **({"Runbook": runbook} if runbook else {}),
+        **({"Runbook": common.runbook_url} if common.runbook_url else {}),
     }
     listed = " · ".join(f"[{words}]({address})" for words, address in links.items())
-    where = "" if runbook else " The runbook is docs/runbook.md."
+    where = "" if common.runbook_url else " The runbook is docs/runbook.md."
     return f"# Trainyard {deployment}\n{listed}\n\nChanges are made in cdk.json and lost here.{where}"

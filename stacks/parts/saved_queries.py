@@ -12,12 +12,14 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from contract import names
+from stacks.parts import checkpoint_alarms
+from stacks.parts.cost_alarm import NEAR
 from stacks.parts.deployed import find_functions, has_alarms
 
 MOST_GROUPS = 50
 """The most log groups of a query of Logs Insights."""
-OLD = """fields @timestamp, message, job, attempt, age_s, step, commit_s, checkpoint_minutes, usd_at_most, max_cost_usd, todo
-| filter message in ["the newest checkpoint is old", "a commit takes long", "the cost is near the cap"]
+OLD = f"""fields @timestamp, message, job, attempt, age_s, step, commit_s, checkpoint_minutes, usd_at_most, max_cost_usd, todo
+| filter message in ["{checkpoint_alarms.OLD}", "{checkpoint_alarms.SLOW}", "{NEAR}"]
 | sort @timestamp desc
 | limit 100"""
 REFUSED = """fields @timestamp, service, execution, reason
