@@ -178,7 +178,7 @@ def search_machine(deployment: str) -> str:
 
 def dashboard(deployment: str, region: str) -> str:
     """The dashboard; an account has those of all regions in one list."""
-    return f"{deployment}-{region}"
+    return f"{deployment}-dashboard-{region}"
 
 
 def grid_queue(deployment: str) -> str:

@@ -14,7 +14,7 @@ from constructs import Construct
 from contract import names
 from stacks.parts import checkpoint_alarms
 from stacks.parts.cost_alarm import NEAR
-from stacks.parts.deployed import find_functions, has_alarms
+from stacks.parts.deployed import find_functions, has_queues
 
 MOST_GROUPS = 50
 """The most log groups of a query of Logs Insights."""
@@ -40,9 +40,9 @@ NODES = """fields @timestamp, @logStream, @message
 
 def save_queries(stack: cdk.Stack, deployment: str) -> None:
     """Saves what is asked of the logs of a stack's functions: its last errors, and what its functions say about requests and jobs. A stack
-    without alarms has functions for its deploy alone, and gets none."""
+    without queues has functions for its deploy alone, and gets none."""
     functions = find_functions(stack)
-    if not functions or not has_alarms(stack):
+    if not functions or not has_queues(stack):
         return
     packages = {one.package: one.log_group.log_group_name for one in functions}
     short = stack.stack_name.removeprefix(f"{deployment}-")

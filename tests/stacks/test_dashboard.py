@@ -186,7 +186,7 @@ def test_the_dashboard_shows_every_alarm_there_is(changes: Mapping[str, Any]) ->
 def test_every_graph_reads_the_region_of_the_functions() -> None:
     moved = synthesise_once(home_region=AWAY, regions=[{"region": AWAY, "cidr": "10.70.0.0/16"}])
     assert {graph["region"] for graph in graphs(moved)} == {AWAY}
-    assert only(moved.template("dashboard"), DASHBOARD)["DashboardName"] == f"trainyard-{AWAY}"
+    assert only(moved.template("dashboard"), DASHBOARD)["DashboardName"] == f"trainyard-dashboard-{AWAY}"
 
 
 def test_the_first_widget_leads_to_everything_else(deployment: Synthesised) -> None:

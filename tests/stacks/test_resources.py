@@ -15,7 +15,16 @@ from typing import Any
 import pytest
 from aws_cdk import assertions
 
-from contract import agents, campaign_environments, catalogue_environments, environments, keys, names, tags
+from contract import (
+    agents,
+    campaign_environments,
+    catalogue_environments,
+    environments,
+    image_environments,
+    keys,
+    names,
+    tags,
+)
 from contract.codec import encode
 from contract.places import Place, Zone
 from stacks.foundation import CONTEXTS_DAYS
@@ -216,7 +225,8 @@ def test_no_stack_has_a_function_of_somebody_else(complete: Synthesised, functio
 @pytest.mark.parametrize("package", sorted(ENVIRONMENTS))
 def test_a_function_reads_the_environment_that_it_is_given(functions: dict[str, dict[str, Any]], package: str) -> None:
     (kind,) = ENVIRONMENTS[package]
-    home = next(one for one in (environments, campaign_environments, catalogue_environments) if hasattr(one, kind))
+    homes = (environments, campaign_environments, catalogue_environments, image_environments)
+    home = next(one for one in homes if hasattr(one, kind))
     environment = getattr(home, kind).read(variables(functions[package]))
     assert getattr(environment, "deployment", "") == "trainyard"
 
