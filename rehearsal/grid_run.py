@@ -72,7 +72,9 @@ def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace, run: Run) 
     if summary.cause:
         screen.say(f"[red]{escape(summary.cause)}[/red]")
     leave_page(yard, job.prefix.page, run.out, screen.say)
-    screen.say(f"report.html (open it), results.csv, failed.jsonl, report.json, summary.json, recorded calls: {shorten(run.out)}")
+    screen.say(
+        f"report.html (open it), results.csv, failed.jsonl, report.json, summary.json, recorded calls: {shorten(run.out)}"
+    )
     return 1 if wrong else 0
 
 

@@ -6,7 +6,19 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tools import commands, compliance, containers, diagrams, faults, manifests, mistakes, requests, rights, schemas, settings
+from tools import (
+    commands,
+    compliance,
+    containers,
+    diagrams,
+    faults,
+    manifests,
+    mistakes,
+    requests,
+    rights,
+    schemas,
+    settings,
+)
 from tools.refusals import images
 from tools.refusals.grids import page as grids
 from tools.refusals.jobs import page as jobs

@@ -27,7 +27,7 @@ TOOLKIT = "CDKToolkit"
 DRAIN = ("DrainRole", "DrainMachineRole")
 FIRST = "trainyard-search"
 """The first stack that a destroy takes away, after those in which nothing runs."""
-IDLE = ("trainyard-pages", "trainyard-images")
+IDLE = ("trainyard-pages", "trainyard-images", "trainyard-dashboard")
 """Deployed last, so destroyed first of all: they hold nothing that runs, and their end takes nothing away."""
 
 
@@ -88,7 +88,7 @@ def test_a_destroy_refuses_loudly_while_a_person_protects_an_instance(
         yard.cdk.destroy(yard.assembly)
     assert protected in refused.value.whole
     assert tags.PROTECTED in refused.value.whole
-    assert [before.pop(one) for one in IDLE]
+    assert all(before.pop(one) for one in IDLE)
     assert stacks(yard) == {**before, FIRST: "DELETE_FAILED"}
     assert left(doomed) == [protected]
 
@@ -105,6 +105,8 @@ def test_a_destroy_with_a_running_job_leaves_no_instance_and_no_stack(yard: Yard
     with yard.without("terminate-refused"):  # a job of test_unattended.py has it, where that has not run
         yard.cdk.destroy(yard.assembly)
     assert stacks(yard) == {}
+    assert yard.client("cloudwatch").list_dashboards()["DashboardEntries"] == []
+    assert yard.client("logs").describe_query_definitions()["queryDefinitions"] == []
     assert [one["InstanceId"] for one in instances(doomed)] == [only]
     assert yard.nodes.left() == yard.nodes.running() == 0
 

@@ -13,11 +13,13 @@ from tools.refusals.jobs.machine_image import MACHINE_IMAGE
 from tools.refusals.jobs.money import MONEY
 from tools.refusals.jobs.mounts import MOUNTS
 from tools.refusals.jobs.notify import NOTIFY
+from tools.refusals.jobs.preset import PRESET
 from tools.refusals.jobs.reservation import RESERVATION
 from tools.refusals.jobs.resume import RESUME
 from tools.refusals.jobs.retries import RETRIES
 from tools.refusals.jobs.stall import STALL
 from tools.refusals.jobs.table import LEAST, Row, Section
+from tools.refusals.jobs.tags import TAGS
 from tools.refusals.jobs.values import VALUES
 from tools.refusals.jobs.whole import WHOLE
 
@@ -33,12 +35,14 @@ SECTIONS = tuple(
             MACHINE_IMAGE,
             MOUNTS,
             NOTIFY,
+            PRESET,
             PROCESSES,
             RESERVATION,
             RESUME,
             GRID_LINE,
             RETRIES,
             STALL,
+            TAGS,
             *MONEY,
             *LOOKED_UP,
             *VALUES,
