@@ -80,7 +80,7 @@ def check(kind: str, request: object, code: str = "", archive: str = "") -> list
     if kind == "grid":
         return grid_requests.read(request, settings.grid.limits)[2]
     local = LocalCode(shown=code, ending=ENDING, open=lambda: BytesIO(Path(archive).read_bytes())) if archive else None
-    return list_problems(request, settings.limits, settings.training, local)
+    return list_problems(request, settings.limits, settings.training, local, settings.rules)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import IO
 
 from contract.limits import Limits
+from contract.request_rules import NO_RULES, RequestRules
 from job_requests.offered import list_forbidden, refuse_region
 from job_requests.reading import read
 from job_requests.request import JobRequest
@@ -32,13 +33,17 @@ class LocalCode:
 
 
 def list_problems(
-    raw: object, limits: Limits, regions: Collection[str] = (), code: LocalCode | None = None
+    raw: object,
+    limits: Limits,
+    regions: Collection[str] = (),
+    code: LocalCode | None = None,
+    rules: RequestRules = NO_RULES,
 ) -> list[str]:
     """Returns a line for every problem that Admit would find with the request, in Admit's own words.
 
     `regions` are those in which the deployment trains; none where they are not known. `code` takes the place of the request's.
     """
-    request, problems = read(raw, limits)
+    request, problems = read(raw, limits, rules)
     return [
         *problems,
         *list_forbidden(request.instance_types, limits).values(),
