@@ -13,6 +13,7 @@ from stacks.campaign_settings import describe_starts
 from stacks.campaigns import CampaignsStack
 from stacks.catalogue import CatalogueStack
 from stacks.compliance import comply
+from stacks.dashboard import DashboardStack
 from stacks.foundation import FoundationStack
 from stacks.grid import GridStack
 from stacks.images import ImagesStack
@@ -21,6 +22,7 @@ from stacks.parts.assembled import NotSetUp
 from stacks.parts.campaign_rights import CampaignRights
 from stacks.parts.common import Common
 from stacks.parts.container_rights import ContainerRights, base_accounts
+from stacks.parts.deployed import find_deployed
 from stacks.parts.existing_network import ExistingNetwork
 from stacks.parts.git_rights import GitHosts
 from stacks.parts.grid_rights import GridRights, container_accounts
@@ -30,6 +32,7 @@ from stacks.parts.own_images import child_tag
 from stacks.parts.region_check import Existing
 from stacks.parts.repository import Readers
 from stacks.parts.rights import Rights
+from stacks.parts.saved_queries import save_queries
 from stacks.parts.search_rights import SearchRights
 from stacks.parts.tagging import tag_resources
 from stacks.reaper import ReaperStack
@@ -48,11 +51,12 @@ def build(app: cdk.App, settings: Settings) -> None:
         timing=settings.timing,
         log_retention_days=settings.log_retention_days,
         reserved_concurrency=settings.reserved_concurrency,
-        tags=settings.tags,
+        runbook_url=settings.runbook_url,
+        rules=settings.rules,
     )
     foundation = FoundationStack(
         app,
-        f"{deployment}-foundation",
+        names.foundation_stack(deployment),
         common=common,
         data_buckets=settings.data_buckets,
         keep_data=settings.keep_data,
@@ -88,10 +92,7 @@ def build(app: cdk.App, settings: Settings) -> None:
             base_accounts=base_accounts(settings.training),
             copy_accounts=settings.copy_accounts,
         ),
-        file_systems=[
-            Mountable(name=one.name, kind=Kind(one.kind), region=one.region, id=one.id, access_point=one.access_point)
-            for one in settings.file_systems
-        ],
+        file_systems=_list_mountable(settings),
         git=git,
         data_buckets=settings.data_buckets,
         job_roles=settings.job_roles,
@@ -119,7 +120,33 @@ def build(app: cdk.App, settings: Settings) -> None:
         comply(
             app, common.rights, foundation, [reaper, builds, workflow, grid, search, images, pages, *optional], regions
         )
+    _show(app, settings, common, search, pages)
     tag_resources(app, deployment, settings.tags)
+
+
+def _show(app: cdk.App, settings: Settings, common: Common, *after: cdk.Stack) -> None:
+    """Shows what all other stacks have, and saves queries in them. A destroy takes the page away before it drains."""
+    if not settings.dashboard:
+        return
+    deployed = find_deployed(app, settings.home_region)
+    for stack in (one for one in app.node.children if isinstance(one, cdk.Stack)):
+        save_queries(stack, settings.deployment)
+    page = DashboardStack(
+        app,
+        f"{settings.deployment}-dashboard",
+        common=common,
+        deployed=deployed,
+        checkpoints=settings.checkpoints,
+    )
+    for one in after:
+        page.add_stack_dependency(one)
+
+
+def _list_mountable(settings: Settings) -> list[Mountable]:
+    return [
+        Mountable(name=one.name, kind=Kind(one.kind), region=one.region, id=one.id, access_point=one.access_point)
+        for one in settings.file_systems
+    ]
 
 
 def _grid_rights(settings: Settings, common: Common) -> GridRights:
@@ -228,7 +255,7 @@ def _grid(
     network = _home_network(settings, regions)
     return GridStack(
         app,
-        f"{settings.deployment}-grid",
+        names.grid_stack(settings.deployment),
         common=common,
         foundation=foundation.exports,
         drain=reaper.exports.drain,
@@ -280,7 +307,7 @@ def _search(
 ) -> SearchStack:
     return SearchStack(
         app,
-        f"{common.deployment}-search",
+        names.search_stack(common.deployment),
         common=common,
         foundation=foundation.exports,
         drain=reaper.exports.drain,

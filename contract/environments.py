@@ -19,7 +19,6 @@ from contract.timings import (
     CollectTiming,
     DrainTiming,
     LauncherTiming,
-    OwnImagesTiming,
     ReaperTiming,
     TerminatorTiming,
 )
@@ -123,6 +122,8 @@ class AdmissionEnvironment(JobsEnvironment):
     """The key at which a deploy stores the agent's archive."""
     limits: Limits
     timing: Timing
+    rules: str = ""
+    """Name of the file in the archive that has the rules of requests (`RequestRules`); empty for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,6 +243,8 @@ class ReaperEnvironment(StateEnvironment):
     max_least: int
     """The number of instances that one pass may end before their deadline in any case."""
     timing: ReaperTiming
+    runbook: str = ""
+    """Address of the runbook; empty for the file of the repository."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,40 +260,6 @@ class DrainEnvironment(EndingEnvironment):
     keep_data: bool
     """When false, the drain empties the deployment's buckets."""
     timing: DrainTiming
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImageBuildEnvironment(DeploymentEnvironment):
-    """Environment of the Build machine's function, which checks a request and collects the result."""
-
-    account: str
-    suffix: str
-    """The domain of the AWS partition, usually `amazonaws.com`."""
-    home_region: str
-    regions: tuple[str, ...]
-    """Regions that receive images: every region of the deployment, home first."""
-    repositories: tuple[str, ...]
-    """Short names, as in `images` for `<deployment>/images`."""
-    data_buckets: tuple[str, ...]
-    base_account: str
-    """Account of AWS's Deep Learning Containers in the home region; empty where it is unknown."""
-    copy_accounts: tuple[str, ...]
-    """Further accounts whose private registries a build may copy from."""
-    git_hosts: dict[str, str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnImagesEnvironment(DeploymentEnvironment):
-    """Environment of the function through which a deploy waits for the platform's own images."""
-
-    account: str
-    suffix: str
-    """The partition's domain, usually `amazonaws.com`."""
-    home_region: str
-    regions: tuple[str, ...]
-    build_machine: str
-    """ARN of the machine that builds the platform's own images."""
-    timing: OwnImagesTiming
 
 
 LONGEST_TRAINING_H = 28 * 24.0
@@ -367,6 +336,8 @@ class GridEnvironment(JobsEnvironment):
     """The settings' own tags, for every training; a line may give a key another value."""
     catalogue: CatalogueAccess | None = None
     """As whom queries are run; None in a deployment without a catalogue."""
+    rules: str = ""
+    """Of the functions that read lines, as in AdmissionEnvironment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

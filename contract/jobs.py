@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import Any
 
 from contract.codec import UNWRITTEN
 from contract.containers import Container
@@ -301,6 +302,12 @@ class Job:
     """Processes that the launcher starts on each node; 0 for one for each accelerator of its type, or one where that has none."""
     grid_line: GridLine | None = field(default=None, metadata=UNWRITTEN)
     """Names the line of a grid whose job this is; None for a job that a person started."""
+    tags: dict[str, str] = field(default_factory=dict, metadata=UNWRITTEN)
+    """The person's own, on everything that a launch makes; never ours."""
+    preset: str = field(default="", metadata=UNWRITTEN)
+    """Name of the preset that filled the request; empty for none."""
+    preset_gave: dict[str, Any] = field(default_factory=dict, metadata=UNWRITTEN)
+    """Fields of the request that are as the preset has them."""
     left_out: tuple[str, ...] = ()
     """What the ladder lacks although the request allows it: regions with the reason, and how many dearer places."""
 

@@ -41,11 +41,31 @@ class Console:
         escaped = words.replace("%", "$")
         return f"{self._at('cloudwatch')}/home?region={self.region}#logsV2:log-groups/log-group/{escaped}"
 
+    def lines(self, group: str, pattern: str) -> str:
+        """Address of the events of a log group that fit a filter pattern. `group` may be a name that only CloudFormation knows yet: it has
+        nothing to escape."""
+        escaped = quote(quote(pattern, ""), "").replace("%", "$")
+        at = f"{self._at('cloudwatch')}/home?region={self.region}#logsV2:log-groups/log-group/{group}"
+        return f"{at}/log-events$3FfilterPattern$3D{escaped}"
+
+    @property
+    def queries(self) -> str:
+        """Logs Insights, which lists the saved queries."""
+        return f"{self._at('cloudwatch')}/home?region={self.region}#logsV2:logs-insights"
+
+    def dashboard(self, name: str) -> str:
+        return f"{self._at('cloudwatch')}/home?region={self.region}#dashboards/dashboard/{name}"
+
     def folder(self, bucket: str, prefix: str) -> str:
         return f"{self._at('s3')}/buckets/{bucket}?region={self.region}&prefix={quote(prefix, '')}"
 
     def object(self, bucket: str, key: str) -> str:
         return f"{self._at('s3')}/object/{bucket}?region={self.region}&prefix={quote(key, '')}"
+
+
+def of_runbook(page: str, section: str) -> str:
+    """Where the runbook has a section: at the address of the settings, or in the file of the repository where they have none."""
+    return f"{page}#{section.lower().replace(' ', '-')}" if page else f'docs/runbook.md, "{section}"'
 
 
 def of_artifacts(job: Job, region: str) -> str:

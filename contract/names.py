@@ -176,6 +176,11 @@ def search_machine(deployment: str) -> str:
     return f"{deployment}-search"
 
 
+def dashboard(deployment: str, region: str) -> str:
+    """The dashboard; an account has those of all regions in one list."""
+    return f"{deployment}-dashboard-{region}"
+
+
 def grid_queue(deployment: str) -> str:
     """The Batch queue of the grid's children."""
     return f"{deployment}-grid"
@@ -195,13 +200,30 @@ def job_role(deployment: str, region: str) -> str:
     return f"{deployment}-job-{region}"
 
 
+NODE_ROLE_ID = "NodeRoleId"
+"""Output of the Foundation stack: the first half of the key under which each node's report lies in the table of state."""
 ATTENDANT_ROLE = "AttendantRoleArn"
 """Output of the Workflow stack: the role that trust policies of `job_roles` name."""
+
+
+def foundation_stack(deployment: str) -> str:
+    """The CloudFormation stack of the home bucket, the table of state, the nodes' log and the topic."""
+    return f"{deployment}-foundation"
 
 
 def workflow_stack(deployment: str) -> str:
     """The CloudFormation stack of the Train machine and its functions."""
     return f"{deployment}-workflow"
+
+
+def grid_stack(deployment: str) -> str:
+    """The CloudFormation stack of the Grid machine and its functions."""
+    return f"{deployment}-grid"
+
+
+def search_stack(deployment: str) -> str:
+    """The CloudFormation stack of the Search machine and its function."""
+    return f"{deployment}-search"
 
 
 def people_policy(deployment: str, region: str) -> str:

@@ -15,7 +15,7 @@ from rehearsal import grid, grid_screen
 from rehearsal.grid_command import has_clusters, regions
 from rehearsal.options import LAST_LAYER_S
 from rehearsal.pages import leave_page
-from rehearsal.runs import Run, leave
+from rehearsal.runs import Run, leave, shorten
 from rehearsal.screen import Screen
 from rehearsal.yard import Yard
 
@@ -64,14 +64,17 @@ def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace, run: Run) 
     keep(job, summary, run.out, whole=bool(wrong))
     if summary.lines:
         grid_screen.show(
-            screen.console, summary, yard.aws.conditions, wrong, yard.left_out, real_images=yard.real_images
-        )
+            screen.console, summary, yard.aws.conditions, wrong, yard.left_out, out=run.out, real_images=yard.real_images,
+            verbose=screen.verbose,
+        )  # fmt: skip
     else:
         screen.say(f"[red]the execution ended as {summary.status}: {summary.error}[/red]")
     if summary.cause:
         screen.say(f"[red]{escape(summary.cause)}[/red]")
     leave_page(yard, job.prefix.page, run.out, screen.say)
-    screen.say(f"results.csv, failed.jsonl, report.json, summary.json, recorded calls: {run.out}")
+    screen.say(
+        f"report.html (open it), results.csv, failed.jsonl, report.json, summary.json, recorded calls: {shorten(run.out)}"
+    )
     return 1 if wrong else 0
 
 

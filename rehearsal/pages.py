@@ -19,8 +19,8 @@ EVERY_S = 0.2
 def leave_page(
     yard: Yard, key: str, out: Path, say: Callable[[str], object], *, limit_s: float = LIMIT_S
 ) -> Path | None:
-    """Downloads the page into `out` once it has everything of the end, or as it is after `limit_s`, and names it. Returns its file; None
-    where there is no page."""
+    """Downloads the page into `out` once it has everything of the end, or as it is after `limit_s`; says where there is none. Returns its
+    file, None where there is no page."""
     client, until = yard.client("s3"), time.monotonic() + limit_s
     while not (is_whole := _is_whole(client, yard.places.home, key)) and time.monotonic() < until:
         time.sleep(EVERY_S)
@@ -30,7 +30,6 @@ def leave_page(
     out.mkdir(parents=True, exist_ok=True)
     file = out / PAGE
     file.write_bytes(client.get_object(Bucket=yard.places.home, Key=key)["Body"].read())
-    say(f"page: {file}")
     return file
 
 

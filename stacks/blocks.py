@@ -11,3 +11,7 @@ class Block(BaseModel):
     """A block of settings: no unknown keys, no text for numbers, no change afterwards."""
 
     model_config = CLOSED | ConfigDict(frozen=True)
+
+
+LONGEST_TRAINING_H = 24 * 28
+"""Hours of the longest job: SageMaker's own limit, far below the year that Step Functions allows."""

@@ -11,7 +11,7 @@ from aws_cdk import region_info
 from constructs import Construct
 
 from contract import keys, names
-from contract.environments import ImageBuildEnvironment
+from contract.image_environments import ImageBuildEnvironment
 from stacks.parts.build_machine import BuildMachine, project_arn
 from stacks.parts.build_project import BuildCache, BuildProject
 from stacks.parts.common import Common

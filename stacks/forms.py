@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
-import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -15,9 +13,10 @@ from aws_cdk import region_info
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from contract import names, tags
+from contract import names, tag_forms
 from contract.campaigns import NAME_PATTERN
 from contract.images import ARGUMENT, DIGEST, PLATFORMS, REGISTRY, REPOSITORY, TAG, ContainerImage
+from contract.request_rules import PRESET_PATTERN, PRESET_WORDS
 
 PARTITIONS = ("aws", "aws-cn", "aws-us-gov")
 """Partitions where a deployment may live. The sovereign and the isolated ones are untested."""
@@ -112,20 +111,6 @@ def _no_base(text: str) -> str:
     return "it lies in a private registry" if image.account else ""
 
 
-def _no_tag_key(text: str) -> str:
-    if text.lower().startswith(("aws:", tags.RESERVED)):
-        return "it begins with a reserved prefix"
-    return "it is Trainyard's own" if text.lower() == tags.NAME.lower() else ""
-
-
-def _no_tag_value(text: str) -> str:
-    """What botocore's models of IAM, SageMaker and CodeBuild take; CodeBuild's lengths are the least."""
-    wrong = next((one for one in text if one not in "_.:/=+-@" and unicodedata.category(one)[0] not in "LZN"), "")
-    if wrong:
-        return f"it has {json.dumps(wrong)}"
-    return "it begins or ends with a space" if text != text.strip() else ""
-
-
 Deployment = Annotated[
     str,
     Form(
@@ -183,20 +168,16 @@ KeyArn = Annotated[
 TagKey = Annotated[
     str,
     Form(
-        # Nodes read their tags in instance metadata, where a key has neither spaces nor slashes; IAM takes no comma.
-        r"^[A-Za-z0-9_.:=+@-]{1,127}$",
-        f"1 to 127 letters, digits and _.:=+@-, without aws: or {tags.RESERVED} at the beginning, and not {tags.NAME}",
-        _no_tag_key,
-        longest=127,
+        f"^{tag_forms.KEY_PATTERN.pattern}$", tag_forms.KEY_WORDS, tag_forms.object_to_key, longest=tag_forms.MOST_KEY
     ),
 ]
 TagValue = Annotated[
     str,
     Form(
-        r"^[^\x00-\x1f]{1,255}$",
-        "1 to 255 letters, digits, spaces and _.:/=+-@, such as 4711",
-        _no_tag_value,
-        longest=255,
+        rf"^[^\x00-\x1f]{{1,{tag_forms.MOST_VALUE}}}$",
+        tag_forms.VALUE_WORDS,
+        tag_forms.object_to_value,
+        longest=tag_forms.MOST_VALUE,
     ),
 ]
 Repository = Annotated[
@@ -277,6 +258,7 @@ StarterName = Annotated[
         f"^{NAME_PATTERN.pattern}$", "2 to 40 lower-case letters, digits and single hyphens, a letter first", longest=40
     ),
 ]
+PresetName = Annotated[str, Form(f"^{PRESET_PATTERN.pattern}$", PRESET_WORDS, longest=40)]
 KeyPart = Annotated[
     str,
     Form(
@@ -284,6 +266,14 @@ KeyPart = Annotated[
         r"^[A-Za-z0-9!_.()/=+@:, -]+$",
         "1 to 500 letters, digits, spaces and ! _ . ( ) / = + @ : , -",
         longest=500,
+    ),
+]
+PageAddress = Annotated[
+    str,
+    Form(
+        r"^(https://[A-Za-z0-9.-]+(:[0-9]+)?(/[A-Za-z0-9._~%/?=&+-]*)?)?$",
+        "an address that begins with https:// and has no #, such as https://wiki.example.com/runbook; empty for none",
+        longest=300,
     ),
 ]
 GitAddress = Annotated[

@@ -12,7 +12,6 @@ from constructs import Construct
 from contract import agents, keys, names
 from stacks.parts import interfaces
 from stacks.parts.access_logs import AccessLogs
-from stacks.parts.alarms import Alarms
 from stacks.parts.bucket import Bucket
 from stacks.parts.common import Common
 from stacks.parts.customer_key import CustomerKey
@@ -92,7 +91,7 @@ class FoundationStack(cdk.Stack):
         # The last one, because a table under deletion protection stays when a later resource cannot be created.
         people = people_policy(self, "People", rights=rights)
         table.node.add_dependency(home, log, topic, role, profile, account, people)
-        self._alarm(deployment, table, topic)
+        self._alarm(common, table, topic)
         self.key = self._key(home, common, keep=keep_data) if compliance else None
         """Encrypts what the stacks of the home region store; None without the setting `compliance`."""
         self.exports = FoundationExports(
@@ -105,9 +104,12 @@ class FoundationStack(cdk.Stack):
         )
 
         self._tell(home, log, table, topic, people)
+        cdk.CfnOutput(
+            self, names.NODE_ROLE_ID, value=role.role_id, description="Whose reports are in the table of state"
+        )
 
-    def _alarm(self, deployment: str, table: StateTable, topic: Topic) -> None:
-        alarms = Alarms(self, "Alarms", deployment=deployment, topic=interfaces.topic(topic))
+    def _alarm(self, common: Common, table: StateTable, topic: Topic) -> None:
+        alarms = common.add_alarms(self, topic)
         for name, metric in (
             ("table-reads-throttled", "ReadThrottleEvents"),
             ("table-writes-throttled", "WriteThrottleEvents"),

@@ -13,7 +13,7 @@ from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
 from contract import errors, keys, names
-from contract.environments import OwnImagesEnvironment
+from contract.image_environments import OwnImagesEnvironment
 from contract.timing import Timing
 from contract.timings import OwnImagesTiming
 from stacks.parts.answering_machine import INPUT, AnsweringMachine, Waiting

@@ -7,8 +7,7 @@ from constructs import Construct
 
 from contract.page_environments import PageEnvironment
 from stacks.foundation import FoundationExports
-from stacks.parts import interfaces
-from stacks.parts.alarms import Alarms
+from stacks.parts.alarms import AlarmEvidence, Alarms
 from stacks.parts.bad_ends import AT_ONCE, EVERY_STATUS, send_ends
 from stacks.parts.common import Common
 from stacks.parts.function import WHOLE_CPU_MB, Function, Layer
@@ -85,11 +84,8 @@ class PagesStack(cdk.Stack):
             self, "PageClock", function=writer, letters=letters, description="The schedule of pages of what runs"
         )
         schedules.add("Tick", EVERY_TICK, description="Pages of what runs, and of ends without an event", given={})
-        self._watch(
-            Alarms(self, "Alarms", deployment=deployment, topic=interfaces.topic(foundation.topic)), letters, writer
-        )
+        self._watch(common.add_alarms(self, foundation.topic), letters, writer)
         shown(self, "PageLettersUrl", letters.queue_url, "Pages that could not be written")
-        shown(self, "PageLogGroup", writer.log_group.log_group_name, "What the function of pages says of each page")
 
     @staticmethod
     def _watch(alarms: Alarms, letters: DeadLetters, writer: Function) -> None:
@@ -99,6 +95,7 @@ class PagesStack(cdk.Stack):
             "For an hour the page of a job, a grid or a search could not be written, or a tick of the clock was not delivered: a "
             "report.html is missing or old. What runs goes on as before, and report.json has the end. The log of the function "
             "PageWriter says why; the letter names the execution.",
+            evidence=AlarmEvidence(function=writer, letters=letters),
         )
         alarms.on_any(
             "page-errors",
@@ -106,4 +103,5 @@ class PagesStack(cdk.Stack):
             "For half an hour the function PageWriter failed or timed out: pages of what runs may be old. Jobs, grids and searches go on "
             "as before. Its log says why; the next tick tries again.",
             steps=STEPS,
+            evidence=AlarmEvidence(function=writer),
         )

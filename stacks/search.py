@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 
 import aws_cdk as cdk
@@ -13,8 +13,7 @@ from constructs import Construct
 from contract import names
 from contract.environments import Environment, GridCleanupEnvironment, GridCollectEnvironment
 from stacks.foundation import FoundationExports
-from stacks.parts import interfaces
-from stacks.parts.alarms import Alarms
+from stacks.parts.alarms import AlarmEvidence
 from stacks.parts.assembled import SEARCH_LAYER
 from stacks.parts.bad_ends import clear_up_after
 from stacks.parts.common import Common
@@ -67,6 +66,7 @@ class SearchStack(cdk.Stack):
             "Asks the rounds of a search, tells their results, reports",
             environment,
             rights.function(topic.topic_arn, topic.key.key_arn),
+            common.rule_files,
         )
         machine = SearchMachine(
             self,
@@ -97,7 +97,7 @@ class SearchStack(cdk.Stack):
         timing, topic = self._common.timing, self._foundation.topic
         looks = MORE_RECEIVES * timing.grid_stop_patience_s / timing.grid_collect_again_s
         queue = Queue(self, "SearchQueue", function_timeout=FUNCTION_TIMEOUT, receives=looks, letters=letters)
-        whole = {field.name: getattr(environment, field.name) for field in fields(environment)}
+        whole = {field.name: getattr(environment, field.name) for field in fields(environment) if field.name != "rules"}
         function = self._function(
             "SearchCleanup",
             "search_cleanup",
@@ -119,24 +119,30 @@ class SearchStack(cdk.Stack):
         self._alarms(function, letters)
 
     def _alarms(self, cleanup: Function, letters: DeadLetters) -> None:
-        alarms = Alarms(
-            self, "Alarms", deployment=self._common.deployment, topic=interfaces.topic(self._foundation.topic)
-        )
+        alarms = self._common.add_alarms(self, self._foundation.topic)
         alarms.on_any(
             "search-letters",
             letters.metric_approximate_number_of_messages_visible(statistic="Maximum"),
             "A search ended, and the cleanup could not prove in time that the grid of its round ended: it may still run. "
             "The letter names the execution; the reaper stops its grid about ten minutes after it ended.",
+            evidence=AlarmEvidence(function=cleanup, letters=letters),
         )
         alarms.on_any(
             "search-errors",
             cleanup.metric_errors(statistic="Sum"),
             "The function that cleans up after searches failed or timed out; its message is tried again after an hour and a half. "
             "Its log says why; meanwhile the reaper stops the grid.",
+            evidence=AlarmEvidence(function=cleanup),
         )
 
     def _function(
-        self, name: str, package: str, description: str, environment: Environment, rights: Sequence[Right]
+        self,
+        name: str,
+        package: str,
+        description: str,
+        environment: Environment,
+        rights: Sequence[Right],
+        files: Mapping[str, bytes] | None = None,
     ) -> Function:
         libraries, optuna = self._layers
         return Function(
@@ -151,4 +157,5 @@ class SearchStack(cdk.Stack):
             memory_mb=WHOLE_CPU_MB,
             log_retention_days=self._common.log_retention_days,
             rights=rights,
+            files=files,
         )

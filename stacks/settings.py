@@ -9,16 +9,16 @@ from typing import Literal
 from pydantic import Field, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
-from contract.environments import GridDefaults, GridLimits
 from contract.health import NETWORK_SHARE
-from contract.images import CHILD_BASE
 from contract.limits import Limits
 from contract.mounts import MOST_OF_A_DEPLOYMENT, Kind
 from contract.names import BUILD_CACHE, PLATFORM, PLATFORM_CACHE, job_role
 from contract.networks import NamedFileSystem, NamedNetwork
+from contract.request_rules import RequestRules
+from contract.tag_forms import MOST_OF_A_REQUEST, MOST_OF_SETTINGS
 from contract.timing import Timing
 from contract.volumes import IOPS_PER_MIB, LEAST_IOPS, LEAST_THROUGHPUT, MOST_IOPS, MOST_THROUGHPUT, most_throughput
-from stacks.blocks import CLOSED, Block
+from stacks.blocks import CLOSED, LONGEST_TRAINING_H, Block
 from stacks.campaign_settings import CampaignSettings, WatchSettings, campaign_problems, watch_problems
 from stacks.checkpoint_settings import CheckpointSettings
 from stacks.durations import MOST, RATIOS
@@ -26,7 +26,6 @@ from stacks.file_system_settings import FileSystemSettings
 from stacks.file_system_settings import problems as file_system_problems
 from stacks.forms import (
     Account,
-    BaseImage,
     Bucket,
     Deployment,
     GitHost,
@@ -36,6 +35,8 @@ from stacks.forms import (
     MachineImage,
     MachineImageName,
     Organization,
+    PageAddress,
+    PresetName,
     Region,
     Repository,
     RoleArn,
@@ -43,20 +44,17 @@ from stacks.forms import (
     StarterName,
     TagKey,
     TagValue,
-    TrainingImage,
-    TrainingType,
     partition,
 )
+from stacks.grid_settings import GridSettings
 from stacks.network_settings import MOST_REGIONS, NetworkSettings, RegionSettings, catalogue_problems, list_twice
 from stacks.network_settings import problems as network_problems
 from stacks.refused import lines
-from stacks.tag_settings import MOST_FURTHER_TAGS
+from stacks.request_settings import Nameable, Preset, named_preset_problems, preset_problems, required_tag_problems
 from stacks.tag_settings import problems as tag_problems
 
 BLOCK = "trainyard"
 """The key in cdk.json's context that holds all settings."""
-STEP_FUNCTIONS_LONGEST_H = 24 * 28
-"""Hours of the longest job: SageMaker's own limit, far below the year that Step Functions allows."""
 LONGEST_WAIT_H = 24 * 28
 """The most hours that jobs may be allowed to wait for capacity: what was pinned at admission ages, such as images."""
 
@@ -87,7 +85,7 @@ class LimitSettings(Limits):
 
     max_nodes: int = Field(default=16, ge=1, le=1000)
     """The most nodes of a job."""
-    max_hours: float = Field(default=72.0, gt=0, le=STEP_FUNCTIONS_LONGEST_H)
+    max_hours: float = Field(default=72.0, gt=0, le=LONGEST_TRAINING_H)
     """The most hours of a job, all of its attempts together."""
     max_wait_hours: float = Field(default=336.0, ge=0, le=LONGEST_WAIT_H)
     network_share: float = Field(default=NETWORK_SHARE, ge=0, le=0.8)
@@ -142,46 +140,6 @@ class ReaperSettings(Block):
     """How many instances one pass may end before their deadline in any case: a fifth of a small deployment is less than one instance."""
 
 
-@dataclass(config=CLOSED, frozen=True, kw_only=True)
-class GridLimitSettings(GridLimits):
-    """What a line of a manifest may ask for."""
-
-    max_lines: int = Field(default=10_000, ge=1, le=100_000)
-    """The most lines of a manifest."""
-    max_concurrent: int = Field(default=1000, ge=1, le=10_000)
-    submissions_per_second: float = Field(default=1.0, gt=0, le=50)
-    """How many trainings a grid creates in a second, in each region."""
-    max_hours: float = Field(default=72.0, gt=0, le=STEP_FUNCTIONS_LONGEST_H)
-    max_instances: int = Field(default=16, ge=1, le=1000)
-    """The most instances of one training."""
-    max_volume_gb: int = Field(default=2000, ge=1, le=16_384)
-    """The largest disk that a training may ask for."""
-    instance_types: tuple[InstanceTypes, ...] = Field(default=("ml.*",), min_length=1)
-
-
-@dataclass(config=CLOSED, frozen=True, kw_only=True)
-class GridDefaultSettings(GridDefaults):
-    """Defaults of a manifest's lines. Both are empty, so that a person chooses image and type of every training. Plan checks them."""
-
-    image: TrainingImage = ""
-    instance_type: TrainingType = ""
-    """The instance type of a line that names none."""
-
-
-class GridSettings(Block):
-    """Grids: many SageMaker trainings from one manifest."""
-
-    limits: GridLimitSettings = GridLimitSettings()
-    """What a line of a manifest may ask for."""
-    defaults: GridDefaultSettings = GridDefaultSettings()
-    """Defaults of a manifest's lines; with both set, a file of `region,s3_location` and `{"manifest": ...}` are a whole grid."""
-    child_base: BaseImage = CHILD_BASE
-    """The image on which the children's image is built. Of a tag, the first build keeps the digest, and every later build uses that
-    digest; another tag, or a digest (`...@sha256:...`), brings a newer base."""
-    spot_children: bool = False
-    """Whether children run on Fargate Spot, which costs about a third; AWS restarts some of them, without an effect on their trainings."""
-
-
 class Settings(Block):
     """Settings of the whole deployment."""
 
@@ -215,6 +173,11 @@ class Settings(Block):
     """Buckets that jobs may read, beside the deployment's own."""
     file_systems: tuple[FileSystemSettings, ...] = Field(default=(), max_length=MOST_OF_A_DEPLOYMENT)
     """What jobs may mount (docs/guides/mounts.md)."""
+    presets: dict[PresetName, Preset] = Field(default={}, max_length=50)
+    """Name to fields of a request, which a request gets that names it as `preset`, where it has none of its own (docs/guides/jobs.md)."""
+    required_tags: dict[TagKey, tuple[TagValue, ...]] = Field(default={}, max_length=MOST_OF_A_REQUEST)
+    """Key of a tag that every job and every line of a grid must have, to the values that are allowed; an empty list allows any. `tags` may
+    have it for all (docs/guides/cost.md)."""
     job_roles: dict[JobRoleName, RoleArn] = Field(default={}, max_length=20)
     """Name to the ARN of a role, of any account, whose rights a training gets that names it as `job_role` (docs/guides/job-roles.md).
     Whoever may start jobs may name each of them."""
@@ -249,7 +212,7 @@ class Settings(Block):
     """Concurrent invocations that Lambda reserves for each of terminator, cleanup and reaper, and that each may have at most: 0 for none,
     otherwise 2 or more. With it, Lambda reserves 20 or more for the attendant: set it when some hundred jobs run at once, or when the
     account has other functions that may take all invocations."""
-    tags: dict[TagKey, TagValue] = Field(default={}, max_length=MOST_FURTHER_TAGS)
+    tags: dict[TagKey, TagValue] = Field(default={}, max_length=MOST_OF_SETTINGS)
     """Tags, as of cost centres, on all resources of the stacks and on everything that jobs and grids launch, beside Trainyard's own
     (docs/guides/landing-zones.md)."""
     compliance: bool = False
@@ -257,6 +220,10 @@ class Settings(Block):
     catalogue: bool = False
     """Whether there is a database of campaigns, data sets, runs, prices and capacity, from which a grid's `query` makes its lines
     (docs/guides/catalogue.md)."""
+    dashboard: bool = True
+    """Whether there is a dashboard of the whole deployment in CloudWatch, and queries saved for its logs (docs/guides/dashboard.md)."""
+    runbook_url: PageAddress = ""
+    """Where people read docs/runbook.md: messages of alarms lead to `<runbook_url>#<alarm>`. Without it they name the file."""
     log_retention_days: DaysOfLogs = 30
     """How long the logs of nodes, builds and functions are kept."""
 
@@ -290,6 +257,9 @@ class Settings(Block):
         yield from self._role_problems()
         yield from file_system_problems(self.file_systems, self.training)
         yield from tag_problems(self.tags)
+        yield from required_tag_problems(self.rules)
+        yield from preset_problems(self.presets, self.limits, self.rules, self._nameable)
+        yield from named_preset_problems(self.campaigns, self.presets)
         yield from campaign_problems(
             self.campaigns, self.home_region, self.everywhere, self.data_buckets, catalogue=self.catalogue
         )
@@ -327,6 +297,20 @@ class Settings(Block):
                 yield f"job_roles.{name} is of the partition {of}, and home is in {home}; allowed: a role of the same partition"
             if arn.endswith(f"/{own}"):
                 yield f"job_roles.{name} is called {own}, as the deployment's own; allowed: a role that was made for trainings"
+
+    @property
+    def rules(self) -> RequestRules:
+        """Returns what the functions read that judge requests."""
+        return RequestRules(presets=self.presets, tags=self.tags, required_tags=self.required_tags)
+
+    @property
+    def _nameable(self) -> Nameable:
+        return Nameable(
+            regions=self.training,
+            machine_images=self.machine_images,
+            job_roles=self.job_roles,
+            file_systems=[f"{one.kind}:{one.name}" for one in self.file_systems],
+        )
 
     @property
     def every_repository(self) -> tuple[str, ...]:

@@ -6,8 +6,6 @@ import json
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
-MOST_FURTHER_TAGS = 20
-"""The most tags. AWS takes 50 of a thing: nodes carry up to a dozen of ours, and lines of grids may have tags of their own."""
 MOST_CHARACTERS = 1_000
 """The most characters of all tags together, as JSON: they are variables of functions, which have 4 KB in all."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,8 +29,10 @@ from aws.state import State
 from contract import keys, names
 from contract.aws_errors import code_of
 from contract.environments import AdmissionEnvironment
+from contract.errors import InvalidRequest
 from contract.events import ENDS
 from contract.jobs import Job
+from job_requests.presets import list_given, load_rules
 from job_requests.reading import read
 from refusals.addresses import SCHEME, Address
 from refusals.wording import refusal, shut
@@ -42,6 +45,16 @@ PASSING = frozenset(
 
 @patient
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
+    """Raises InvalidRequest with every reason, each of which has a line in the log too, before anything is written."""
+    try:
+        return _admit(event)
+    except InvalidRequest as refused:
+        for reason in str(refused).splitlines()[1:]:
+            logger.warning("refused", execution=event["execution"]["arn"], reason=reason.removeprefix("- "))
+        raise
+
+
+def _admit(event: Mapping[str, Any]) -> dict[str, Any]:
     env = AdmissionEnvironment.read()
     execution = Execution(
         arn=event["execution"]["arn"],
@@ -54,9 +67,11 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     job = home.job(execution.name) if names.JOB_PATTERN.fullmatch(execution.name) else None
     if job is None or not job.belongs_to(execution.arn, execution.started_at):
         with TemporaryDirectory() as folder:
-            request, problems = read(event["request"], env.limits)
+            rules = load_rules(env.rules)
+            request, problems = read(event["request"], env.limits, rules)
             facts = look_up_facts(request, execution, env, Path(folder), held_by=job)
             planned = admit(request, execution, facts, env, problems)
+            planned = replace(planned, preset_gave=list_given(event["request"], rules))
             try_sessions(planned, execution, env, invoke, now=time.time(), waits=not request.dry_run)
             if request.dry_run:
                 return describe_job(planned, dry_run=True)

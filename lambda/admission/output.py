@@ -31,5 +31,6 @@ def describe_job(job: Job, *, dry_run: bool = False) -> dict[str, Any]:
         "resumes": describe_source(job),
         "step": job.resume.step if job.resume else -1,
         "estimate": estimate_cost(job),
+        "preset": {"name": job.preset, "gave": job.preset_gave} if job.preset else None,
         "dry_run": dry_run,
     }

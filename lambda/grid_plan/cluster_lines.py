@@ -12,10 +12,12 @@ from typing import Any
 from contract.environments import GridDefaults, GridEnvironment
 from contract.execution_facts import MARK
 from contract.grid import Backend, training_name
+from contract.request_rules import NO_RULES, RequestRules
 from grid_plan.columns import AUTO, sent
 from grid_plan.spellings import trim
 from grid_plan.training_arguments import GridRun
 from job_requests import reading
+from job_requests.presets import PRESET, fill_from_preset, fill_missing, find_preset
 from refusals.commands import find_shell_text
 
 OWN = ("backend", "hyperparameters", "sweep")
@@ -64,7 +66,6 @@ INSTEAD = {
     "channels": "mounts, or data that the program reads itself",
     "checkpoint": "resume_from with the name of a job",
     "mpi_options": "variables of mpirun in environment",
-    "tags": "owner in the input, and tags in cdk.json",
     "kms_key": "nothing; the region's settings name keys",
     "volume_kms_key": "nothing; the region's settings name keys",
     "network_isolation": "false",
@@ -78,10 +79,6 @@ OF_THE_INPUT = {
     "dry_run": "nothing; Plan checks the line, and starts nothing if it is wrong",
     MARK: "nothing; the grid writes it",
 }
-ALTERNATIVES = (("instance_types", "accelerators"), ("region", "regions"))
-"""Of these a request has one; a line's own takes the place of the defaults' other."""
-DEPENDENT = {"launcher": ("processes_per_node",), "command": ("arguments",)}
-"""Defaults that do not apply to a line that sets another value for the field they depend on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +109,18 @@ def is_cluster_line(fields: Mapping[str, Any], defaults: Mapping[str, Any]) -> b
 
 
 def read_cluster_line(
-    fields: Mapping[str, Any], defaults: Mapping[str, Any], settings: GridDefaults
+    fields: Mapping[str, Any],
+    defaults: Mapping[str, Any],
+    settings: GridDefaults,
+    rules: RequestRules = NO_RULES,
 ) -> tuple[ClusterSpec, list[str]]:
     """Returns the job of a line without its hyperparameters, and a line for every problem. `fields` and `defaults` are as they were
-    given, under the fields' own names."""
+    given, under the fields' own names. The preset that a line names has filled it: the plan says what it runs."""
     own, problems = _translate(fields)
     base, found = _translate(defaults)
-    whole = _merge(_with_settings(base, own, settings), own)
-    return ClusterSpec(whole, {}), [*problems, *(one for one in found if one not in problems)]
+    given, unnamed = fill_from_preset(fill_missing(base, own), rules)
+    whole = _add_settings(given, settings)
+    return ClusterSpec(whole, {}), [*problems, *(one for one in found if one not in problems), *unnamed]
 
 
 def vary(spec: ClusterSpec, hyperparameters: Mapping[str, Any] | None) -> ClusterSpec:
@@ -127,7 +128,7 @@ def vary(spec: ClusterSpec, hyperparameters: Mapping[str, Any] | None) -> Cluste
     return replace(spec, hyperparameters=dict(hyperparameters or {}))
 
 
-def list_problems(spec: ClusterSpec, run: GridRun, env: GridEnvironment) -> list[str]:
+def list_problems(spec: ClusterSpec, run: GridRun, env: GridEnvironment, rules: RequestRules = NO_RULES) -> list[str]:
     """Lists what is wrong with the form of the job's request, as Admit would."""
     request = build_request(spec, 0, run)
     bare = build_request(
@@ -135,7 +136,10 @@ def list_problems(spec: ClusterSpec, run: GridRun, env: GridEnvironment) -> list
     )  # words behind a wrong command may make it look right
     problems = list[str]()
     for one in (request, bare):
-        problems += [problem for problem in reading.read(one, env.job_limits)[1] if problem not in problems]
+        problems += [problem for problem in reading.read(one, env.job_limits, rules)[1] if problem not in problems]
+    if PRESET in spec.fields and find_preset(spec.fields, rules) is None:
+        # What a preset without a name would have brought along is not missing too.
+        problems = [one for one in problems if not one.partition(": ")[2].startswith("is missing;")]
     if problems:
         return problems
     size = len(json.dumps(request, ensure_ascii=False).encode())
@@ -219,28 +223,11 @@ def _translate(fields: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     return found, problems
 
 
-def _with_settings(base: Mapping[str, Any], own: Mapping[str, Any], settings: GridDefaults) -> dict[str, Any]:
+def _add_settings(given: Mapping[str, Any], settings: GridDefaults) -> dict[str, Any]:
     """Adds the deployment's own choices where a job would lack something without them."""
-    given, found = base.keys() | own.keys(), dict(base)
-    if settings.image and "image" not in given and not {"code", "command"} <= given:
+    found = dict(given)
+    if settings.image and "image" not in given and not {"code", "command"} <= given.keys():
         found["image"] = settings.image
-    if settings.instance_type and not {"instance_types", "accelerators"} & given:
+    if settings.instance_type and not {"instance_types", "accelerators"} & given.keys():
         found["instance_types"] = _without_ml(settings.instance_type)
-    return found
-
-
-def _merge(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the line's fields, with the defaults for those that it does not set."""
-    left = dict(base)
-    for one, other in ALTERNATIVES:
-        if one in own or other in own:
-            left.pop(one, None)
-            left.pop(other, None)
-    for name, others in DEPENDENT.items():
-        if name in own and own[name] != base.get(name):
-            left = {key: value for key, value in left.items() if key not in others}
-    found = {**left, **own}
-    before, said = left.get("environment"), own.get("environment")
-    if isinstance(before, Mapping) and isinstance(said, Mapping):
-        found["environment"] = {**before, **said}
     return found

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import IO, Any, TypeVar
 
 from contract.environments import GridDefaults, GridLimits
+from contract.request_rules import NO_RULES, RequestRules
 from grid_plan import manifest, sweeps
 from grid_plan.cluster_lines import TYPED, ClusterSpec, is_cluster_line, list_warnings, read_cluster_line
 from grid_plan.columns import TrainingSpec
@@ -43,6 +44,7 @@ class Drafts:
     limits: GridLimits
     settings: GridDefaults
     given: GivenDefaults
+    rules: RequestRules = NO_RULES
     _may_be: dict[str, str] = field(default_factory=dict)
 
     def read(self, file: IO[bytes]) -> Iterator[Draft]:
@@ -65,7 +67,7 @@ class Drafts:
         problems += [*found, *both]
         whole = merged(self.request.defaults, line)
         if is_cluster:
-            job, wrong = read_cluster_line(fields, self.given.fields, self.settings)
+            job, wrong = read_cluster_line(fields, self.given.fields, self.settings, self.rules)
             has_words = bool(sweep or whole.hyperparameters)
             warnings = tuple(list_warnings(job, {**self.given.fields, **fields}, has_words=has_words))
             return Draft(entry.number, job, (*problems, *wrong), warnings=warnings), whole, sweep

@@ -20,6 +20,7 @@ from aws.facts import Object
 from aws.service_models import training_model
 from contract.environments import GridEnvironment
 from contract.grid import SHARD, Backend, GridPrefix, Line
+from contract.request_rules import NO_RULES, RequestRules
 from grid_plan import choice, cluster_lines, code, lookups, policy
 from grid_plan.answers import Answers
 from grid_plan.choice import Decision, Undecided, decide
@@ -32,6 +33,7 @@ from grid_plan.problems import Report
 from grid_plan.request import GivenDefaults, GridRequest
 from grid_plan.training_arguments import GridRun, build_arguments, code_folder
 from grid_plan.wanted import Wanted, with_settings
+from job_requests.tag_fields import list_required_problems
 from refusals.addresses import Address
 
 BATCH = 500
@@ -71,9 +73,16 @@ class Judged:
 class Planner:
     """Reads one version of a manifest on behalf of one execution."""
 
-    def __init__(self, request: GridRequest, run: GridRun, env: GridEnvironment, given: GivenDefaults) -> None:
-        self._asked, self._run, self._env = request, run, env
-        self._drafts = Drafts(request, env.limits, env.defaults, given)
+    def __init__(
+        self,
+        request: GridRequest,
+        run: GridRun,
+        env: GridEnvironment,
+        given: GivenDefaults,
+        rules: RequestRules = NO_RULES,
+    ) -> None:
+        self._asked, self._run, self._env, self._rules = request, run, env, rules
+        self._drafts = Drafts(request, env.limits, env.defaults, given, rules)
         self._types = training_model.instance_types()
         self._given, self._has_jobs = given, False
         self._seen: dict[bytes, int] = {}
@@ -83,11 +92,18 @@ class Planner:
 
     def check(self, file: IO[bytes]) -> Checked:
         """Makes the first pass: looks everything up, changes nothing."""
+        with ThreadPoolExecutor(lookups.AT_ONCE) as pool:
+            return self._read_all(file, lambda batch, checked: self._check_batch(batch, checked, pool))
+
+    def check_form(self, file: IO[bytes]) -> Checked:
+        """Makes the part of the first pass that asks AWS nothing: what it finds stands against a line whatever AWS answers."""
+        return self._read_all(file, self._check_batch_form)
+
+    def _read_all(self, file: IO[bytes], check: Callable[[list[Draft], Checked], None]) -> Checked:
         checked = Checked()
         try:
-            with ThreadPoolExecutor(lookups.AT_ONCE) as pool:
-                for batch in batches(self._allowed(self._drafts.read(file), checked), BATCH):
-                    self._check_batch(batch, checked, pool)
+            for batch in batches(self._allowed(self._drafts.read(file), checked), BATCH):
+                check(batch, checked)
         except UnreadableManifest as problem:
             checked.report.add(f"manifest: {problem}")
         most = self._env.limits.max_lines
@@ -100,6 +116,11 @@ class Planner:
                     f"defaults.{name}: is a field of jobs, and no line has the backend ec2; allowed: with such a line, or left out"
                 )
         return checked
+
+    def _check_batch_form(self, batch: list[Draft], checked: Checked) -> None:
+        checked.lines += len(batch)
+        for draft in batch:
+            self._judge(draft, checked)
 
     def lines(self, file: IO[bytes], answers: Answers) -> Iterator[Line]:
         """Makes the second pass over a checked manifest: equal answers give equal lines."""
@@ -187,6 +208,7 @@ class Planner:
         elif draft.training is not None:
             training = Wanted.of(draft.training, self._env)
             problems += policy.problems(training, self._types, excused=draft.wrong)
+            problems += [] if "tags" in draft.wrong else list_required_problems(training.spec.tags or {}, self._rules)
             problems += [] if problems else self._repeats(draft)
             wrong = draft.wrong | {re.split("[.:]", problem)[0] for problem in problems}
             judged = Judged(draft, training.without(wrong), right=not wrong)
@@ -197,7 +219,7 @@ class Planner:
     def _judge_job(self, draft: Draft, spec: ClusterSpec, checked: Checked) -> list[str]:
         """Lists what is wrong with the form of a job; Admit alone sees whether what it names exists."""
         self._has_jobs = True
-        problems = cluster_lines.list_problems(spec, self._run, self._env)
+        problems = cluster_lines.list_problems(spec, self._run, self._env, self._rules)
         problems += [] if problems or draft.problems else list(self._repeats(draft))
         if problems:
             return problems

@@ -16,7 +16,7 @@ from aws.errors import OVERWRITTEN, S3_DENIED
 from aws.s3 import Bucket
 from contract import keys, names
 from contract.aws_errors import code_of
-from contract.environments import ImageBuildEnvironment
+from contract.image_environments import ImageBuildEnvironment
 from contract.images import AMD64, ContainerImage, Context
 from contract.images import registry as host
 from git_code.commit import GitCommit, NotFetched

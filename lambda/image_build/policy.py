@@ -8,8 +8,8 @@ from enum import Enum
 
 from aws.pinned import Pinned
 from contract import keys, names
-from contract.environments import ImageBuildEnvironment
 from contract.errors import HostAway
+from contract.image_environments import ImageBuildEnvironment
 from contract.images import BuildOrder, ContainerImage, Context, registry
 from git_code.commit import PASSING, GitCommit, NotFetched, list_fetch_problems, list_host_problems
 from image_build.request import ImageRequest

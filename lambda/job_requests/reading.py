@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from pydantic import ValidationError
 
+from contract.execution_facts import MARK
 from contract.limits import Limits
+from contract.request_rules import NO_RULES, RequestRules
 from job_requests.launchers import list_launcher_problems
+from job_requests.presets import PRESET, fill_from_preset
 from job_requests.request import JobRequest
+from job_requests.tag_fields import list_required_problems, list_tag_problems, list_value_problems
 from job_requests.values import MayBe
-from refusals.wording import line, plain
+from refusals.placeholders import find_placeholders
+from refusals.wording import lines, plain
 
 MAY_BE = {
     name: next(one for one in field.metadata if isinstance(one, MayBe))
@@ -21,6 +26,8 @@ ENTRIES = {name: one.entry for name, one in MAY_BE.items() if one.entry}
 """Says what the entries of a list or an object may be."""
 JUDGED_LATER = frozenset({"volume_gb"})
 """Fields whose limit another step holds: the one for disks knows what else needs room."""
+NEVER_PRESET = {PRESET: "presets do not nest", MARK: "a grid alone writes it"}
+"""Fields that no preset has, and why."""
 NEEDED = ("code", "command")
 """Fields that a request without an image has to have."""
 
@@ -30,31 +37,62 @@ def list_allowed(limits: Limits) -> dict[str, str]:
     return {name: one.in_words(limits) for name, one in MAY_BE.items()}
 
 
-def read(raw: object, limits: Limits) -> tuple[JobRequest, list[str]]:
-    """Returns the request and a line for every problem; a wrong field has its default.
+def read(raw: object, limits: Limits, rules: RequestRules = NO_RULES) -> tuple[JobRequest, list[str]]:
+    """Returns the request, filled from its preset, and a line for every problem; a wrong field has its default.
 
-    So the right fields are still judged, and a person sees every problem at once.
+    So the right fields are still judged, and a person sees every problem at once. What a preset without a name would have brought along
+    is not missing too.
     """
-    try:
-        request, problems, given = JobRequest.model_validate(raw), list[str](), raw
-    except ValidationError as refused:
-        errors = refused.errors(include_url=False)
-        problems = [line(error, list_allowed(limits), ENTRIES) for error in errors]
-        wrong = {str(error["loc"][0]) for error in errors if error["loc"]}
-        given = raw if wrong else None  # without a wrong field it is no request at all
-        request = _read_rest(given, wrong)
-    both = sorted(request.environment.keys() & request.secrets.keys())
-    if request.region is not None and request.regions is not None:
-        problems.append("regions: the request has region too; allowed: one of the two")
-    problems += [f"secrets.{name}: environment has it too; allowed: one value for each variable" for name in both]
+    filled, unnamed = fill_from_preset(raw, rules) if isinstance(raw, Mapping) else (raw, list[str]())
+    left = find_placeholders(filled)
+    request, problems, given = _validate(filled, limits, left.keys())
+    is_judged = isinstance(given, Mapping) and not ("tags" in given and "tags" not in request.model_fields_set)
     return request, [
-        *_list_missing(given, limits),
+        *unnamed,
+        *([] if unnamed else _list_missing(given, limits)),
+        *left.values(),
         *problems,
         *_list_problems_without_image(given, request),
         *list_launcher_problems(given, request),
-        *_list_type_problems(given, request, limits),
+        *([] if unnamed else _list_missing_types(given, limits)),
+        *_list_doubles(request),
         *_list_limit_problems(request, limits),
+        *list_tag_problems(request.tags, rules),
+        *(list_required_problems(request.tags, rules) if is_judged and not unnamed else []),
     ]
+
+
+def list_preset_problems(preset: Mapping[str, object], limits: Limits, rules: RequestRules) -> list[str]:
+    """Lists what is wrong with a preset, as far as a part of a request can be."""
+    never = [f"{name}: {why}; allowed: left out" for name, why in NEVER_PRESET.items() if name in preset]
+    fields = {name: value for name, value in preset.items() if name not in NEVER_PRESET}
+    left = find_placeholders(fields)
+    request, problems, given = _validate(fields, limits, left.keys())
+    whole = {"launcher", "command"} <= fields.keys()
+    return [
+        *never,
+        *left.values(),
+        *problems,
+        *(list_launcher_problems(given, request) if whole else []),
+        *_list_doubles(request),
+        *_list_limit_problems(request, limits),
+        *list_tag_problems(request.tags, rules),
+        *list_value_problems(request.tags, rules),
+    ]
+
+
+def _validate(given: object, limits: Limits, left: Set[str]) -> tuple[JobRequest, list[str], object]:
+    """Returns the fields that are right, a line for each that is not, and what was given; None of what is no request at all. `left` are
+    fields that still have the placeholder of an example, of which another line speaks."""
+    judged = {name: one for name, one in given.items() if name not in left} if isinstance(given, Mapping) else given
+    try:
+        return JobRequest.model_validate(judged), [], given
+    except ValidationError as refused:
+        errors = refused.errors(include_url=False)
+    problems = lines(errors, list_allowed(limits), ENTRIES)
+    wrong = {str(error["loc"][0]) for error in errors if error["loc"]} | left
+    given = given if wrong else None  # without a wrong field it is no request at all
+    return _read_rest(given, wrong), problems, given
 
 
 def _list_missing(given: object, limits: Limits) -> list[str]:
@@ -70,14 +108,25 @@ def _list_problems_without_image(given: object, request: JobRequest) -> list[str
     return ["arguments: the request has no image; allowed: arguments beside an image, or words of command"]
 
 
-def _list_type_problems(given: object, request: JobRequest, limits: Limits) -> list[str]:
+def _list_missing_types(given: object, limits: Limits) -> list[str]:
     if isinstance(given, Mapping) and not {"instance_types", "accelerators"} & given.keys():
         return [
             f"instance_types: is missing; allowed: {list_allowed(limits)['instance_types']}, or accelerators in its place, as in H100:8"
         ]
-    if request.instance_types and request.accelerators:
-        return ["accelerators: the request has instance_types too; allowed: one of the two"]
     return []
+
+
+def _list_doubles(request: JobRequest) -> list[str]:
+    """Rejects two fields of which a request has one."""
+    problems = [
+        f"secrets.{name}: environment has it too; allowed: one value for each variable"
+        for name in sorted(request.environment.keys() & request.secrets.keys())
+    ]
+    if request.region is not None and request.regions is not None:
+        problems.append("regions: the request has region too; allowed: one of the two")
+    if request.instance_types and request.accelerators:
+        problems.append("accelerators: the request has instance_types too; allowed: one of the two")
+    return problems
 
 
 def _list_limit_problems(request: JobRequest, limits: Limits) -> list[str]:

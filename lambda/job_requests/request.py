@@ -11,10 +11,12 @@ from contract.events import Event
 from contract.health import HealthCheck
 from contract.jobs import CheckpointLayout, Reaction, Scope, Selection
 from contract.mounts import MOST as MOST_MOUNTS
+from contract.tag_forms import MOST_OF_A_REQUEST
 from job_requests import values
 from job_requests.grid_line import GRID_LINE_MAY_BE, GridLineField
 from job_requests.mount_fields import MOUNT_MAY_BE, MOUNTS_MAY_BE, MountField
 from job_requests.program import NEEDS_LAUNCHER, ProgramFields
+from job_requests.tag_fields import TAG_MAY_BE, TAGS_MAY_BE, RequestTagKey, RequestTagValue
 from job_requests.values import (
     AUTO,
     LEAST_MINUTES,
@@ -49,13 +51,27 @@ class JobRequest(ProgramFields):
         frozen=True,
         title="Trainyard request",
         json_schema_extra={
-            "oneOf": [{"required": ["instance_types"]}, {"required": ["accelerators"]}],
-            "anyOf": [{"required": ["image"]}, {"required": ["code", "command"]}],
-            "dependentRequired": {"arguments": ["image"], "processes_per_node": ["launcher"]},
-            **NEEDS_LAUNCHER,
+            "if": {"properties": {"preset": {"type": "string"}}, "required": ["preset"]},
+            "then": {"not": {"required": ["instance_types", "accelerators"]}},
+            "else": {
+                "oneOf": [{"required": ["instance_types"]}, {"required": ["accelerators"]}],
+                "anyOf": [{"required": ["image"]}, {"required": ["code", "command"]}],
+                "dependentRequired": {"arguments": ["image"], "processes_per_node": ["launcher"]},
+                **NEEDS_LAUNCHER,
+            },
         },
     )
 
+    preset: Annotated[
+        values.PresetName | None, MayBe("the name of a preset (presets in cdk.json has them), as in two-a10g")
+    ] = Field(
+        default=None,
+        description=(
+            "Name, in the deployment's setting presets, of fields that the request gets where it has none of its own; entries of its "
+            "environment and tags are added to the preset's."
+        ),
+        examples=["two-a10g"],
+    )
     instance_types: Annotated[
         list[values.TypeName],
         MayBe(f"a list of 1 to {MOST_TYPES} different EC2 types, as in g5.xlarge", "EC2 types, as in g5.xlarge"),
@@ -295,6 +311,15 @@ class JobRequest(ProgramFields):
         max_length=MOST_MOUNTS,
         description="File systems of the deployment's setting file_systems that every node has in its folders, with an image or without.",
         examples=[[{"from": "fsx:corpus", "at": "/data", "read_only": True}]],
+    )
+    tags: Annotated[dict[RequestTagKey, RequestTagValue], MayBe(TAGS_MAY_BE, TAG_MAY_BE)] = Field(
+        default_factory=dict,
+        max_length=MOST_OF_A_REQUEST,
+        description=(
+            "Tags, as of a cost centre, on the job's instances, volumes and network interfaces, beside those of the deployment's settings "
+            "tags, whose keys a request cannot have. The setting required_tags may want some."
+        ),
+        examples=[{"CostCenter": "4711"}],
     )
     grid_line: Annotated[GridLineField | None, MayBe(GRID_LINE_MAY_BE)] = Field(
         default=None,

@@ -232,6 +232,7 @@ Accelerators = Annotated[str, Field(pattern=ACCELERATORS)]
 ReservationName = Annotated[str, Field(pattern=RESERVATION)]
 SourceJob = Annotated[str, Field(pattern=SOURCE_JOB)]
 MachineImageName = Annotated[str, Field(pattern=MACHINE_IMAGE, max_length=40)]
+PresetName = Annotated[str, Field(max_length=40)]
 JobRole = Annotated[str, Field(pattern=JOB_ROLE, max_length=20)]
 TrainingRegion = Annotated[str, Field(pattern=REGION)]
 TrainingRegions = Annotated[

@@ -33,7 +33,7 @@ class LaunchMarks:
     profile: str
     """ARN of the instance profile."""
     tags: Mapping[str, str] = field(default_factory=dict)
-    """The settings' own tags. Those of the job go first."""
+    """The settings' own tags, which stand before those of the job's request. Ours stand before both."""
 
 
 def build_arguments(
@@ -47,7 +47,7 @@ def build_arguments(
     place = job.places[rung.region]
     key = {"KmsKeyId": place.volume_key} if place.volume_key else {}
     encrypted = {"Encrypted": True, "DeleteOnTermination": True, **key}
-    tagged = {**marks.tags, **_tags(job, attempt)}
+    tagged = {**job.tags, **marks.tags, **_tags(job, attempt)}
     return {
         "MinCount": job.nodes,
         "MaxCount": job.nodes,

@@ -14,8 +14,8 @@ from aws.cloudformation import REQUEST, send
 from aws.s3 import Bucket
 from contract import keys, names
 from contract.codec import decode
-from contract.environments import OwnImagesEnvironment
 from contract.errors import BuildFailed
+from contract.image_environments import OwnImagesEnvironment
 from contract.images import Base
 from own_images.policy import Facts, WantedImage, execution, judge, missing, plan
 

@@ -9,8 +9,8 @@ from enum import Enum
 from aws.facts import GONE, Status
 from aws.pinned import Pinned
 from contract import names
-from contract.environments import OwnImagesEnvironment
 from contract.errors import BuildFailed, StillBuilding
+from contract.image_environments import OwnImagesEnvironment
 from contract.images import Base, BuildOrder, Context
 
 AGAIN = 'Deploy again once the reason is gone; until then no grid can start. docs/guides/images.md, "The platform\'s own images".'

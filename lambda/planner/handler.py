@@ -28,6 +28,7 @@ from grid_plan.planning import MOST_WARNINGS, Planner, write
 from grid_plan.problems import Report
 from grid_plan.request import GridRequest
 from grid_plan.training_arguments import GridRun
+from job_requests.presets import load_rules
 from refusals.addresses import Address
 from refusals.wording import plain
 
@@ -41,12 +42,13 @@ NO_CATALOGUE = "query: this deployment has no catalogue; allowed: manifest, or c
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     env = GridEnvironment.read()
     execution = event["execution"]
+    logger.append_keys(execution=execution["arn"])
     asked, given, problems = input_.read(event["request"], env.limits)
     run = GridRun(
         grid=execution["name"], execution=execution["arn"], started_at=execution["started_at"], owner=asked.owner
     )
     store, prefix = Bucket(env.bucket), GridPrefix(run.grid)
-    planner = Planner(asked, run, env, given)
+    planner = Planner(asked, run, env, given, load_rules(env.rules))
     grid = findings = None
     if names.GRID_PATTERN.fullmatch(run.grid):
         grid, findings = _known(store, prefix, run)

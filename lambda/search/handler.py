@@ -13,6 +13,7 @@ from contract.environments import GridCollectEnvironment
 from contract.errors import SearchFailed, StillTraining
 from contract.search import STARTED_BY, Search, SearchPrefix, name_round, read_search_of
 from contract.text import one_line
+from job_requests.presets import load_rules
 from refusals.wording import refusal
 from searches import study
 from searches.checking import check
@@ -33,6 +34,7 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     env = GridCollectEnvironment.read()
     store = SearchStore(env.bucket)
     execution = event["execution"]
+    logger.append_keys(execution=execution["arn"])
     match event["action"]:
         case "ask":
             return _ask(store, _begin(env, store, event["request"], execution), int(event["round"]))
@@ -49,7 +51,7 @@ def _begin(env: GridCollectEnvironment, store: SearchStore, raw: object, executi
     name = execution["name"]
     search = store.search(name)
     if search is None:
-        checked = check(raw, execution, env, store)
+        checked = check(raw, execution, env, store, load_rules(env.rules))
         if checked.problems:
             for problem in checked.problems:
                 logger.warning("refused", reason=problem)

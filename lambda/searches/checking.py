@@ -12,6 +12,7 @@ from typing import Any
 
 from contract.environments import GridEnvironment
 from contract.grid import Backend
+from contract.request_rules import NO_RULES, RequestRules
 from contract.search import NAME_WORDS, PATTERN, Search, name_round
 from grid_plan import request as grid_request
 from grid_plan.cluster_lines import is_cluster_line
@@ -43,7 +44,13 @@ class CheckedSearch:
     problems: list[str]
 
 
-def check(raw: object, execution: Mapping[str, str], env: GridEnvironment, store: SearchStore) -> CheckedSearch:
+def check(
+    raw: object,
+    execution: Mapping[str, str],
+    env: GridEnvironment,
+    store: SearchStore,
+    rules: RequestRules = NO_RULES,
+) -> CheckedSearch:
     """Looks everything up, changes nothing. Raises ClientError or BotoCoreError where AWS does not answer."""
     search = Search(
         id=execution["name"],
@@ -74,7 +81,7 @@ def check(raw: object, execution: Mapping[str, str], env: GridEnvironment, store
         problems.append(f"max_cost_usd: {what}, so nothing can keep to it; allowed: left out, as there")
     problems += _list_misfits(wanted, wrong) + _list_limits(wanted, wrong, env) + _list_metrics(wanted, wrong)
     if not {"template", "places"} & wrong and not unwritable:
-        search, found = _price(search, wanted, wrong, env)
+        search, found = _price(search, wanted, wrong, env, rules)
         problems += found
     problems += list_missing(env)
     return CheckedSearch(search, wanted, list(dict.fromkeys(problems)))
@@ -166,7 +173,7 @@ def _list_metrics(wanted: SearchRequest, wrong: frozenset[str]) -> list[str]:
 
 
 def _price(
-    search: Search, wanted: SearchRequest, wrong: frozenset[str], env: GridEnvironment
+    search: Search, wanted: SearchRequest, wrong: frozenset[str], env: GridEnvironment, rules: RequestRules
 ) -> tuple[Search, list[str]]:
     """Has the grid's own check read a line for each place. Returns the search with the most that a trial of each could cost, and what is
     wrong. A search that begins has to pay for its whole first round; one that goes on makes rounds that its rest pays for."""
@@ -176,10 +183,10 @@ def _price(
         (values,) = study.ask(one, (), (), number=0, count=1)
     lines = [write_line(wanted, number, values) for number in range(len(wanted.places or [{}]))]
     cap = None if "max_cost_usd" in wrong else wanted.max_cost_usd
-    problems = _read_report(wanted, _plan(search, wanted, lines, cap, env).report)
+    problems = _read_report(wanted, _plan(search, wanted, lines, cap, env, rules).report)
     if problems or cap is None:
         return search, problems
-    most = tuple(math.fsum(_plan(search, wanted, [line], cap, env).costs) for line in lines)
+    most = tuple(math.fsum(_plan(search, wanted, [line], cap, env, rules).costs) for line in lines)
     search = replace(search, most_usd=most)
     needed, cap = (
         math.fsum(most[number % len(most)] for number in range(min(wanted.parallel, wanted.trials))),
@@ -194,7 +201,12 @@ def _price(
 
 
 def _plan(
-    search: Search, wanted: SearchRequest, lines: Sequence[Mapping[str, Any]], cap: float | None, env: GridEnvironment
+    search: Search,
+    wanted: SearchRequest,
+    lines: Sequence[Mapping[str, Any]],
+    cap: float | None,
+    env: GridEnvironment,
+    rules: RequestRules,
 ) -> Checked:
     """Has Plan's first pass read the lines. With a cap every line must have a price; whether the cap pays for it is not asked here."""
     given = {"manifest": "s3://any/any", "owner": wanted.owner, "allow_duplicates": True}
@@ -203,7 +215,7 @@ def _plan(
         grid=name_round(search.id, 1), execution=search.execution, started_at=search.started_at, owner=wanted.owner
     )
     body = "".join(json.dumps(line) + "\n" for line in lines).encode()
-    checked = Planner(request, run, env, defaults).check(io.BytesIO(body))
+    checked = Planner(request, run, env, defaults, rules).check(io.BytesIO(body))
     checked.report.general[:0] = problems
     return checked
 

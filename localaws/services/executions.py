@@ -34,10 +34,10 @@ def _list(aws: LocalAws, call: Any) -> Any:
     found = call.stepfunction_backend.describe_state_machine(machine).executions
     asked_at = datetime.datetime.now(tz=datetime.timezone.utc)
     seen_at = asked_at - datetime.timedelta(seconds=aws.conditions.scaled(aws.conditions.list_delay_s, aws.chance))
-    shown = [_shown(one, seen_at) for one in reversed(found) if one.start_date <= seen_at]
-    if token := call._get_param("nextToken"):
+    shown = [_shown(one, seen_at) for one in reversed(found)]
+    if token := call._get_param("nextToken"):  # of a page that may have been of a later moment than this one
         shown = shown[[one["executionArn"] for one in shown].index(token) + 1 :]
-    fitting = [one for one in shown if wanted in (None, one["status"])]
+    fitting = [one for one in shown if one["startDate"] <= seen_at and wanted in (None, one["status"])]
     size = min(int(call._get_param("maxResults") or MOST), aws.conditions.page_size)
     more = fitting[size - 1]["executionArn"] if len(fitting) > size else None
     return ActionResult({"executions": fitting[:size], "nextToken": more})

@@ -391,6 +391,8 @@ def test_executions_are_listed_in_pages_and_a_little_behind(services: Services) 
     assert {one["executionArn"] for page in pages for one in page["executions"]} == set(started)
     with meanwhile(services.aws, list_delay_s=(600.0, 600.0)):
         assert states.list_executions(stateMachineArn=arn)["executions"] == []
+        token = pages[0]["nextToken"]  # a later page may be of an earlier moment
+        assert states.list_executions(stateMachineArn=arn, nextToken=token)["executions"] == []
     states.stop_execution(executionArn=started[0])
     listed = states.list_executions(stateMachineArn=arn, statusFilter="ABORTED")["executions"]
     assert [one["executionArn"] for one in listed] == [started[0]]

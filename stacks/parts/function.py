@@ -109,6 +109,7 @@ class Function(lambda_.Function):
             acknowledge(self, reason, finding)
         grant(role, *rights)
         self._role = role
+        self.package = package
 
     def may_invoke_itself(self) -> None:
         """Uses a policy of its own: the function waits for the policy of its other rights, so that one cannot name the function."""

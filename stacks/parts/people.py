@@ -11,14 +11,7 @@ from stacks.parts.right import Right, offer
 from stacks.parts.rights import Rights, arn_of, below
 
 UPLOADED = f"{keys.UPLOADS}*"
-RESULTS = (
-    keys.ANY_DESCRIPTION,
-    keys.ANY_RESULT,
-    keys.ANY_PAGE,
-    keys.ANY_LIST,
-    grid.ANY_GRID,
-    search.ANY_SEARCH,
-)
+RESULTS = (keys.ANY_DESCRIPTION, keys.ANY_RESULT, keys.ANY_PAGE, keys.ANY_LIST, grid.ANY_GRID, search.ANY_SEARCH)
 """What the control plane writes for people, in the home bucket."""
 BYTES = (f"{keys.JOBS}*", grid.ANY_GRID)
 """Checkpoints, artifacts and models, in the buckets of bytes."""
@@ -34,6 +27,7 @@ def people_policy(scope: Construct, name: str, *, rights: Rights) -> iam.Managed
         *_executions(rights),
         *_files(rights),
         _logs(rights),
+        _outputs(rights),
         managed_policy_name=names.people_policy(rights.deployment, rights.home_region),
     )
 
@@ -76,4 +70,17 @@ def _logs(rights: Rights) -> Right:
         ["logs:GetLogEvents", "logs:FilterLogEvents", "logs:DescribeLogStreams"],
         [arn_of("logs", rights.home_region, cdk.Aws.ACCOUNT_ID, f"log-group:{group}:*") for group in groups],
         "Nodes, builds and children have streams of their own in these groups.",
+    )
+
+
+def _outputs(rights: Rights) -> Right:
+    stacks = (names.foundation_stack, names.workflow_stack, names.grid_stack, names.search_stack)
+    return Right(
+        "ReadOutputs",
+        ["cloudformation:DescribeStacks"],
+        [
+            arn_of("cloudformation", rights.home_region, cdk.Aws.ACCOUNT_ID, f"stack/{stack(rights.deployment)}/*")
+            for stack in stacks
+        ],
+        "A stack has an id of its own behind its name.",
     )

@@ -10,7 +10,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PRODUCT = ("app.py", "contract", "grid_child", "image_builder", "lambda", "node", "stacks")
+PRODUCT = ("app.py", "contract", "grid_child", "image_builder", "lambda", "node", "stacks", "trainyard")
 EVERYTHING = (*PRODUCT, "localaws", "rehearsal", "tools", "tests", "benchmarks", "trainer", "examples")
 
 

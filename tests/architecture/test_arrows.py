@@ -58,10 +58,25 @@ UNKNOWN: dict[str, tuple[list[Path], Set[str]]] = {
         OF_FUNCTIONS | {"agent", "pydantic", "aws_lambda_powertools", "aws_cdk", "stacks"},
     ),
     "neither functions nor nodes know the child": (python_files("lambda", "node"), {"grid_child"}),
-    "no stack imports function code": (python_files("stacks", "app.py"), OF_FUNCTIONS | {"agent", "boto3", "botocore"}),
+    "no stack imports function code": (
+        [file for file in python_files("stacks", "app.py") if file.stem != "request_reading"],
+        OF_FUNCTIONS | {"agent", "boto3", "botocore"},
+    ),
+    "what reads presets at synth imports the room that reads requests alone": (
+        [ROOT / "stacks" / "request_reading.py"],
+        (OF_FUNCTIONS | {"agent", "boto3", "botocore"}) - {"job_requests"},
+    ),
     "no stack reads the environment or a clock": (
         python_files("stacks", "app.py"),
         {"os", "time", "datetime", "random", "uuid", "socket"},
+    ),
+    "nothing that is deployed knows the command line or its libraries": (
+        python_files("app.py", "contract", "grid_child", "image_builder", "lambda", "node", "stacks"),
+        {"trainyard", "typer", "rich"},
+    ),
+    "the command line knows nothing of the node, nor of how the stacks are made into an app": (
+        python_files("trainyard"),
+        {"agent", "app", "grid_child", "image_builder"},
     ),
     "no stack knows the app": (python_files("stacks"), {"app"}),
     "nothing but tests imports the tools": (

@@ -32,10 +32,10 @@ from contract.environments import (
     CleanupEnvironment,
     DrainEnvironment,
     LauncherEnvironment,
-    OwnImagesEnvironment,
     TerminatorEnvironment,
     ZoneLookupEnvironment,
 )
+from contract.image_environments import OwnImagesEnvironment
 from contract.timings import (
     AttendantTiming,
     CleanupTiming,

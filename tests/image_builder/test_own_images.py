@@ -13,8 +13,8 @@ import pytest
 from contract import keys
 from contract.codec import decode
 from contract.images import Base, BuildOrder, ContainerImage, Context
+from stacks.grid_settings import GridSettings
 from stacks.parts.own_images import CHILD, child_tag
-from stacks.settings import GridSettings
 from tests.image_builder.bench import BUILT, Bench, fresh
 
 ADDRESS = GridSettings().child_base

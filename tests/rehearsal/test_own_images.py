@@ -10,8 +10,8 @@ import pytest
 from contract import names
 from rehearsal.deployment import ACCOUNT
 from rehearsal.yard import Yard
+from stacks.grid_settings import GridSettings
 from stacks.parts.own_images import child_tag
-from stacks.settings import GridSettings
 from tests.rehearsal.regions import REGIONS
 
 pytestmark = [pytest.mark.rehearsal]

@@ -24,6 +24,7 @@ OTHERS = (
 GRID = GridPrefix("sweep")
 FILES = BytesPrefix("resnet")
 TAG = names.child_image_tag("0" * 32)
+STACKS = f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack"
 ALLOWED = [
     *(Ask("People", "states:StartExecution", f"{STATES}:{one}") for one in MINE),
     *(Ask("People", "states:ListExecutions", f"{STATES}:{one}") for one in MINE),
@@ -52,6 +53,10 @@ ALLOWED = [
         Ask("People", "logs:GetLogEvents", log_stream(group, "resnet/1/0"))
         for group in (NODES_LOG, names.build_log_group("trainyard"), names.child_log_group("trainyard"))
     ),
+]
+ALLOWED += [
+    Ask("People", "cloudformation:DescribeStacks", f"{STACKS}/{stack('trainyard')}/0a1b2c3d")
+    for stack in (names.foundation_stack, names.workflow_stack, names.grid_stack, names.search_stack)
 ]
 DENIED = [
     # Machines.
@@ -141,6 +146,10 @@ DENIED = [
     Ask("People", "s3:PutBucketPolicy", HOME),
     Ask("People", "s3:GetObject", f"{HOME}/{keys.UPLOADS}ann/code.zip", {"aws:ResourceAccount": "444455556666"}),
     Ask("People", "s3:GetObject", f"arn:aws:s3:::{names.home_bucket('other', ACCOUNT, REGION)}/{JOB.result}"),
+    Ask("People", "cloudformation:DescribeStacks", f"{STACKS}/{names.foundation_stack('other')}/0a1b2c3d"),
+    Ask("People", "cloudformation:DescribeStacks", f"{STACKS}/{names.region_stack('trainyard', REGION)}/0a1b2c3d"),
+    Ask("People", "cloudformation:GetTemplate", f"{STACKS}/{names.foundation_stack('trainyard')}/0a1b2c3d"),
+    Ask("People", "cloudformation:DeleteStack", f"{STACKS}/{names.foundation_stack('trainyard')}/0a1b2c3d"),
     Ask("People", "cloudwatch:DeleteAlarms", f"arn:aws:cloudwatch:{REGION}:{ACCOUNT}:alarm:trainyard-reaper-silent"),
 ]
 

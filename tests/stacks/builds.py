@@ -7,6 +7,7 @@ from typing import Any
 
 import aws_cdk as cdk
 
+from contract.request_rules import NO_RULES
 from contract.timing import Timing
 from stacks.builds import BuildsStack
 from stacks.parts.common import Common
@@ -37,7 +38,8 @@ def built(folder: Path, home: str = REGIONS[0], **changes: Any) -> cdk.App:
             timing=Timing(),
             log_retention_days=30,
             reserved_concurrency=0,
-            tags={},
+            runbook_url="",
+            rules=NO_RULES,
         ),
         git=GitHosts(rights=rights, secrets=settings.pop("git_hosts")),
         **settings,

@@ -12,7 +12,7 @@ import yaml
 from botocore.validate import ParamValidator
 
 from contract import keys, names
-from contract.environments import ImageBuildEnvironment
+from contract.image_environments import ImageBuildEnvironment
 from contract.images import AMD64, ARM64, ORDER, PLATFORMS
 from localaws.limits import beyond
 from localaws.services.jsonata import evaluate

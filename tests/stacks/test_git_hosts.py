@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from contract.environments import AdmissionEnvironment, ImageBuildEnvironment
+from contract.environments import AdmissionEnvironment
+from contract.image_environments import ImageBuildEnvironment
 from tests.stacks.synth import every, rights
 from tests.stacks.variations import GIT_HOSTS
 from tools.synthesis import Synthesised

@@ -14,8 +14,8 @@ from contract import names, tags
 from contract.grid import ROUNDS
 from contract.timing import Timing
 from localaws.limits import beyond
+from stacks.grid_settings import GridSettings
 from stacks.parts.grid_machine import BUSY, LONGEST_ROUND_S, longest_round_s
-from stacks.settings import GridSettings
 from tests.builders import GRID_LIMITS
 from tests.stacks.synth import logical_id
 from tests.stacks.variations import MOST_GRID

@@ -11,8 +11,8 @@ import pytest
 from contract import names
 from contract.environments import ChildEnvironment
 from contract.grid import ExitCode
+from stacks.grid_settings import GridSettings
 from stacks.parts.batch import RULES, vcpus
-from stacks.settings import GridSettings
 from tests.stacks.synth import only, plain, resources
 from tests.stacks.variations import MOST_GRID
 from tools.synthesis import Synthesised, synthesise_once

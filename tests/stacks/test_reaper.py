@@ -256,7 +256,7 @@ def test_every_alarm_says_what_it_means_what_to_do_and_where_the_runbook_says_mo
 ) -> None:
     runbook = (ROOT / "docs" / "runbook.md").read_text()
     for name, alarm in alarms.items():
-        description = alarm["AlarmDescription"]
+        description = plain(alarm["AlarmDescription"])
         assert description.endswith(f'More: docs/runbook.md, "{name}".')
         assert 120 < len(description) < 1024, name
         assert f"### {name}\n" in runbook, name

@@ -20,6 +20,7 @@ from contract import (
     campaign_environments,
     catalogue_environments,
     environments,
+    image_environments,
     keys,
     names,
     page_environments,
@@ -37,7 +38,7 @@ from tests.stacks.variations import FAST_DISKS
 from tools.synthesis import Synthesised
 
 REGION = "region-eu-central-1"
-HOMES = (environments, campaign_environments, catalogue_environments, page_environments)
+HOMES = (environments, campaign_environments, catalogue_environments, image_environments, page_environments)
 """Where the environments of functions are."""
 READS = re.compile(r"\b(\w+Environment)\.read\(\)")
 ON_REQUEST = {"default_group"}

@@ -100,7 +100,17 @@ FORMS: dict[str, tuple[str, ...]] = {
     ),
     "TrainingType": ("g5.xlarge", "ml.g5", "ml.", "ML.g5.xlarge", "ml.g5.xlarge "),
     "StarterName": ("", "a", "A1", "1a", "a--b", "a-", "ab\n", "a" * 41, "drive_eu"),
+    "PresetName": ("", "a", "A1", "1a", "a--b", "a-", "ab\n", "a" * 41, "two_a10g"),
     "KeyPart": ("", "*", "a*b", "ü", "a\n", "a\tb", 'a"b', "a'b", "{data}", "a\\b", "%20", "x" * 501),
+    "PageAddress": (
+        "wiki.example.com/runbook",
+        "http://wiki.example.com/runbook",
+        "https://",
+        "https://wiki.example.com/runbook#alarms",
+        "https://wiki.example.com/a runbook",
+        "https://wiki.example.com/runbook\n",
+        "javascript:alert(1)",
+    ),
     "GitAddress": (
         "",
         "https://github.com",
@@ -173,9 +183,7 @@ def refused(one: dict[str, Any]) -> Iterator[tuple[object, str]]:
             return
         name = next(one for one in ("entry", "git.example.org", "eu-central-1a") if re.match(pattern, one))
         yield from (({name: value}, may_be) for value, may_be in refused(of_name))
-        examples = (of_name["patternErrorMessage"].rpartition(" ")[2], "ami-12345678")
-        example = next(one for one in examples if re.match(of_name["pattern"], one))
-        yield {"No Name": example}, one["propertyNames"]["patternErrorMessage"]
+        yield {"No Name": good_value(of_name)}, one["propertyNames"]["patternErrorMessage"]
     elif one["type"] == "object" and "propertyNames" not in one:
         yield from (("x", "an object"), ({}, "at least 1 item"))
     elif one["type"] == "object":
@@ -189,6 +197,14 @@ def refused(one: dict[str, Any]) -> Iterator[tuple[object, str]]:
     else:
         yield "1", f"a valid {one['type']}"
         yield from ((one[key] + by, f"{words} {one[key]:g}") for key, by, words in BOUNDS if key in one)
+
+
+def good_value(one: dict[str, Any]) -> object:
+    """A value that the schema of an entry takes."""
+    if one["type"] in ("array", "object"):
+        return [] if one["type"] == "array" else {"nodes": 2}
+    examples = (one["patternErrorMessage"].rpartition(" ")[2], "ami-12345678")
+    return next(text for text in examples if re.match(one["pattern"], text))
 
 
 BOUNDS = (

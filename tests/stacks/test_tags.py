@@ -11,9 +11,9 @@ import pytest
 
 from contract import tags
 from contract.environments import GridEnvironment, LauncherEnvironment
+from contract.tag_forms import MOST_OF_SETTINGS
 from stacks.parts.tagging import REPLACED_WITH_THEIR_TAGS
 from stacks.settings import BLOCK, BadSettings, Settings
-from stacks.tag_settings import MOST_FURTHER_TAGS
 from tests.stacks.synth import function, only, resources, variables
 from tests.stacks.variations import HOME
 from tools.synthesis import CONTEXT, Synthesised, definition, synthesise_once
@@ -110,8 +110,8 @@ def test_keys_that_differ_in_capitals_alone_are_refused() -> None:
 
 
 def test_more_tags_than_leave_room_are_refused() -> None:
-    assert parsed({f"t{number}": "1" for number in range(MOST_FURTHER_TAGS)})
-    assert "trainyard.tags is" in refusal({f"t{number}": "1" for number in range(MOST_FURTHER_TAGS + 1)})
+    assert parsed({f"t{number}": "1" for number in range(MOST_OF_SETTINGS)})
+    assert "trainyard.tags is" in refusal({f"t{number}": "1" for number in range(MOST_OF_SETTINGS + 1)})
 
 
 def test_tags_that_fill_the_variables_of_a_function_are_refused() -> None:

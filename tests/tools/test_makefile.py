@@ -175,3 +175,15 @@ def test_a_folder_that_no_path_can_name_is_refused_with_a_line(tmp_path: Path) -
     assert code != 0
     (line,) = said.splitlines()
     assert "The folder's name has a colon" in line
+
+
+def test_whatever_rehearses_or_measures_says_at_its_end_what_to_read_next() -> None:
+    recipes = re.findall(r"^((?:bench|rehearse)[a-z-]*):.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.M)
+    assert len(recipes) >= 15
+    assert [target for target, recipe in recipes if "Next: " not in recipe.splitlines()[-1]] == []
+
+
+def test_what_is_to_be_read_next_is_there() -> None:
+    pages = set(re.findall(r"Next: [^\n]*?(docs/[a-z/-]+\.md)", (ROOT / "Makefile").read_text()))
+    assert len(pages) >= 10
+    assert [page for page in sorted(pages) if not (ROOT / page).is_file()] == []

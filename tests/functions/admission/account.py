@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from contract.environments import AdmissionEnvironment
 from contract.errors import InvalidRequest
 from contract.jobs import Job
 from contract.mounts import FileSystems
+from contract.request_rules import RULES_FILE, RequestRules
 from localaws.services.ec2_capacity import CapacityReservation
 from localaws.services.ecr_model import digest_of
 from tests.archives import packed, said_to_unpack_to, tarred, zipped
@@ -29,6 +32,7 @@ from tests.fakes.s3 import Bucket
 from tests.fakes.yard import ABROAD, admits, deployed, home
 from tests.functions.admission import uploads
 from tools.refusals.jobs import reservation, resume
+from tools.refusals.jobs.preset import RULES
 from tools.refusals.jobs.table import SECRET
 
 ADMITTING = replace(
@@ -193,13 +197,16 @@ RESERVED: dict[str, dict[str, Any]] = {
 
 
 @contextmanager
-def account(env: AdmissionEnvironment = ADMITTING) -> Iterator[Account]:
-    """A new account, which every client of the functions talks to meanwhile."""
+def account(env: AdmissionEnvironment = ADMITTING, rules: RequestRules = RULES) -> Iterator[Account]:
+    """A new account, which every client of the functions talks to meanwhile. The rules stand in the file that a deploy packs."""
     there = Account()
     functions = Functions(there)
-    functions.admission = env
-    with functions.installed():
-        yield there
+    with TemporaryDirectory() as folder:
+        file = Path(folder, RULES_FILE)
+        file.write_bytes(encode(rules))
+        functions.admission = replace(env, rules=str(file))
+        with functions.installed():
+            yield there
 
 
 def start(request: object, name: str = "job-1") -> dict[str, Any]:

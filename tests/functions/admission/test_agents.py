@@ -10,7 +10,8 @@ from admission.agent_copy import CopyAction, choose_copy_action
 from contract import agents, items, keys
 from contract.codec import decode
 from contract.intents import Intent
-from stacks.settings import LONGEST_WAIT_H, STEP_FUNCTIONS_LONGEST_H
+from stacks.blocks import LONGEST_TRAINING_H
+from stacks.settings import LONGEST_WAIT_H
 from tests.builders import ADMISSION, JOB
 from tests.fakes.aws import Aws
 from tests.fakes.functions import Functions
@@ -75,7 +76,7 @@ def test_what_an_agent_needs_depends_on_its_age(age_days: float | None, wanted: 
 
 def test_no_agent_goes_before_the_longest_job_that_was_admitted_with_it_is_over() -> None:
     """S3 rounds up to the next midnight, which is later still."""
-    assert agents.FRESH_DAYS * 24 + STEP_FUNCTIONS_LONGEST_H + LONGEST_WAIT_H + 7 * 24 <= agents.KEPT_DAYS * 24
+    assert agents.FRESH_DAYS * 24 + LONGEST_TRAINING_H + LONGEST_WAIT_H + 7 * 24 <= agents.KEPT_DAYS * 24
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from contract.request_rules import RequestRules
 from job_requests.reading import read
 from job_requests.request import schema
 from tests.builders import LIMITS
@@ -68,4 +69,34 @@ def test_a_request_that_admit_reads_fits_the_schema(request_: dict[str, Any]) ->
 )
 def test_a_request_that_admit_refuses_does_not_fit_the_schema(request_: dict[str, Any]) -> None:
     assert read(request_, LIMITS)[1] != []
+    assert not is_valid(request_)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"preset": "whole"},
+        {"preset": "whole", "accelerators": "A10G:1"},
+        {"preset": "whole", "processes_per_node": 8, "launcher": "torchrun"},
+        {"preset": "whole", "processes_per_node": 8},
+        {"preset": "whole", "tags": {"Project": "apollo"}},
+        {**LEAST, "preset": None},
+    ],
+)
+def test_a_request_that_a_preset_completes_fits_the_schema(request_: dict[str, Any]) -> None:
+    rules = RequestRules(presets={"whole": {**LEAST, "command": ["train.py"], "launcher": "torchrun"}})
+    assert read(request_, LIMITS, rules)[1] == []
+    assert is_valid(request_)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {**WITHOUT_TYPES, "preset": None},
+        {"preset": "whole", "instance_types": ["g5.xlarge"], "accelerators": "A10G:1"},
+        {"preset": ["whole"]},
+    ],
+)
+def test_a_request_that_no_preset_completes_does_not_fit_the_schema(request_: dict[str, Any]) -> None:
+    assert read(request_, LIMITS, RequestRules(presets={"whole": LEAST}))[1] != []
     assert not is_valid(request_)

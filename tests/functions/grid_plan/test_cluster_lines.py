@@ -184,7 +184,6 @@ def test_defaults_of_the_other_backend_do_not_apply(there: Account) -> None:
         ("channels", {"a": "s3://data-eu/x/"}, "mounts"),
         ("checkpoint", "s3://x/y", "resume_from"),
         ("mpi_options", "-x A", "variables of mpirun in environment"),
-        ("tags", {"team": "x"}, "owner in the input"),
         ("kms_key", "alias/x", "nothing"),
         ("volume_kms_key", "alias/x", "nothing"),
         ("network_isolation", True, "false"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from contract.environments import ImageBuildEnvironment
+from contract.image_environments import ImageBuildEnvironment
 from image_build.handler import handler
 from tests.archives import tarred
 from tests.fakes.aws import Aws

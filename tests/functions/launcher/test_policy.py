@@ -310,6 +310,26 @@ def test_everything_that_a_launch_makes_carries_the_settings_own_tags_too(market
         assert found["CostCenter"] == "4711"
 
 
+def test_everything_that_a_launch_makes_carries_the_tags_of_its_request_too() -> None:
+    job = replace(JOB, tags={"Project": "apollo"})
+    sent = build_arguments(job, 1, rung(), group="", security_group="sg-1", marks=LaunchMarks(profile="arn:p"))
+    for specification in sent["TagSpecifications"]:
+        assert {"Key": "Project", "Value": "apollo"} in specification["Tags"]
+
+
+def test_no_tag_of_a_request_replaces_one_of_the_settings_or_of_ours() -> None:
+    """Admit refuses both; a deploy may have given the settings another tag since."""
+    job = replace(JOB, tags={"CostCenter": "1", tags.JOB: "another", tags.NAME: "another", tags.DEADLINE: "9"})
+    marks = LaunchMarks(profile="arn:p", tags={"CostCenter": "4711"})
+    sent = build_arguments(job, 1, rung(), group="", security_group="sg-1", marks=marks)
+    usual = build_arguments(JOB, 1, rung(), group="", security_group="sg-1", marks=marks)
+    found, same = (
+        [{tag["Key"]: tag["Value"] for tag in one["Tags"]} for one in arguments["TagSpecifications"]]
+        for arguments in (sent, usual)
+    )
+    assert found == same
+
+
 def test_no_tag_of_the_settings_replaces_one_of_the_job() -> None:
     marks = LaunchMarks(profile="arn:p", tags={tags.DEADLINE: "9", tags.DEPLOYMENT: "other"})
     sent = build_arguments(JOB, 1, rung(), group="", security_group="sg-1", marks=marks)

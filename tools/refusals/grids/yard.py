@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contract import names
 from contract.environments import GridLimits
-from stacks.settings import GridLimitSettings
+from stacks.grid_settings import GridLimitSettings
 
 ACCOUNT, CONTAINERS = "111122223333", "763104351884"
 REGIONS = ("eu-central-1", "us-east-1", "us-west-2", "ap-south-1")

@@ -13,12 +13,15 @@ from tools.refusals.jobs.machine_image import MACHINE_IMAGE
 from tools.refusals.jobs.money import MONEY
 from tools.refusals.jobs.mounts import MOUNTS
 from tools.refusals.jobs.notify import NOTIFY
+from tools.refusals.jobs.preset import PRESET
 from tools.refusals.jobs.reservation import RESERVATION
 from tools.refusals.jobs.resume import RESUME
 from tools.refusals.jobs.retries import RETRIES
 from tools.refusals.jobs.stall import STALL
 from tools.refusals.jobs.table import LEAST, Row, Section
+from tools.refusals.jobs.tags import TAGS
 from tools.refusals.jobs.values import VALUES
+from tools.refusals.jobs.whole import WHOLE
 
 ORDER = ("request", "name", *JobRequest.model_fields, "several")
 SECTIONS = tuple(
@@ -32,15 +35,18 @@ SECTIONS = tuple(
             MACHINE_IMAGE,
             MOUNTS,
             NOTIFY,
+            PRESET,
             PROCESSES,
             RESERVATION,
             RESUME,
             GRID_LINE,
             RETRIES,
             STALL,
+            TAGS,
             *MONEY,
             *LOOKED_UP,
             *VALUES,
+            *WHOLE,
         ),
         key=lambda section: ORDER.index(section.field),
     )

@@ -1,0 +1,261 @@
+"""`check` says what Admit and Plan would say, and nothing that they would not say."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contract import names
+from stacks.settings import BLOCK, Settings
+from tests.builders import FILE_SYSTEMS, NOW
+from tests.command_line.account import run
+from tests.functions.admission.account import ADMITTING
+from tools.refusals.jobs import LEAST, SECTIONS
+from trainyard.offline import Supposed, judge_job
+from trainyard.settings import find_settings
+from trainyard.supposed import NOT_KNOWN, describe_admission, describe_grids, find_account
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+KNOWN = Supposed(env=ADMITTING, account="123456789012", partition="aws", file_systems={"eu-central-1": FILE_SYSTEMS})
+ROWS = [(section, row) for section in SECTIONS for row in section.rows if not row.closed]
+HOME = "s3://trainyard-home-111122223333-eu-central-1/uploads"
+
+
+def said(request: object, name: str = "job-1") -> list[str]:
+    """The lines of a refusal."""
+    return [line.removeprefix("- ") for line in judge_job(request, name, KNOWN, now=NOW).split("\n")[1:]]
+
+
+def write(folder: Path, given: object, name: str = "job.json") -> Path:
+    path = folder / name
+    path.write_text(given if isinstance(given, str) else json.dumps(given))
+    return path
+
+
+def test_no_line_is_one_that_admit_would_not_say() -> None:
+    found = {
+        (section.field, row.what): extra
+        for section, row in ROWS
+        if (extra := set(said(json.loads(json.dumps(row.input)), row.name)) - set(section.lines(row)))
+    }
+    assert found == {}
+
+
+def test_most_of_what_admit_refuses_is_refused_without_aws_in_the_same_words() -> None:
+    same = [row for section, row in ROWS if said(json.loads(json.dumps(row.input)), row.name) == section.lines(row)]
+    assert len(same) > 0.75 * len(ROWS)
+
+
+@pytest.mark.parametrize("section", [one for one in SECTIONS if one.taken is not None], ids=lambda one: one.field)
+def test_a_value_that_admit_takes_is_taken(section: Any) -> None:
+    assert said({**LEAST, **section.beside, section.field: section.taken}, section.name) == []
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"regions": "auto"},
+        {"regions": ["eu-central-1"], "nodes": 4, "efa": True},
+        {"market": "spot", "checkpoint_minutes": 10, "max_hours": 24},
+        {"max_cost_usd": 1},
+        {"image": "images:v1"},
+        {"resume_from": "another"},
+        {"reservation": "cr-00000000000000001"},
+        {"machine_image": "graviton"},
+        {"processes_per_node": 8, "launcher": "torchrun", "command": ["train.py"]},
+    ],
+    ids=str,
+)
+def test_what_only_aws_could_object_to_is_not_objected_to(more: dict[str, Any]) -> None:
+    assert said({**LEAST, **more}) == []
+
+
+def test_accelerators_of_any_machine_are_taken() -> None:
+    request = {name: value for name, value in LEAST.items() if name != "instance_types"}
+    assert said({**request, "accelerators": "H100:8"}) == []
+    assert said({**request, "accelerators": "H100:x"}) != []
+
+
+def test_a_p3_without_an_image_of_its_family_is_refused() -> None:
+    (line,) = said({**LEAST, "instance_types": ["p3.2xlarge"]})
+    assert "needs an image of family p3" in line
+    known = replace(KNOWN, env=replace(ADMITTING, images={**ADMITTING.images, "p3": "/aws/service/p3"}))
+    assert judge_job({**LEAST, "instance_types": ["p3.2xlarge"]}, "job-1", known, now=NOW) == ""
+
+
+def test_every_problem_is_told_at_once_and_the_exit_code_is_2(tmp_path: Path) -> None:
+    ran = run("check", write(tmp_path, {"command": "python 'train.py", "nodes": "2", "gpu": 1, "instance_types": []}))
+    assert ran.code == 2
+    fields = {line.split(":")[0].removeprefix("- ") for line in ran.err.splitlines()[1:]}
+    assert fields == {"code", "command", "gpu", "instance_types", "nodes"}
+    assert ran.err.startswith("The request would be refused for 5 reasons; nothing would be started.")
+
+
+@pytest.mark.parametrize("file", sorted((EXAMPLES / "first_job").glob("*.json")), ids=lambda one: one.name)
+def test_an_example_with_its_code_is_right(file: Path) -> None:
+    ran = run("check", file, "--code", EXAMPLES / "ddp_digits")
+    assert (ran.code, ran.err) == (0, "")
+    assert "nothing stands against this job" in ran.out
+    assert "not checked: Whether the regions offer" in ran.out
+
+
+def test_a_folder_without_the_file_that_the_command_runs_is_told(tmp_path: Path) -> None:
+    code = tmp_path / "code"
+    code.mkdir()
+    write(code, "print()", "main.py")
+    ran = run(
+        "check", write(tmp_path, {"command": ["python", "train.py"], "instance_types": ["g5.xlarge"]}), "--code", code
+    )
+    assert ran.code == 2
+    assert "command: runs train.py, which is not in" in ran.err
+
+
+def test_requirements_that_pip_cannot_read_are_told_before_anything_is_uploaded(tmp_path: Path) -> None:
+    code = tmp_path / "code"
+    code.mkdir()
+    write(code, "print()", "train.py")
+    write(code, "numpy=1.26=py311\n", "requirements.txt")
+    ran = run("check", write(tmp_path, {"command": "python train.py", "instance_types": ["g5.xlarge"]}), "--code", code)
+    assert ran.code == 2
+    assert "requirements.txt" in ran.err
+    assert "only conda reads" in ran.err
+
+
+def test_json_has_the_problems_and_what_was_not_checked(tmp_path: Path) -> None:
+    ran = run("check", write(tmp_path, {**LEAST, "code": f"{HOME}/a.zip", "nodes": 0}), "--json")
+    (found,) = ran.documents
+    assert (ran.code, found["is"], found["ok"]) == (2, "job", False)
+    assert [line.split(":")[0] for line in found["problems"]] == ["nodes"]
+    assert any("HOME" not in line for line in found["unknown"])
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{", "is not JSON"),
+        ("[1]", "is not a JSON object"),
+        ('"job"', "is not a JSON object"),
+        ("[" * 100_000, "is not JSON"),
+    ],
+)
+def test_a_file_that_is_no_request_is_one_line(tmp_path: Path, text: str, reason: str) -> None:
+    ran = run("check", write(tmp_path, text))
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert reason in ran.err
+
+
+def test_a_file_that_is_not_there_or_not_text_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "bytes.json").write_bytes(b"\xff\xfe{}")
+    for file, reason in (
+        ("none.json", "there is no such file"),
+        ("bytes.json", "is not text in UTF-8"),
+        (".", "is a folder"),
+    ):
+        ran = run("check", tmp_path / file)
+        assert (ran.code, ran.err.count("\n")) == (2, 1)
+        assert reason in ran.err
+
+
+def test_settings_of_another_file_are_what_counts(tmp_path: Path) -> None:
+    settings = write(tmp_path, {"context": {BLOCK: {"limits": {"max_nodes": 2}}}}, "other.json")
+    request = write(tmp_path, {**LEAST, "code": f"{HOME}/a.zip", "nodes": 3})
+    assert run("check", request).code == 0
+    ran = run("check", request, "--settings", settings)
+    assert ran.code == 2
+    assert "nodes: 3 is too large; allowed: a whole number from 1 to 2" in ran.err
+
+
+def test_wrong_settings_are_told_as_a_synth_tells_them(tmp_path: Path) -> None:
+    settings = write(tmp_path, {"context": {BLOCK: {"limits": {"max_node": 2}}}}, "other.json")
+    ran = run("check", write(tmp_path, LEAST), "--settings", settings)
+    assert ran.code == 2
+    assert "max_node" in ran.err
+    for wrong in ({}, {"context": {}}, {"context": {BLOCK: 1}}, {"context": 1}):
+        ran = run("check", write(tmp_path, LEAST), "--settings", write(tmp_path, wrong, "none.json"))
+        assert (ran.code, ran.err.count("\n")) == (2, 1)
+
+
+def test_a_cdk_json_of_another_app_is_no_deployments(tmp_path: Path) -> None:
+    write(tmp_path, {"app": "other", "context": {}}, "cdk.json")
+    assert find_settings(None, tmp_path).path == ROOT / "cdk.json"
+    own = write(
+        tmp_path, {"context": {BLOCK: {"deployment": "mine"}, "@aws-cdk/core:bootstrapQualifier": "mine"}}, "cdk.json"
+    )
+    found = find_settings(None, tmp_path)
+    assert (found.path, found.block["deployment"], found.qualifier) == (own, "mine", "mine")
+
+
+def test_the_account_is_that_of_the_names_in_the_request() -> None:
+    for text, account in (
+        (f'"{HOME}/a.zip"', "111122223333"),
+        ('"arn:aws:secretsmanager:eu-central-1:444455556666:secret:trainyard/trainyard/a"', "444455556666"),
+        ('"arn:aws:resource-groups:eu-central-1:777788889999:group/x"', "777788889999"),
+        ('"123456789012.dkr.ecr.eu-central-1.amazonaws.com/trainyard/images:v1"', "123456789012"),
+        ('"763104351884.dkr.ecr.eu-central-1.amazonaws.com/pytorch-training:2"', "account"),
+        ("{}", "account"),
+    ):
+        assert find_account(text, "trainyard", "eu-central-1") == account
+
+
+def test_a_bucket_of_another_deployment_is_refused(tmp_path: Path) -> None:
+    ran = run("check", write(tmp_path, {**LEAST, "code": "s3://other-home-111122223333-eu-central-1/uploads/a.zip"}))
+    assert ran.code == 2
+    assert "is not in a bucket that jobs may read" in ran.err
+
+
+def test_the_environments_are_those_of_a_deploy() -> None:
+    settings = Settings.parse(json.loads((ROOT / "cdk.json").read_text())["context"][BLOCK])
+    admission, grid = describe_admission(settings, "111122223333"), describe_grids(settings, "111122223333")
+    assert (admission.limits, grid.limits) == (settings.limits, settings.grid.limits)
+    assert admission.bucket == grid.bucket == names.home_bucket("trainyard", "111122223333", "eu-central-1")
+    assert {name for name in ("agent", "agent_bucket", "agent_key", "attendant") if getattr(admission, name)} == set()
+    assert grid.training_role == NOT_KNOWN
+
+
+def test_the_input_of_a_grid_is_known_by_its_fields(tmp_path: Path) -> None:
+    assert "nothing stands against this grid" in run("check", EXAMPLES / "grid" / "input.json").out
+    ran = run("check", write(tmp_path, {"manifest": "s3://a-bucket/m.csv", "default": {}, "max_cost_usd": -1}))
+    assert ran.code == 2
+    assert ran.err.startswith("The grid would be refused for 2 reasons; nothing would be started.")
+
+
+def test_the_input_of_a_search_is_known_by_its_fields(tmp_path: Path) -> None:
+    assert "nothing stands against this search" in run("check", EXAMPLES / "search" / "search.json").out
+    ran = run("check", write(tmp_path, {"template": {}, "search": {}, "trials": 0}))
+    assert ran.code == 2
+    assert "trials" in ran.err
+
+
+def test_a_manifest_is_read_with_the_defaults_of_its_input(tmp_path: Path) -> None:
+    manifest = write(
+        tmp_path,
+        "region,s3_location\neu-central-1,s3://trainyard-bytes-111122223333-eu-central-1/uploads/a/\n",
+        "m.csv",
+    )
+    alone = run("check", manifest)
+    assert alone.code == 2
+    assert "line 2: image: is missing" in alone.err
+    given = write(tmp_path, {"defaults": {"image": "images:v1", "instance_type": "ml.m5.large"}}, "input.json")
+    assert run("check", manifest, "--input", given).code == 0
+    assert run("check", manifest, "--input", write(tmp_path, {"sweeps": {}}, "wrong.json")).code == 2
+    assert "is no manifest" in run("check", given, "--input", given).err
+
+
+def test_one_bad_line_of_many_is_named(tmp_path: Path) -> None:
+    line = {"region": "eu-central-1", "image": "images:v1", "instance_type": "ml.m5.large"}
+    lines = [{**line, "hyperparameters": {"n": number}} for number in range(2000)]
+    lines[1234]["region"] = "mars"
+    manifest = write(tmp_path, "".join(json.dumps(one) + "\n" for one in lines), "m.jsonl")
+    ran = run("check", manifest)
+    assert ran.code == 2
+    assert "- line 1235: region: mars is not" in ran.err
+
+
+def test_no_manifest_is_read_from_a_place_that_is_not_there(tmp_path: Path) -> None:
+    ran = run("check", tmp_path / "none.csv")
+    assert (ran.code, ran.err.count("\n")) == (2, 1)

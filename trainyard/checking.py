@@ -1,0 +1,170 @@
+"""The command `check`: reads a request, an input or a manifest offline, and prints what the deployed functions would say of it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from contract import keys
+from contract.campaigns import Started
+from trainyard.options import Command
+from trainyard.settings import read_object
+from trainyard.stops import CannotProceed, CommandExit
+
+if TYPE_CHECKING:
+    from stacks.settings import Settings
+
+MANIFESTS = (".csv", ".jsonl", ".ndjson")
+"""Endings of manifests; every other file is a request or an input."""
+OF_GRIDS = frozenset({"defaults", "sweep", "allow_duplicates"})
+"""Fields that no request of a job has."""
+ANY_NAME = "check"
+"""Stands for the name of the execution, which a person gives at the start."""
+
+
+class Subject(str, Enum):
+    """What a file is."""
+
+    JOB = "job"
+    GRID = "grid"
+    SEARCH = "search"
+    MANIFEST = "manifest"
+
+
+@dataclass(frozen=True, slots=True)
+class FileFindings:
+    """What stands against a file, in the words of the functions, and what only AWS knows."""
+
+    subject: Subject
+    refusal: str
+    """Whole, with its first line; empty where nothing was found."""
+    unknown: list[str]
+
+    @property
+    def problems(self) -> list[str]:
+        """A line each."""
+        return [line.removeprefix("- ") for line in self.refusal.splitlines()[1:]]
+
+
+def check(command: Command, file: Path, *, code: Path | None, given: Path | None, name: str | None) -> int:
+    """Returns the exit code: that of a command that cannot be carried out where something stands against the file."""
+    printer = command.printer
+    settings = command.find_settings().parse()
+    found = examine(file, settings, code=code, given=given, name=name)
+    printer.document(
+        {
+            "file": str(file),
+            "is": found.subject.value,
+            "ok": not found.refusal,
+            "problems": found.problems,
+            "unknown": found.unknown,
+        }
+    )
+    if found.refusal:
+        printer.complain(
+            found.refusal.replace("was refused", "would be refused", 1).replace("was started", "would be started", 1)
+        )
+    elif not printer.as_json:
+        printer.say(f"{file}: nothing stands against this {found.subject.value}, as far as it can be seen without AWS.")
+    if not printer.as_json:
+        for line in found.unknown:
+            printer.say(f"  not checked: {line}")
+    return CommandExit.STOPPED if found.refusal else CommandExit.DONE
+
+
+def examine(file: Path, settings: Settings, *, code: Path | None, given: Path | None, name: str | None) -> FileFindings:
+    """Reads the file as what it is. Raises CannotProceed where it cannot be read."""
+    if file.suffix.lower() in MANIFESTS:
+        return _examine_manifest(file, settings, read_object(given) if given else {})
+    if given is not None:
+        raise CannotProceed(
+            f"--input: {file} is no manifest; allowed: beside a manifest ({', '.join(MANIFESTS)}), or left out"
+        )
+    found = read_object(file)
+    match Started.of_input(found):
+        case Started.SEARCH:
+            return _examine_search(found)
+        case Started.JOB if not OF_GRIDS & found.keys():
+            return _examine_job(found, settings, code, name or ANY_NAME)
+    return _examine_grid(found, settings)
+
+
+def put_code(given: Mapping[str, Any], address: str) -> dict[str, Any]:
+    """Returns the request with the code at this address, whatever stood there."""
+    return {**given, "code": address}
+
+
+def _examine_job(given: dict[str, Any], settings: Settings, code: Path | None, name: str) -> FileFindings:
+    from trainyard.offline import Supposed, judge_job, list_unknown, read_request
+    from trainyard.supposed import describe_admission, find_account, list_file_systems
+
+    account = find_account(json.dumps(given), settings.deployment, settings.home_region)
+    env = describe_admission(settings, account)
+    partition = env.instance_profile.split(":")[1]
+    known = Supposed(
+        env=env,
+        account=account,
+        partition=partition,
+        file_systems=list_file_systems(settings),
+        rules=settings.rules,
+    )
+    with TemporaryDirectory() as folder:
+        if code is not None:
+            from trainyard.packing import pack
+
+            given = put_code(given, f"s3://{env.bucket}/{keys.UPLOADS}{name}.tar.gz")
+            packed = pack(code, Path(folder, f"{name}.tar.gz"))
+            words = read_request(given, known)[0].launched_words
+            known = replace(known, code=packed.look_inside(words))
+        refusal = judge_job(given, name, known, now=time.time())
+    return FileFindings(Subject.JOB, refusal, list_unknown(given, known))
+
+
+def _examine_grid(given: dict[str, Any], settings: Settings) -> FileFindings:
+    from grid_plan.problems import Report
+    from grid_plan.request import SOURCES, read
+
+    if not given.keys() & set(SOURCES):
+        given = {**given, SOURCES[0]: "s3://any/any"}  # `grid run` puts the uploaded manifest there
+    problems = read(given, settings.grid.limits)[2]
+    unknown = ["The lines (check the manifest's own file), and all that they name."]
+    return FileFindings(Subject.GRID, str(Report(general=problems).refusal()) if problems else "", unknown)
+
+
+def _examine_search(given: dict[str, Any]) -> FileFindings:
+    from refusals.wording import refusal
+    from searches.request import read
+
+    problems = [] if given.get("resume") else read(given)[2]
+    unknown = ["The lines that the template makes, and the searches that the input names."]
+    return FileFindings(Subject.SEARCH, str(refusal(problems)) if problems else "", unknown)
+
+
+def _examine_manifest(file: Path, settings: Settings, given: dict[str, Any]) -> FileFindings:
+    from grid_plan.planning import Planner
+    from grid_plan.request import read
+    from grid_plan.training_arguments import GridRun
+    from trainyard.supposed import describe_grids, find_account
+
+    try:
+        body = file.read_bytes()
+    except OSError as problem:
+        raise CannotProceed(f"{file}: {problem.strerror}") from None
+    account = find_account(body.decode(errors="replace"), settings.deployment, settings.home_region)
+    env = describe_grids(settings, account)
+    manifest = {"manifest": f"s3://{env.bucket}/{keys.UPLOADS}{file.name}"}
+    request, defaults, problems = read({**given, **manifest}, env.limits)
+    run = GridRun(grid=ANY_NAME, execution=env.machine, started_at="", owner="")
+    with file.open("rb") as lines:
+        report = Planner(request, run, env, defaults, settings.rules).check_form(lines).report
+    report.general[:0] = problems
+    unknown = ["Whether the data, images and instance types of the lines are there."]
+    if not given:
+        unknown.insert(0, "Fields that an input beside the manifest gives to its lines (--input FILE reads one).")
+    return FileFindings(Subject.MANIFEST, str(report.refusal()) if report else "", unknown)

@@ -1,0 +1,151 @@
+"""The command `logs`: what the nodes of a job write, in the order of time, and on as they write it."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from aws.clients import BRISK, client
+from contract import names
+from contract.aws_errors import code_of
+from trainyard.deployment import Deployment
+from trainyard.following import Timekeeper
+from trainyard.options import Command
+from trainyard.printer import Printer
+from trainyard.stops import CannotProceed, CommandExit
+from trainyard.watching import find, read_execution
+
+if TYPE_CHECKING:
+    from types_boto3_logs.client import CloudWatchLogsClient
+
+EVERY_S = 3.0
+OVERLAP_MS = 60_000
+"""How far each look goes back behind the newest line: streams become readable at different times."""
+REMEMBERED = 50_000
+"""Lines by whose ids a repeat is known: more than a minute has."""
+QUIET_LOOKS = 2
+"""Looks without a new line after the job's end, before nothing more is expected."""
+STREAM = re.compile(r"(?P<attempt>\d+)/(?P<rank>\d+)(?P<kernel>/kernel)?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFilter:
+    """Of which nodes the lines are."""
+
+    job: str
+    rank: int | None = None
+    attempt: int | None = None
+    kernel: bool = False
+    """Whether kernel messages are wanted too."""
+
+    def covers(self, stream: str) -> bool:
+        """Whether the stream is one of these nodes'."""
+        found = STREAM.fullmatch(stream.removeprefix(f"{self.job}/"))
+        if found is None or (found["kernel"] and not self.kernel):
+            return False
+        return self.rank in (None, int(found["rank"])) and self.attempt in (None, int(found["attempt"]))
+
+    @property
+    def prefix(self) -> str:
+        """Beginning of the names of their streams."""
+        if self.attempt is None:
+            return f"{self.job}/"
+        return (
+            names.log_stream(self.job, self.attempt, 0).removesuffix("0")
+            if self.rank is None
+            else names.log_stream(self.job, self.attempt, self.rank)
+        )
+
+
+@dataclass(slots=True)
+class LogReader:
+    """Reads a log again and again, and yields each line once."""
+
+    client: CloudWatchLogsClient
+    group: str
+    wanted: LogFilter
+    since_ms: int = 0
+    _seen: OrderedDict[str, None] = field(default_factory=OrderedDict)
+
+    def read_new(self) -> Iterator[Mapping[str, Any]]:
+        """Yields the events that no look has yielded. A group without such streams has none."""
+        arguments: dict[str, Any] = {"logGroupName": self.group, "logStreamNamePrefix": self.wanted.prefix}
+        if self.since_ms:
+            arguments["startTime"] = max(0, self.since_ms - OVERLAP_MS)
+        for page in self.client.get_paginator("filter_log_events").paginate(**arguments):
+            for event in page["events"]:
+                if self._is_new(event) and self.wanted.covers(event.get("logStreamName", "")):
+                    yield event
+
+    def _is_new(self, event: Mapping[str, Any]) -> bool:
+        self.since_ms = max(self.since_ms, int(event.get("timestamp", 0)))
+        if event["eventId"] in self._seen:
+            return False
+        self._seen[event["eventId"]] = None
+        if len(self._seen) > REMEMBERED:
+            self._seen.popitem(last=False)
+        return True
+
+
+def logs(
+    command: Command,
+    name: str,
+    *,
+    follow: bool,
+    rank: int | None,
+    attempt: int | None,
+    kernel: bool,
+    every_s: float = EVERY_S,
+) -> int:
+    """Returns the exit code."""
+    deployment = command.open_deployment()
+    find(deployment, name, ("job",))
+    wanted = LogFilter(job=name, rank=rank, attempt=attempt, kernel=kernel)
+    reading = LogReader(client("logs", deployment.region, BRISK), deployment.log_group, wanted)
+    try:
+        if not print_lines(deployment, reading, command.printer, follow=follow, every_s=every_s, clock=Timekeeper()):
+            command.printer.complain(f"{name}: no node of it has written a line (yet)")
+    except KeyboardInterrupt:
+        return CommandExit.LEFT
+    return CommandExit.DONE
+
+
+def print_lines(
+    deployment: Deployment, reading: LogReader, printer: Printer, *, follow: bool, every_s: float, clock: Timekeeper
+) -> int:
+    """Prints lines until there are no more, or until the job has ended and its lines are out. Returns how many."""
+    count = quiet = 0
+    while True:
+        job = read_execution(deployment, "job", reading.wanted.job) if follow else None
+        new = 0
+        try:
+            for event in reading.read_new():
+                _print(printer, event, reading.wanted.job)
+                new += 1
+        except ClientError as problem:
+            if code_of(problem) != "ResourceNotFoundException":
+                raise
+            raise CannotProceed(
+                f"logs: there is no log group {reading.group}; allowed: a deployment that has run a job"
+            ) from None
+        count += new
+        quiet = quiet + 1 if job is None or (not job.status.runs and not new) else 0
+        if not follow or quiet >= QUIET_LOOKS:
+            return count
+        clock.sleep(every_s)
+
+
+def _print(printer: Printer, event: Mapping[str, Any], job: str) -> None:
+    node = str(event.get("logStreamName", "")).removeprefix(f"{job}/")
+    if printer.as_json:
+        printer.document({"at": event["timestamp"] / 1000, "node": node, "line": event["message"]})
+        return
+    when = time.strftime("%H:%M:%S", time.localtime(event["timestamp"] / 1000))
+    for line in str(event["message"]).splitlines() or [""]:
+        printer.say(f"{when} {node}  {line}")

@@ -1,0 +1,113 @@
+"""The options that every command takes, and what a command makes of them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+from trainyard.printer import Printer
+from trainyard.settings import SettingsFile, find_settings, name_deployment
+from trainyard.stops import CommandExit, lines_for_errors
+
+if TYPE_CHECKING:
+    from trainyard.deployment import Deployment
+
+SHARED: dict[str, Any] = {
+    "as_json": Annotated[bool, typer.Option("--json", help="Print JSON on stdout; messages go to stderr.")],
+    "settings": Annotated[
+        Path | None,
+        typer.Option(
+            "--settings", metavar="FILE", help="The deployment's cdk.json (default: ./cdk.json, or the checkout's)."
+        ),
+    ],
+    "deployment": Annotated[
+        str | None, typer.Option("--deployment", metavar="NAME", help="The deployment (default: that of the settings).")
+    ],
+    "region": Annotated[
+        str | None, typer.Option("--region", metavar="NAME", help="Its home region (default: that of the settings).")
+    ],
+    "profile": Annotated[str | None, typer.Option("--profile", metavar="NAME", help="A profile of ~/.aws/config.")],
+    "endpoint_url": Annotated[
+        str | None,
+        typer.Option(
+            "--endpoint-url", metavar="URL", help="Where AWS is, if elsewhere (also the variable AWS_ENDPOINT_URL)."
+        ),
+    ],
+}
+"""Parameter to its type, with the option."""
+DEFAULTS: dict[str, Any] = {"as_json": False}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One call of a command: where it prints, and which deployment it is about."""
+
+    printer: Printer
+    settings: Path | None = None
+    deployment: str | None = None
+    region: str | None = None
+    profile: str | None = None
+    endpoint_url: str | None = None
+
+    def find_settings(self) -> SettingsFile:
+        """Raises CannotProceed where there is none."""
+        return find_settings(self.settings, Path.cwd())
+
+    def name_deployment(self) -> tuple[str, str]:
+        """Returns the deployment's name and its home region. With both given, no settings are read."""
+        named = self.deployment is not None and self.region is not None and self.settings is None
+        file = SettingsFile(Path(), {}) if named else self.find_settings()
+        return name_deployment(file, self.deployment, self.region)
+
+    def open_deployment(self) -> Deployment:
+        """Begins the session of AWS, and reads where the deployment's parts are. Raises CannotProceed, or what botocore raises."""
+        from trainyard.deployment import begin_session, find_deployment
+
+        name, region = self.name_deployment()
+        begin_session(region=region, profile=self.profile, endpoint_url=self.endpoint_url)
+        return find_deployment(name, region)
+
+
+def add_command(app: typer.Typer, name: str) -> Callable[[Callable[..., int]], Callable[..., None]]:
+    """Makes a function a command. Its first parameter is the Command, which the shared options become; it returns the exit code."""
+
+    def decorate(function: Callable[..., int]) -> Callable[..., None]:
+        @wraps(function)
+        def run(**given: Any) -> None:
+            shared = {option: given.pop(option) for option in SHARED}
+            printer = Printer(as_json=shared.pop("as_json"))
+            try:
+                with lines_for_errors(printer.complain):
+                    code = function(Command(printer=printer, **shared), **given)
+            except KeyboardInterrupt:
+                printer.complain("interrupted; what runs in AWS goes on")
+                code = CommandExit.LEFT
+            raise typer.Exit(code)
+
+        parameters = list(inspect.signature(function).parameters.values())
+        own = get_type_hints(function, include_extras=True)
+        run.__annotations__ = {one.name: own[one.name] for one in parameters[1:]} | SHARED
+        run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [
+                *(one.replace(annotation=own[one.name], kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters[1:]),
+                *(
+                    inspect.Parameter(
+                        option, inspect.Parameter.KEYWORD_ONLY, default=DEFAULTS.get(option), annotation=kind
+                    )
+                    for option, kind in SHARED.items()
+                ),
+            ]
+        )
+        app.command(name)(run)
+        return run
+
+    return decorate
+
+
+__all__ = ["Command", "CommandExit", "add_command"]

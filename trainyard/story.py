@@ -1,0 +1,158 @@
+"""Tells what happened to a job, by the history of its execution: a line for each attempt, launch, interruption and end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+ADMIT, LAUNCH, WAIT, TRAIN, TERMINATE, PAUSE = "Admit", "Launch", "Wait for capacity", "Train", "Terminate", "Pause"
+"""States of the Train machine that a story reads."""
+MOST_CAUSE = 500
+"""Characters that a line of the story shows of a cause; the end of the job has all of it."""
+
+
+@dataclass(slots=True)
+class Try:
+    """One attempt of a job."""
+
+    number: int
+    region: str = ""
+    instances: tuple[str, ...] = ()
+    """In the order of ranks."""
+    rung: str = ""
+    """Type, zone and market of its nodes."""
+    hourly_usd: float | None = None
+    """What an hour costs at most; None where that is not known."""
+    launched_at: float | None = None
+    error: str = ""
+    cause: str = ""
+    ended: bool = False
+
+
+@dataclass(slots=True)
+class Story:
+    """What a history says of a job."""
+
+    state: str = ""
+    """The state that was entered last; empty before the first."""
+    plan: Mapping[str, Any] = field(default_factory=dict)
+    """Admit's answer; empty before it, and of a request that was refused."""
+    tries: list[Try] = field(default_factory=list)
+    cost: Mapping[str, Any] = field(default_factory=dict)
+    """What the attempts that have ended cost at most, as Terminate says."""
+    step: int = -1
+    """Of the newest checkpoint, as Terminate says."""
+    lines: list[tuple[float, str]] = field(default_factory=list)
+    """When something happened (UTC epoch seconds), and what."""
+
+    @property
+    def attempt(self) -> Try | None:
+        """The newest attempt; None before the first."""
+        return self.tries[-1] if self.tries else None
+
+    def cost_at_most(self, now: float) -> float | None:
+        """US dollars that the job has cost at most until `now`; None where a price is not known."""
+        spent = self.cost.get("usd_at_most", 0.0)
+        if not isinstance(spent, int | float):
+            return None
+        newest = self.attempt
+        if newest is None or newest.ended or newest.launched_at is None:
+            return float(spent)
+        if newest.hourly_usd is None:
+            return None
+        return float(spent) + newest.hourly_usd * max(0.0, now - newest.launched_at) / 3600
+
+
+def tell(events: Iterable[Mapping[str, Any]]) -> Story:
+    """Reads the events of an execution of the Train machine, in their order. What it does not know it leaves out."""
+    story = Story()
+    for event in events:
+        at, kind = event["timestamp"].timestamp(), str(event["type"])
+        if "stateEnteredEventDetails" in event:
+            _enter(story, str(event["stateEnteredEventDetails"].get("name", "")), at)
+        elif "stateExitedEventDetails" in event:
+            details = event["stateExitedEventDetails"]
+            _exit(story, str(details.get("name", "")), _read(details.get("output")), at)
+        elif kind == "TaskScheduled" and story.state == TERMINATE:
+            payload = _read(event.get("taskScheduledEventDetails", {}).get("parameters")).get("Payload")
+            _end_attempt(story, payload if isinstance(payload, dict) else {}, at)
+    return story
+
+
+def _enter(story: Story, state: str, at: float) -> None:
+    if state == LAUNCH:
+        story.tries.append(Try(len(story.tries) + 1))
+        story.lines.append((at, f"attempt {len(story.tries)}: looks for nodes"))
+    elif state == WAIT and story.state != WAIT:
+        story.lines.append((at, "waits: no place of the ladder has capacity (waiting.json has the answers)"))
+    elif state == PAUSE:
+        begins = (
+            f"goes on from step {story.step}" if story.step >= 0 else "begins again: there is no checkpoint with a step"
+        )
+        story.lines.append((at, f"attempt {len(story.tries) + 1} follows, and {begins}"))
+    story.state = state
+
+
+def _exit(story: Story, state: str, answer: Mapping[str, Any], at: float) -> None:
+    if state == ADMIT and "ladder" in answer:
+        story.plan = answer
+        story.step = _whole(answer.get("step"))
+        story.lines.append((at, f"admitted: {len(answer['ladder'])} places to try"))
+    elif state in (LAUNCH, WAIT) and answer.get("instances") and story.attempt:
+        _note_launch(story.attempt, answer, at)
+        cost = f", ${story.attempt.hourly_usd:.2f} an hour at most" if story.attempt.hourly_usd is not None else ""
+        story.lines.append(
+            (
+                at,
+                f"attempt {story.attempt.number}: launched {len(story.attempt.instances)} x {story.attempt.rung}{cost}",
+            )
+        )
+    elif state == TERMINATE:
+        cost = answer.get("cost")
+        story.cost = cost if isinstance(cost, dict) else {}
+        story.step = max(story.step, _whole(answer.get("step")))
+
+
+def _note_launch(attempt: Try, answer: Mapping[str, Any], at: float) -> None:
+    rungs = answer.get("rungs")
+    last = rungs[-1] if isinstance(rungs, list) and rungs and isinstance(rungs[-1], dict) else {}
+    cost = answer.get("cost")
+    hourly = cost.get("usd_an_hour_at_most") if isinstance(cost, dict) else None
+    attempt.region = str(answer.get("region", ""))
+    attempt.instances = tuple(map(str, answer["instances"]))
+    attempt.rung = (
+        f"{last.get('instance_type', 'node')} in {last.get('zone', attempt.region)}, {last.get('market', '')}".rstrip(
+            ", "
+        )
+    )
+    attempt.hourly_usd = float(hourly) if isinstance(hourly, int | float) else None
+    attempt.launched_at = at
+
+
+def _end_attempt(story: Story, payload: Mapping[str, Any], at: float) -> None:
+    newest = story.attempt
+    if newest is None or newest.ended:  # a state is tried again, which says nothing new
+        return
+    newest.ended = True
+    problem = payload.get("problem")
+    if not isinstance(problem, dict):
+        story.lines.append((at, f"attempt {newest.number}: the training is done, and its nodes end"))
+        return
+    newest.error, newest.cause = str(problem.get("error", "")), str(problem.get("cause", ""))
+    first = newest.cause.partition("\n")[0][:MOST_CAUSE]
+    story.lines.append((at, f"attempt {newest.number} ended: {newest.error}: {first}"))
+
+
+def _read(text: object) -> dict[str, Any]:
+    """Returns the object in a text of JSON; an empty one where there is none."""
+    try:
+        found = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else -1

@@ -1,0 +1,214 @@
+"""Reads what there is of an execution: its status, its history, what its nodes report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from aws import executions
+from aws.clients import BRISK, client
+from aws.facts import GONE, Status
+from aws.heard import heard
+from aws.state import State
+from contract import keys, names
+from contract.aws_errors import code_of
+from contract.grid import GridPrefix
+from contract.links import Console
+from contract.reports import NodeReport
+from contract.search import SearchPrefix
+from trainyard.deployment import Deployment
+from trainyard.stops import DENIED, CannotProceed, describe_denial
+from trainyard.story import Story, Try, tell
+
+if TYPE_CHECKING:
+    from types_boto3_stepfunctions.client import SFNClient
+
+LATELY = 20
+"""Executions of each machine that a list shows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """An execution, as it is now."""
+
+    kind: str
+    """`job`, `grid` or `search`."""
+    name: str
+    arn: str
+    status: Status
+    given: Mapping[str, Any]
+    """Its input."""
+    output: Mapping[str, Any]
+
+    @property
+    def page(self) -> str:
+        """Key of its page in the home bucket."""
+        return {
+            "job": keys.JobPrefix(self.name).page,
+            "grid": GridPrefix(self.name).page,
+            "search": SearchPrefix(self.name).page,
+        }[self.kind]
+
+    @property
+    def report(self) -> str:
+        """Key of its report.json."""
+        return {
+            "job": keys.JobPrefix(self.name).result,
+            "grid": GridPrefix(self.name).report,
+            "search": SearchPrefix(self.name).report,
+        }[self.kind]
+
+    def links(self, deployment: Deployment) -> dict[str, str]:
+        """Returns addresses of the console: the execution, its page and, of a job, its log."""
+        console = Console(deployment.partition, deployment.region)
+        found = {"execution": console.execution(self.arn), "page": console.object(deployment.home_bucket, self.page)}
+        if self.kind == "job":
+            found["log"] = console.streams(deployment.log_group, f"{self.name}/")
+        return found
+
+
+def find(deployment: Deployment, name: str, kinds: tuple[str, ...] = ()) -> Watched:
+    """Returns the one execution of this name, of any machine or of these kinds. Raises CannotProceed where there is none, or several."""
+    wanted = kinds or tuple(deployment.machines)
+    found = [one for kind in wanted if (one := read_execution(deployment, kind, name)) is not None]
+    if not found:
+        raise CannotProceed(
+            f"NAME: {deployment.name} has no {' or '.join(wanted)} called {name}; allowed: a name that `trainyard status` lists "
+            "(Step Functions forgets an execution after 90 days)"
+        )
+    if len(found) > 1:
+        kind = " and ".join(f"a {one.kind}" for one in found)
+        raise CannotProceed(f"NAME: {name} is {kind}; allowed: --kind with one of them")
+    return found[0]
+
+
+def read_execution(deployment: Deployment, kind: str, name: str) -> Watched | None:
+    """Returns the execution of this name; None where the machine has none."""
+    if kind not in deployment.machines:
+        return None
+    arn = executions.name_arn(deployment.machine(kind), name)
+    try:
+        answer = executions.described(arn, BRISK)
+    except ClientError as problem:
+        if code_of(problem) in {"InvalidArn", "InvalidName", "ValidationException"}:
+            return None
+        raise
+    if answer is None:
+        return None
+    ended = answer.get("stopDate")
+    return Watched(
+        kind=kind,
+        name=name,
+        arn=arn,
+        status=Status(
+            name=answer["status"],
+            started_at=answer["startDate"].timestamp(),
+            ended_at=ended.timestamp() if ended else None,
+            error=answer.get("error") or "",
+            cause=answer.get("cause") or "",
+        ),
+        given=_object(answer.get("input")),
+        output=_object(answer.get("output")),
+    )
+
+
+def _object(text: object) -> dict[str, Any]:
+    try:
+        found = json.loads(text) if isinstance(text, str) and text else {}
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def read_story(arn: str) -> Story:
+    """Reads the whole history of a job's execution."""
+    states: SFNClient = client("stepfunctions", None, BRISK)
+    pages = states.get_paginator("get_execution_history").paginate(
+        executionArn=arn, PaginationConfig={"PageSize": 1000}
+    )
+    return tell(event for page in pages for event in page["events"])
+
+
+def read_last_state(arn: str) -> str:
+    """Returns the state that the execution entered last; empty where none of its newest events says it."""
+    states: SFNClient = client("stepfunctions", None, BRISK)
+    newest = states.get_execution_history(executionArn=arn, reverseOrder=True, maxResults=10)["events"]
+    entered = {
+        one["id"]: one["stateEnteredEventDetails"]["name"] for one in newest if "stateEnteredEventDetails" in one
+    }
+    return entered[max(entered)] if entered else ""
+
+
+class NodeReports:
+    """What the nodes of a job report, where the caller may read it: people's policy denies the table of state, which holds more."""
+
+    def __init__(self, deployment: Deployment, job: str) -> None:
+        self._deployment, self._job = deployment, job
+        self.denied = (
+            "" if deployment.node_role else f"the stacks have no output {names.NODE_ROLE_ID}: deploy this version"
+        )
+        """Why they cannot be read; empty where they can."""
+
+    def read(self, attempt: Try | None) -> dict[int, NodeReport]:
+        """Returns the newest report of each rank of the attempt; empty where there is none, or where it may not be read."""
+        if attempt is None or not attempt.instances or self.denied:
+            return {}
+        try:
+            seen, _ = State(self._deployment.table).reports(self._deployment.node_role, attempt.instances)
+        except ClientError as problem:
+            if code_of(problem) not in DENIED:
+                raise
+            self.denied = f"AWS denies you {describe_denial(problem)}"
+            return {}
+        found = heard(seen, job=self._job, attempt=attempt.number, ids=attempt.instances)
+        return {rank: one.report for rank, one in sorted(found.items())}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """An execution as a list shows it."""
+
+    kind: str
+    name: str
+    arn: str
+    status: str
+    started_at: float
+    ended_at: float | None
+
+
+def list_lately(deployment: Deployment) -> list[Listed]:
+    """Returns what runs, and what ended last, of every machine, the newest first."""
+    states: SFNClient = client("stepfunctions", None, BRISK)
+    found = dict[str, Listed]()
+    for kind, machine in deployment.machines.items():
+        pager = states.get_paginator("list_executions")
+        running = pager.paginate(stateMachineArn=machine, statusFilter="RUNNING")
+        lately = pager.paginate(stateMachineArn=machine, PaginationConfig={"MaxItems": LATELY})
+        for one in (one for pages in (running, lately) for page in pages for one in page["executions"]):
+            ended = one.get("stopDate")
+            found[one["executionArn"]] = Listed(
+                kind=kind,
+                name=one["name"],
+                arn=one["executionArn"],
+                status=one["status"],
+                started_at=one["startDate"].timestamp(),
+                ended_at=ended.timestamp() if ended else None,
+            )
+    return sorted(found.values(), key=lambda one: -one.started_at)
+
+
+__all__ = [
+    "GONE",
+    "Listed",
+    "NodeReports",
+    "Watched",
+    "find",
+    "list_lately",
+    "read_execution",
+    "read_last_state",
+    "read_story",
+]
