@@ -111,7 +111,7 @@ def build(app: cdk.App, settings: Settings) -> None:
     search = _search(app, common, grids, foundation, reaper, grid)
     images = ImagesStack(app, f"{deployment}-images", common=common, child_base=settings.grid.child_base)
     _order(foundation, reaper, regions, builds, workflow, grid, search, images)
-    pages = _pages(app, common, grids, foundation, workflow, images)
+    pages = _pages(app, common, grids, foundation, workflow, search)
     optional = _campaigns(app, settings, common, foundation, reaper, git, [*regions, builds, workflow, grid, search])
     if catalogue:
         _place(catalogue, foundation, regions, grid)
@@ -322,10 +322,10 @@ def _pages(
     grids: GridRights,
     foundation: FoundationStack,
     workflow: WorkflowStack,
-    images: ImagesStack,
+    search: SearchStack,
 ) -> PagesStack:
-    """Returns the stack of pages. It starts nothing to drain, and a destroy deletes it before what it looks at. It needs neither grids nor
-    searches to stand; `images` stand last, as they do behind all else."""
+    """Returns the stack of pages. It starts nothing to drain. A destroy begins with the searches' stack, whose drain ends everything that
+    runs, and deletes the pages after it: so what was ended can have its page."""
     pages = PagesStack(
         app,
         f"{common.deployment}-pages",
@@ -334,7 +334,7 @@ def _pages(
         rights=SearchRights(grid=grids),
     )
     pages.add_stack_dependency(workflow)
-    images.add_stack_dependency(pages)
+    search.add_stack_dependency(pages)
     return pages
 
 

@@ -27,7 +27,7 @@ TOOLKIT = "CDKToolkit"
 DRAIN = ("DrainRole", "DrainMachineRole")
 FIRST = "trainyard-search"
 """The first stack that a destroy takes away, after those in which nothing runs."""
-IDLE = ("trainyard-pages", "trainyard-images", "trainyard-dashboard")
+IDLE = ("trainyard-images", "trainyard-dashboard")
 """Deployed last, so destroyed first of all: they hold nothing that runs, and their end takes nothing away."""
 
 
@@ -127,7 +127,7 @@ def test_no_other_stack_is_touched_before_the_drain_is_done(yard: Yard) -> None:
     calls = list(yard.aws.recorder.calls)
     deletions = [(call.at, call.parameters["StackName"]) for call in calls if call.action == "DeleteStack"]
     others = [at for at, stack in deletions if not any(one in stack for one in (FIRST, *IDLE))]
-    assert len(others) == len(["grid", "workflow", "reaper", "builds", *REGIONS, "foundation"])
+    assert len(others) == len(["grid", "pages", "workflow", "reaper", "builds", *REGIONS, "foundation"])
     ends = {"StopExecution", "TerminateInstances", "StopTrainingJob", "TerminateJob"}
     drains = [call.at for call in calls if call.action in ends and any(name in call.role for name in DRAIN)]
     assert drains
