@@ -331,6 +331,7 @@ bench-query: setup ## Plan with a query of 10,000 rows beside the same manifest,
 
 bench-pages: setup ## What pages of runs take to write, and how large they are, into docs/benchmarks/pages.md (a minute)
 	@PYTHONPATH=.:lambda:node $(BIN)/python -m benchmarks.run_pages
+	@echo "Next: docs/benchmarks/pages.md has the figures, and git diff what has changed"
 
 bench-spot: setup ## Spot jobs over public traces of capacity, into docs/benchmarks/spot.md: TRAINYARD_SPOT_TRACES=FOLDER (an hour)
 	@PYTHONPATH=.:lambda:node $(BIN)/python -m benchmarks.spot $(ARGS)
