@@ -34,7 +34,7 @@ setup: .venv/installer ## Everything for development (Python 3.11+ and git are e
 
 setup-rehearsal: .venv/installer ## What a rehearsal needs, and no more
 	@$(MAKE) -s -j4 $(REHEARSAL) build/ami/ready build/assemblies/ready
-	@$(if $(filter setup-rehearsal,$(MAKECMDGOALS)),echo "Next: make rehearse, or: source .venv/bin/activate; python -m rehearsal --help",:)
+	@$(if $(filter setup-rehearsal,$(MAKECMDGOALS)),echo "Next: make rehearse; or source .venv/bin/activate and python -m rehearsal --help",:)
 
 setup-deploy: .venv/installer ## What synth, deploy and destroy need, and no more
 	@$(MAKE) -s -j4 $(DEPLOY)

@@ -187,3 +187,11 @@ def test_what_is_to_be_read_next_is_there() -> None:
     pages = set(re.findall(r"Next: [^\n]*?(docs/[a-z/-]+\.md)", (ROOT / "Makefile").read_text()))
     assert len(pages) >= 10
     assert [page for page in sorted(pages) if not (ROOT / page).is_file()] == []
+
+
+@pytest.mark.parametrize("target", ["setup-rehearsal", "rehearse", "rehearse-grid", "synth"])
+def test_what_is_set_up_already_goes_through_to_its_last_line(checkout: Checkout, target: str) -> None:
+    checkout.set_up()
+    code, said = checkout.run_make(target)
+    assert (code, "rror" in said) == (0, False)
+    assert "Next: " in said or target == "synth"
