@@ -34,6 +34,7 @@ setup: .venv/installer ## Everything for development (Python 3.11+ and git are e
 
 setup-rehearsal: .venv/installer ## What a rehearsal needs, and no more
 	@$(MAKE) -s -j4 $(REHEARSAL) build/ami/ready build/assemblies/ready
+	@$(if $(filter setup-rehearsal,$(MAKECMDGOALS)),echo "Next: make rehearse; or source .venv/bin/activate and python -m rehearsal --help",:)
 
 setup-deploy: .venv/installer ## What synth, deploy and destroy need, and no more
 	@$(MAKE) -s -j4 $(DEPLOY)
@@ -56,7 +57,8 @@ cli: .venv/cli-ready ## The command line: bin/trainyard, and trainyard in .venv 
 	@$(NEW_ENOUGH)
 	@echo "Setting up the virtual environment (.venv) ..."
 	@test -x $(BIN)/python || "$(PYTHON)" -m venv .venv
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r tools/uv.txt
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r tools/uv.txt 2> .venv/installer.log \
+	  || $(BIN)/python -m tools.offline .venv/installer.log
 	@touch $@
 
 .venv/deploy-ready: .venv/installer requirements.txt
@@ -78,8 +80,8 @@ node_modules/ready: .venv/deploy-ready package.json package-lock.json
 	@npm ci --loglevel=error --no-update-notifier --no-audit --no-fund
 	@touch $@
 
-# One layer serves every CPython of the functions and of the rehearsal's workers: only pydantic_core has machine code, and
-# its files for several versions lie side by side under different names.
+# One layer serves every CPython of the functions and of the rehearsal's workers: only pydantic_core and markupsafe have machine code,
+# and their files for several versions lie side by side under different names.
 build/layer/ready: .venv/installer lambda/requirements.txt
 	@echo "Putting the Lambda layer in place (build/layer) ..."
 	@rm -rf build/layer build/layer-parts && mkdir -p build/layer
@@ -87,7 +89,7 @@ build/layer/ready: .venv/installer lambda/requirements.txt
 	  uv pip install -q --python $(BIN)/python --target build/layer-parts/$$version --python-version $$version \
 	    --python-platform x86_64-manylinux2014 --only-binary :all: --require-hashes -r lambda/requirements.txt || exit 1; done
 	@mv build/layer-parts/3.14 build/layer/python
-	@cp build/layer-parts/*/pydantic_core/*.so build/layer/python/pydantic_core/
+	@for one in pydantic_core markupsafe; do cp build/layer-parts/*/$$one/*.so build/layer/python/$$one/ || exit 1; done
 	@rm -rf build/layer-parts build/layer/python/bin build/layer/python/.lock && touch $@
 
 # A layer of searches' own. A rehearsal takes numpy from .venv where its Python cannot load the layer's.
@@ -177,16 +179,20 @@ build/ami/ready: .venv/installer localaws/machines/requirements-ami.in localaws/
 
 rehearse: setup-rehearsal ## The main job on the embedded local AWS: deploy, train on two nodes, sync, terminate
 	@$(BIN)/python -m rehearsal --job examples/ddp_digits/job.json --code examples/ddp_digits --nodes $(NODES) --metric-at-least 0.93
+	@echo "Next: your own job: python -m rehearsal --job FILE --code FOLDER (docs/tutorials/rehearse.md)"
 
 rehearse-grid: setup-rehearsal ## Grids on the embedded local AWS: four lines in four regions beside their data, then eight in SageMaker and on clusters
 	@$(BIN)/python -m rehearsal --manifest examples/grid/manifest.csv --input examples/grid/input.json --grid-data examples/grid/digits --image examples/grid/train
 	@$(BIN)/python -m rehearsal --manifest examples/backends/manifest.jsonl --input examples/backends/input.json --image examples/image_job $(AWAY:%=--region %)
+	@echo "Next: your own table: docs/guides/grid.md; rehearsal/out/latest has the results"
 
 rehearse-search: setup-rehearsal ## Five searches on the embedded local AWS, in four regions, beside Optuna alone
 	@$(BIN)/python -m rehearsal --search examples/search/search.json --image examples/search/train --searches 5 $(AWAY:%=--region %)
+	@echo "Next: your own search: docs/guides/search.md; rehearsal/out/latest has the trials"
 
 rehearse-campaign: setup-rehearsal ## A campaign on the embedded local AWS: a file is uploaded, a query of a real PostgreSQL makes the lines, and forty containers train
 	@$(BIN)/python -m rehearsal --campaign examples/campaign --grid-data examples/grid/digits --image examples/search/train $(AWAY:%=--region %)
+	@echo "Next: your own campaign: docs/guides/campaigns.md; rehearsal/out/latest has the results"
 
 AWAY := us-east-1 us-west-2 ap-northeast-1
 
@@ -266,15 +272,17 @@ local-aws: $(TOOLS) build/ami/ready ## The local AWS by itself: its own tests; a
 
 rehearse-faults: setup ## Every fault alone, at several moments (about 20 minutes)
 	@python -m pytest -m faults
+	@echo "Next: docs/reference/faults.md says what each fault must lead to"
 
 rehearse-losses: setup ## Every way to lose a node, at every rank, and errors of the code among them; a table in build/losses.txt (half an hour)
-	@rm -f build/losses.txt; python -m pytest -m losses; code=$$?; cat build/losses.txt; exit $$code
+	@rm -f build/losses.txt; python -m pytest -m losses; code=$$?; cat build/losses.txt; echo "Next: build/losses.txt has this table"; exit $$code
 
 rehearse-frameworks: setup build/frameworks/ready build/frameworks/extensions ## Real frameworks on two nodes, with a lost node, a spot kill and a spot notice; a table in build/frameworks.txt; some: ARGS="-k deepspeed"
-	@rm -f build/frameworks.txt; python -m pytest -m frameworks $(ARGS); code=$$?; cat build/frameworks.txt; exit $$code
+	@rm -f build/frameworks.txt; python -m pytest -m frameworks $(ARGS); code=$$?; cat build/frameworks.txt; echo "Next: docs/guides/frameworks.md says what each row means"; exit $$code
 
 rehearse-upgrade: setup build/ami/ready ## An upgrade and a rollback under running jobs, to and from the version of 20 commits ago; another: BEFORE=COMMIT (minutes)
 	@BEFORE=$(BEFORE) python -m pytest -vv -m upgrade tests/versions
+	@echo "Next: docs/guides/upgrade.md says what a deploy means to what runs"
 
 documents: setup ## Keeps the documents that this version writes, for the versions after it to read
 	@$(BIN)/python -m tests.contract.versions
@@ -287,36 +295,47 @@ mutants: setup ## Changes lines that matter, one at a time, in a copy: a test mu
 
 grid-load: setup ## A grid of 10,000 lines in four regions on the fake AWS, with throttles, lost responses and killed children (minutes)
 	@PYTHONPATH=.:lambda $(BIN)/python -m tests.properties.grid_load
+	@echo "Next: docs/guides/grid.md, under Limits, has what a grid may hold"
 
 bench-reaper: setup build/custodian/ready ## The reaper beside Cloud Custodian, into docs/benchmarks/reaper.md (about half an hour)
 	@$(BIN)/python -m benchmarks.reaper
+	@echo "Next: docs/benchmarks/reaper.md has the figures, and git diff what has changed"
 
 bench-state: setup ## What the control plane of a job costs, and a load of a thousand jobs, into docs/benchmarks/state.md (minutes)
 	@PYTHONPATH=.:lambda:node $(BIN)/python -m benchmarks.state
+	@echo "Next: docs/benchmarks/state.md has the figures, and git diff what has changed"
 
 bench-capacity: setup ## Two weeks of waiting, a thousand jobs that wait, a thousand that train, into docs/benchmarks/capacity.md (about half an hour)
 	@PYTHONPATH=.:lambda $(BIN)/python -m benchmarks.capacity
+	@echo "Next: docs/benchmarks/capacity.md has the figures, and git diff what has changed"
 
 bench-submission: setup build/child-env/ready build/sagemaker-sdk/ready ## The grid's child beside the SageMaker Python SDK, into docs/benchmarks/submission.md (minutes)
 	@$(BIN)/python -m benchmarks.submission
+	@echo "Next: docs/benchmarks/submission.md has the figures, and git diff what has changed"
 
 bench-checkpoints: setup build/checkpoint-peers/ready ## Commits and restores beside s5cmd and the AWS CLI, into docs/benchmarks/checkpoints.md (half an hour)
 	@$(BIN)/python -m benchmarks.checkpoints
+	@echo "Next: docs/benchmarks/checkpoints.md has the figures, and git diff what has changed"
 
 bench-rehearsal: setup-rehearsal ## A warm rehearsal, part by part, and whether it keeps its bounds (minutes)
 	@$(BIN)/python -m benchmarks.rehearsal
+	@echo "Next: the slowest part above; rehearsal/out/latest/parts.json has them all"
 
 bench-containers: setup-rehearsal ## A job with an image, without one, and as a line of a grid, into docs/benchmarks/containers.md (minutes)
 	@$(BIN)/python -m benchmarks.containers
+	@echo "Next: docs/benchmarks/containers.md has the figures, and git diff what has changed"
 
 bench-query: setup ## Plan with a query of 10,000 rows beside the same manifest, into docs/benchmarks/query.md (a minute)
 	@PYTHONPATH=.:lambda:node $(BIN)/python -m benchmarks.query
+	@echo "Next: docs/benchmarks/query.md has the figures, and git diff what has changed"
 
 bench-pages: setup ## What pages of runs take to write, and how large they are, into docs/benchmarks/pages.md (a minute)
 	@PYTHONPATH=.:lambda:node $(BIN)/python -m benchmarks.run_pages
+	@echo "Next: docs/benchmarks/pages.md has the figures, and git diff what has changed"
 
 bench-spot: setup ## Spot jobs over public traces of capacity, into docs/benchmarks/spot.md: TRAINYARD_SPOT_TRACES=FOLDER (an hour)
 	@PYTHONPATH=.:lambda:node $(BIN)/python -m benchmarks.spot $(ARGS)
+	@echo "Next: docs/benchmarks/spot.md has the figures, and git diff what has changed"
 
 synth: setup-deploy ## The templates, into cdk.out
 	@npx cdk synth --quiet
@@ -330,15 +349,19 @@ destroy: setup-deploy ## Takes every stack away again; without a terminal: ARGS=
 # boto3 is in the layer of the functions, which a deploy needs anyway.
 bake-image: setup-deploy ## An image for nodes with requirements in it: make bake-image ARGS="--requirements FILE" (docs/guides/own-image.md)
 	@PYTHONPATH=.:build/layer/python $(BIN)/python -m tools.bake_image $(ARGS)
+	@echo "Next: name the image in cdk.json (docs/guides/own-image.md)"
 
 container-tools: ## What rehearsals need to build and run images for real (as root, on Debian): buildah, a registry, a base image
 	@"$(PYTHON)" -m localaws.containers.base build/container-base
+	@echo "Next: make rehearse-grid builds and runs real images now"
 
 docs: setup ## Writes the generated pages again: schemas, settings, refusals, faults, the machines' diagrams
 	@PYTHONPATH=.:lambda:node $(BIN)/python -m tools
+	@echo "Next: git diff docs"
 
 snapshots: setup ## Writes the template snapshots again
 	@$(BIN)/python -m tools.snapshots
+	@echo "Next: git diff tests/stacks"
 
 screenshots: setup ## PNGs of every kind of page in both themes, wide and on a phone, into build/screenshots (needs Chromium)
 	@PYTHONPATH=.:lambda:node $(BIN)/python -m tests.fakes.pages.screenshots

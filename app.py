@@ -13,13 +13,16 @@ from stacks.campaign_settings import describe_starts
 from stacks.campaigns import CampaignsStack
 from stacks.catalogue import CatalogueStack
 from stacks.compliance import comply
+from stacks.dashboard import DashboardStack
 from stacks.foundation import FoundationStack
 from stacks.grid import GridStack
 from stacks.images import ImagesStack
+from stacks.pages import PagesStack
 from stacks.parts.assembled import NotSetUp
 from stacks.parts.campaign_rights import CampaignRights
 from stacks.parts.common import Common
 from stacks.parts.container_rights import ContainerRights, base_accounts
+from stacks.parts.deployed import find_deployed
 from stacks.parts.existing_network import ExistingNetwork
 from stacks.parts.git_rights import GitHosts
 from stacks.parts.grid_rights import GridRights, container_accounts
@@ -29,6 +32,7 @@ from stacks.parts.own_images import child_tag
 from stacks.parts.region_check import Existing
 from stacks.parts.repository import Readers
 from stacks.parts.rights import Rights
+from stacks.parts.saved_queries import save_queries
 from stacks.parts.search_rights import SearchRights
 from stacks.parts.tagging import tag_resources
 from stacks.reaper import ReaperStack
@@ -47,6 +51,7 @@ def build(app: cdk.App, settings: Settings) -> None:
         timing=settings.timing,
         log_retention_days=settings.log_retention_days,
         reserved_concurrency=settings.reserved_concurrency,
+        runbook_url=settings.runbook_url,
         rules=settings.rules,
     )
     foundation = FoundationStack(
@@ -88,10 +93,7 @@ def build(app: cdk.App, settings: Settings) -> None:
             base_accounts=base_accounts(settings.training),
             copy_accounts=settings.copy_accounts,
         ),
-        file_systems=[
-            Mountable(name=one.name, kind=Kind(one.kind), region=one.region, id=one.id, access_point=one.access_point)
-            for one in settings.file_systems
-        ],
+        file_systems=_list_mountable(settings),
         git=git,
         data_buckets=settings.data_buckets,
         job_roles=settings.job_roles,
@@ -110,13 +112,42 @@ def build(app: cdk.App, settings: Settings) -> None:
     search = _search(app, common, grids, foundation, reaper, grid)
     images = ImagesStack(app, f"{deployment}-images", common=common, child_base=settings.grid.child_base)
     _order(foundation, reaper, regions, builds, workflow, grid, search, images)
+    pages = _pages(app, common, grids, foundation, workflow, search)
     optional = _campaigns(app, settings, common, foundation, reaper, git, [*regions, builds, workflow, grid, search])
     if catalogue:
         _place(catalogue, foundation, regions, grid)
         optional.append(catalogue)
     if settings.compliance:
-        comply(app, common.rights, foundation, [reaper, builds, workflow, grid, search, images, *optional], regions)
+        comply(
+            app, common.rights, foundation, [reaper, builds, workflow, grid, search, images, pages, *optional], regions
+        )
+    _show(app, settings, common, search, pages)
     tag_resources(app, deployment, settings.tags)
+
+
+def _show(app: cdk.App, settings: Settings, common: Common, *after: cdk.Stack) -> None:
+    """Shows what all other stacks have, and saves queries in them. A destroy takes the page away before it drains."""
+    if not settings.dashboard:
+        return
+    deployed = find_deployed(app, settings.home_region)
+    for stack in (one for one in app.node.children if isinstance(one, cdk.Stack)):
+        save_queries(stack, settings.deployment)
+    page = DashboardStack(
+        app,
+        f"{settings.deployment}-dashboard",
+        common=common,
+        deployed=deployed,
+        checkpoints=settings.checkpoints,
+    )
+    for one in after:
+        page.add_stack_dependency(one)
+
+
+def _list_mountable(settings: Settings) -> list[Mountable]:
+    return [
+        Mountable(name=one.name, kind=Kind(one.kind), region=one.region, id=one.id, access_point=one.access_point)
+        for one in settings.file_systems
+    ]
 
 
 def _grid_rights(settings: Settings, common: Common) -> GridRights:
@@ -284,6 +315,28 @@ def _search(
         rights=SearchRights(grid=grids),
         environment=grid.check_with(),
     )
+
+
+def _pages(
+    app: cdk.App,
+    common: Common,
+    grids: GridRights,
+    foundation: FoundationStack,
+    workflow: WorkflowStack,
+    search: SearchStack,
+) -> PagesStack:
+    """Returns the stack of pages. It starts nothing to drain. A destroy begins with the searches' stack, whose drain ends everything that
+    runs, and deletes the pages after it: so what was ended can have its page."""
+    pages = PagesStack(
+        app,
+        f"{common.deployment}-pages",
+        common=common,
+        foundation=foundation.exports,
+        rights=SearchRights(grid=grids),
+    )
+    pages.add_stack_dependency(workflow)
+    search.add_stack_dependency(pages)
+    return pages
 
 
 def build_regions(app: cdk.App, settings: Settings) -> list[RegionStack]:

@@ -243,6 +243,8 @@ class ReaperEnvironment(StateEnvironment):
     max_least: int
     """The number of instances that one pass may end before their deadline in any case."""
     timing: ReaperTiming
+    runbook: str = ""
+    """Address of the runbook; empty for the file of the repository."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

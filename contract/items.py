@@ -24,6 +24,7 @@ EXPIRES = "expires"
 """From this time on (UTC epoch seconds, whole) DynamoDB may delete the item, usually within days."""
 
 JOBS, LAUNCHES, CLOSED, ORDERS, SESSIONS, UNHEALTHY = "job#", "launch#", "closed#", "order#", "session#", "unhealthy#"
+CURVES = "curve#"
 """Beginnings of the partition keys that end with a job's id."""
 WAITING, ADMISSION, REGIONS, MARKS, PASS, GROUPS = "waiting", "admission", "regions", "marks", "pass", "groups"
 CAPACITY, TURN, EMPTY, UNTOLD = "capacity", "turn", "empty", "untold"
@@ -131,6 +132,11 @@ def unhealthy_of(job: str) -> str:
 def unhealthy(job: str, attempt: int, rank: int) -> ItemKey:
     """A node because of whose machine the attempt ended (`health.UnhealthyNode`)."""
     return ItemKey(unhealthy_of(job), f"{of_attempt(attempt)}{rank:04d}")
+
+
+def curve(job: str) -> ItemKey:
+    """The metric of the job over its steps, for its page (`curves.Curve`)."""
+    return ItemKey(f"{CURVES}{job}", "curve")
 
 
 def waiting_of(job: str) -> str:

@@ -25,6 +25,8 @@ AGENTS = "agents/"
 """Prefix of node agents, each under its digest; Admit writes them here, and nodes may read all of them."""
 PAGE = "report.html"
 """Last part of the key of the page of a job, a grid or a search, beside its report.json."""
+READ_AT, WHOLE = "read-at", "whole"
+"""Metadata of a page: when its facts were read (UTC epoch seconds), and `1` once it has everything of an end."""
 
 ANY_LIST = f"{JOBS}*/attempts/*/artifacts.json"
 ANY_DESCRIPTION = f"{JOBS}*/job.json"

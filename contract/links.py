@@ -1,4 +1,4 @@
-"""Addresses of the AWS console, where a person looks at a job: its execution, its log, its artifacts, its report."""
+"""Addresses of the AWS console, where a person looks at a job: its page, its execution, its log, its artifacts, its report."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ CONSOLES = {
     "aws-us-gov": "console.amazonaws-us-gov.com",
 }
 """The console's address, by partition."""
+SHOWN_REGIONS = 4
+"""Regions whose artifacts a cause or a message names; the page names all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +41,31 @@ class Console:
         escaped = words.replace("%", "$")
         return f"{self._at('cloudwatch')}/home?region={self.region}#logsV2:log-groups/log-group/{escaped}"
 
+    def lines(self, group: str, pattern: str) -> str:
+        """Address of the events of a log group that fit a filter pattern. `group` may be a name that only CloudFormation knows yet: it has
+        nothing to escape."""
+        escaped = quote(quote(pattern, ""), "").replace("%", "$")
+        at = f"{self._at('cloudwatch')}/home?region={self.region}#logsV2:log-groups/log-group/{group}"
+        return f"{at}/log-events$3FfilterPattern$3D{escaped}"
+
+    @property
+    def queries(self) -> str:
+        """Logs Insights, which lists the saved queries."""
+        return f"{self._at('cloudwatch')}/home?region={self.region}#logsV2:logs-insights"
+
+    def dashboard(self, name: str) -> str:
+        return f"{self._at('cloudwatch')}/home?region={self.region}#dashboards/dashboard/{name}"
+
     def folder(self, bucket: str, prefix: str) -> str:
         return f"{self._at('s3')}/buckets/{bucket}?region={self.region}&prefix={quote(prefix, '')}"
 
     def object(self, bucket: str, key: str) -> str:
         return f"{self._at('s3')}/object/{bucket}?region={self.region}&prefix={quote(key, '')}"
+
+
+def of_runbook(page: str, section: str) -> str:
+    """Where the runbook has a section: at the address of the settings, or in the file of the repository where they have none."""
+    return f"{page}#{section.lower().replace(' ', '-')}" if page else f'docs/runbook.md, "{section}"'
 
 
 def of_artifacts(job: Job, region: str) -> str:
@@ -52,13 +74,25 @@ def of_artifacts(job: Job, region: str) -> str:
     return console.folder(job.places[region].bucket, keys.BytesPrefix(job.id).artifacts)
 
 
+def of_page(execution: str, bucket: str, key: str) -> str:
+    """Where the page is of an execution (ARN), in the home bucket."""
+    return at_home(execution).object(bucket, key)
+
+
+def at_home(execution: str) -> Console:
+    """Returns the console of the region in which an execution (ARN) runs."""
+    parts = execution.split(":")
+    return Console(parts[1], parts[3])
+
+
 def of_job(job: Job) -> dict[str, str]:
-    """Where to look at a job. Its artifacts are in the region of the launch; until there is one, that of the first rung."""
+    """Where to look at a job. Where its artifacts are, its launches say (`of_artifacts`)."""
     home = Console(job.execution.split(":")[1], job.home_region)
+    prefix = keys.JobPrefix(job.id)
     return {
+        "page": of_page(job.execution, job.home_bucket, prefix.page),
         "execution": home.execution(job.execution),
         "log": home.streams(job.log_group, names.log_stream(job.id, 0, 0).partition("/")[0] + "/"),
-        "artifacts": of_artifacts(job, job.ladder[0].region),
-        "report": home.object(job.home_bucket, keys.JobPrefix(job.id).result),
-        **({"waiting": home.object(job.home_bucket, keys.JobPrefix(job.id).wait)} if job.max_wait_hours else {}),
+        "report": home.object(job.home_bucket, prefix.result),
+        **({"waiting": home.object(job.home_bucket, prefix.wait)} if job.max_wait_hours else {}),
     }

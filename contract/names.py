@@ -176,6 +176,11 @@ def search_machine(deployment: str) -> str:
     return f"{deployment}-search"
 
 
+def dashboard(deployment: str, region: str) -> str:
+    """The dashboard; an account has those of all regions in one list."""
+    return f"{deployment}-dashboard-{region}"
+
+
 def grid_queue(deployment: str) -> str:
     """The Batch queue of the grid's children."""
     return f"{deployment}-grid"

@@ -46,6 +46,8 @@ GAPS = (
     "dynamodb",
     "dynamodb_streams",
     "file_systems",
+    "dashboards",
+    "saved_queries",
 )
 """Modules of `localaws.services` in every local AWS; `LocalAws(gaps=...)` adds others. Each has `install(aws)`."""
 _ABSENT = object()

@@ -17,7 +17,7 @@ from rehearsal import campaign, grid, grid_screen
 from rehearsal.deployment import context
 from rehearsal.grid_run import keep, keep_logs, prepare
 from rehearsal.options import LAST_LAYER_S
-from rehearsal.runs import Run, leave
+from rehearsal.runs import Run, leave, shorten
 from rehearsal.screen import Screen
 from rehearsal.yard import Yard
 
@@ -90,13 +90,14 @@ def _end(
     _show_rows(screen, "What the catalogue has of it (table runs)", rows)
     if summary.lines:
         grid_screen.show(
-            screen.console, summary, yard.aws.conditions, wrong, yard.left_out, real_images=yard.real_images
-        )
+            screen.console, summary, yard.aws.conditions, wrong, yard.left_out, out=run.out, real_images=yard.real_images,
+            verbose=screen.verbose,
+        )  # fmt: skip
     if summary.cause:
         screen.say(f"[red]{escape(summary.cause)}[/red]")
     screen.say(
         "PostgreSQL is real; Aurora's waking and sleeping are imitated. results.csv, report.json, summary.json, recorded calls: "
-        f"{run.out}"
+        f"{shorten(run.out)}"
     )
     return 1 if wrong else 0
 

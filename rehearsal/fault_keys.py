@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,6 +11,8 @@ ALL = "all"
 MOMENTS = ("boot", "agent", "preparing", "waiting", "checking", "training", "saving")
 """`boot` is the first line of user data, `agent` the agent's first; the rest are the phases that a node reports."""
 BOOT = MOMENTS[0]
+MOST_NAMED = 10
+"""Faults or keys that are all named beside one that is meant."""
 
 
 def any_seconds(text: str) -> bool:
@@ -106,3 +109,10 @@ STATES = ("Admit", "Launch", "Train", "Sync", "Terminate")
 LASTING = {"seconds": seconds("", "how long; empty: for ever"), "after": AFTER}
 HOW_DEAD = choice("fails", "an error at once, or the function's time-out", "fails", "hangs")
 HOW_AWAY = choice("fails", "an error at once, or no answer", "fails", "hangs")
+
+
+def name_nearest(word: str, among: Mapping[str, object]) -> str:
+    """Returns the end of a line about an unknown name: the one that is meant, and which there are, unless they are many."""
+    if (near := difflib.get_close_matches(word, among, 1)) and len(among) > MOST_NAMED:
+        return f" (did you mean {near[0]}?); the others: python -m rehearsal --help"
+    return f"{f' (did you mean {near[0]}?)' if near else ''}; there are {', '.join(sorted(among))}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -31,6 +30,7 @@ from rehearsal.fault_keys import (
     any_seconds,
     choice,
     moment,
+    name_nearest,
     number,
     seconds,
 )
@@ -305,10 +305,10 @@ class Fault:
     def __post_init__(self) -> None:
         kind = FAULTS.get(self.name)
         if kind is None:
-            raise UnknownFault(f"--fault {self.name}: there is no such fault{_nearest(self.name, FAULTS)}")
+            raise UnknownFault(f"--fault {self.name}: there is no such fault{name_nearest(self.name, FAULTS)}")
         for key, value in self.given.items():
             if key not in kind.keys:
-                raise UnknownFault(f"--fault {self.name}: it has no key {key!r}{_nearest(key, kind.keys)}")
+                raise UnknownFault(f"--fault {self.name}: it has no key {key!r}{name_nearest(key, kind.keys)}")
             if not kind.keys[key].fits(value):
                 raise UnknownFault(f"--fault {self.name}: {key} is {value!r}; allowed: {kind.keys[key].allowed}")
         if self.given.get("closed") and "at" in kind.keys and self.text("at") == BOOT:
@@ -359,11 +359,6 @@ def _line(marks: Mapping[str, str]) -> str:
     """Returns the line of a training, by its tag, or of a grid's child, by its place in the array, which begins at a line."""
     place = int(marks.get(f"{VARIABLE_PREFIX}FIRST", "0")) + int(marks.get("AWS_BATCH_JOB_ARRAY_INDEX", "0"))
     return marks.get(tags.LINE, str(place))
-
-
-def _nearest(word: str, among: Mapping[str, object]) -> str:
-    near = difflib.get_close_matches(word, among, 1)
-    return f"{f' (did you mean {near[0]}?)' if near else ''}; there are {', '.join(sorted(among))}"
 
 
 def to_faults(faults: Mapping[str, Mapping[str, str]] | Iterable[Fault]) -> tuple[Fault, ...]:

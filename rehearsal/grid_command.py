@@ -13,7 +13,8 @@ from contract.grid import Backend
 from localaws.surroundings import open_session
 from rehearsal.deployment import context
 from rehearsal.faults import UnknownFault, parse_faults
-from rehearsal.options import Parser, UnreadableFile, add_conditions, folder_problem, numbers, read
+from rehearsal.options import Parser, UnreadableFile, add_conditions, folder_problem, numbers, parse_json, read
+from rehearsal.request_check import list_grid_problems
 
 SPEED = 30.0
 """Durations divided by thirty: a training has its instances after 6 to 8 s, a child looks at it every 2 s."""
@@ -46,15 +47,14 @@ def arguments(given: list[str]) -> argparse.Namespace:
                 f"--input {options.input}: has `manifest`; --manifest is uploaded in its place, so leave it out"
             )
     parser.refuse(problems)
+    name = options.input.name if options.input else options.manifest.name
+    parser.refuse([f"{name}: {one}" for one in list_grid_problems(options.request, options.manifest.name)])
     return options
 
 
 def read_object(option: str, file: Path) -> dict[str, Any]:
     """Returns the object in a file. Raises UnreadableFile."""
-    try:
-        found = json.loads(read(option, file))
-    except ValueError as problem:
-        raise UnreadableFile(f"{option} {file}: is not JSON: {problem}") from None
+    found = parse_json(option, file)
     if not isinstance(found, dict):
         raise UnreadableFile(f"{option} {file}: is not a JSON object")
     return found

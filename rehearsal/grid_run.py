@@ -14,11 +14,12 @@ from localaws.containers import real
 from rehearsal import grid, grid_screen
 from rehearsal.grid_command import has_clusters, regions
 from rehearsal.options import LAST_LAYER_S
-from rehearsal.runs import Run, leave
+from rehearsal.pages import leave_page
+from rehearsal.runs import Run, leave, shorten
 from rehearsal.screen import Screen
 from rehearsal.yard import Yard
 
-STACKS = ("grid", "images", "reaper")
+STACKS = ("grid", "images", "reaper", "pages")
 """Stacks that a grid needs, without those they depend on; `images` builds the child's image."""
 CLUSTERS = ("workflow",)
 """Stacks that its lines on clusters of our own need beside them."""
@@ -63,13 +64,17 @@ def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace, run: Run) 
     keep(job, summary, run.out, whole=bool(wrong))
     if summary.lines:
         grid_screen.show(
-            screen.console, summary, yard.aws.conditions, wrong, yard.left_out, real_images=yard.real_images
-        )
+            screen.console, summary, yard.aws.conditions, wrong, yard.left_out, out=run.out, real_images=yard.real_images,
+            verbose=screen.verbose,
+        )  # fmt: skip
     else:
         screen.say(f"[red]the execution ended as {summary.status}: {summary.error}[/red]")
     if summary.cause:
         screen.say(f"[red]{escape(summary.cause)}[/red]")
-    screen.say(f"results.csv, failed.jsonl, report.json, summary.json, recorded calls: {run.out}")
+    leave_page(yard, job.prefix.page, run.out, screen.say)
+    screen.say(
+        f"report.html (open it), results.csv, failed.jsonl, report.json, summary.json, recorded calls: {shorten(run.out)}"
+    )
     return 1 if wrong else 0
 
 

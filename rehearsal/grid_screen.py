@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from contract.text import one_line
 from localaws.conditions import Conditions
 from localaws.containers import real
 from localaws.services import batch, codebuild, ecr, sagemaker
 from rehearsal.grid import GridJob, GridSummary
-from rehearsal.screen import REPLACED as ON_CLUSTERS
-from rehearsal.screen import not_deployed
+from rehearsal.replaced import REPLACED as ON_CLUSTERS
+from rehearsal.replaced import not_deployed, write_replaced
 
 OF_IMAGES = (sagemaker.NOT_SHOWN[-1], batch.NOT_SHOWN[-1], codebuild.NOT_SHOWN)
 REPLACED = (
@@ -28,6 +30,8 @@ REPLACED = (
 REAL = "The templates, the state machine, its functions, the child and the training program are the real ones."
 MODELS = 10
 """The most models that are listed one by one."""
+REASONS, MOST_REASON = 20, 1000
+"""The most reasons that are listed, and characters of each."""
 
 
 def follow(job: GridJob, say: Callable[[str], None], limit_s: float, every_s: float = 1.0) -> None:
@@ -52,10 +56,14 @@ def show(
     wrong: list[str],
     left_out: Sequence[str] = (),
     *,
+    out: Path,
     real_images: bool = False,
+    verbose: bool = False,
 ) -> None:
-    """Prints how every line ended (results.csv says more), the figures, what was replaced, and the verdict."""
+    """Prints how every line ended (results.csv says more), the figures, where it says what was replaced, and the verdict."""
     console.print(_lines(summary))
+    for line in list_reasons(summary):
+        console.print(line, markup=False, highlight=False)
     models = [(one["index"], one["artifact"]) for one in summary.results if one["artifact"]]
     for index, artifact in models[:MODELS]:
         console.print(f"model of #{index}: {artifact}", highlight=False)
@@ -76,27 +84,44 @@ def show(
     ):  # fmt: skip
         figures.add_row(name, str(value))
     console.print(figures)
-    show_replaced(console, conditions, real_images=real_images)
-    if summary.jobs:
-        console.print(f"[dim]Jobs on clusters. {ON_CLUSTERS}[/dim]", highlight=False)
-    console.print(f"[dim]{not_deployed(left_out)}[/dim]", highlight=False)
+    on_clusters = [f"Jobs on clusters. {ON_CLUSTERS}"] if summary.jobs else []
+    about = [*describe_replaced(conditions, real_images=real_images), *on_clusters, not_deployed(left_out)]
+    show_replaced(console, about, out, verbose=verbose)
     for line in wrong:
         console.print(f"[red]{escape(line)}[/red]")
 
 
-def show_replaced(console: Console, conditions: Conditions, *, real_images: bool) -> None:
-    """Prints under which conditions grids ran, and what was not the real thing."""
-    console.print(f"[dim]{_conditions(conditions)}[/dim]")
-    console.print("[dim]What this rehearsal replaces:[/dim]")
-    for what in (*REPLACED, *((real.NOT_SHOWN,) if real_images else OF_IMAGES)):
-        console.print(f"[dim]- {what}[/dim]", highlight=False)
-    console.print(f"[dim]{REAL}[/dim]")
+def show_replaced(console: Console, about: Sequence[str], out: Path, *, verbose: bool) -> None:
+    """Writes what was not the real thing to a file, and prints where it is; with `verbose`, all of it."""
+    short = write_replaced(out, about)
+    for line in about if verbose else [short]:
+        console.print(f"[dim]{escape(line)}[/dim]", highlight=False)
+
+
+def describe_replaced(conditions: Conditions, *, real_images: bool) -> list[str]:
+    """Returns under which conditions grids ran, and what was not the real thing."""
+    what = [*REPLACED, *((real.NOT_SHOWN,) if real_images else OF_IMAGES)]
+    return [_conditions(conditions), "What this rehearsal replaces:", *(f"- {one}" for one in what), REAL]
+
+
+def list_reasons(summary: GridSummary) -> list[str]:
+    """Returns a line for each reason, with the lines of the manifest that ended for it: in a column nothing of it would be left."""
+    numbers: dict[str, list[int]] = {}
+    for one in summary.results:
+        if one["reason"]:
+            numbers.setdefault(one_line(one["reason"], MOST_REASON), []).append(one["index"])
+    shown = [*numbers.items()][:REASONS]
+    lines = [
+        f"{', '.join(f'#{index}' for index in some[:MODELS])}{' ...' if len(some) > MODELS else ''}: {why}"
+        for why, some in shown
+    ]
+    return [*lines, *([f"and {len(numbers) - REASONS} reasons more: results.csv"] if len(numbers) > REASONS else [])]
 
 
 def _lines(summary: GridSummary) -> Table:
     table = Table(title=f"Grid {summary.grid}")
-    for column in ("#", "line", "backend", "region", "status", "billable s", "cost $", "metrics", "reason"):
-        table.add_column(column, overflow="fold", no_wrap=column != "reason")
+    for column in ("#", "line", "backend", "region", "status", "billable s", "cost $", "metrics"):
+        table.add_column(column, overflow="fold")
     for one in summary.results:
         table.add_row(
             str(one["index"]),
@@ -107,7 +132,6 @@ def _lines(summary: GridSummary) -> Table:
             f"{one['billable_seconds']:.0f}" if one["billable_seconds"] is not None else "",
             f"{one['cost_usd']:.4f}" if one["cost_usd"] is not None else "",
             ", ".join(f"{name} {value:g}" for name, value in one["metrics"].items()),
-            escape(one["reason"]),
         )
     return table
 

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from rehearsal.faults import UnknownFault, parse_faults
-from rehearsal.options import Parser, UnreadableFile, add_conditions, folder_problem, numbers, read
+from rehearsal.options import Parser, UnreadableFile, add_conditions, folder_problem, numbers, parse_json, read
+from rehearsal.packing import pack
+from rehearsal.request_check import list_request_problems
 from rehearsal.scenario import OPTION, BadScenario, load
 
 SPEED = 10.0
@@ -20,9 +22,12 @@ def arguments(given: list[str]) -> argparse.Namespace:
         "Deploys Trainyard on a local AWS and runs one job there, with the delays and losses of a real account. For "
         "a grid: python -m rehearsal --manifest FILE (--help beside it says more)."
     )
-    parser.add_argument("--job", type=Path, required=True, metavar="FILE", help="a request without `code`, as JSON")
+    parser.add_argument("--job", type=Path, required=True, metavar="FILE", help="a request, as JSON")
     parser.add_argument(
-        "--code", type=Path, metavar="DIR", help="uploaded as the job's code; may be left out with --image"
+        "--code",
+        type=Path,
+        metavar="DIR",
+        help="uploaded as the job's code, in the place of the request's; may be left out with --image",
     )
     parser.add_argument(
         "--image", type=Path, metavar="DIR", help="with a Dockerfile and a build.json: built first, and the job's image"
@@ -39,10 +44,11 @@ def arguments(given: list[str]) -> argparse.Namespace:
     options = parser.parse_args(given)
     folders = {"--code": options.code, "--image": options.image}
     problems = [*numbers(options), *filter(None, [folder_problem(name, one) for name, one in folders.items() if one])]
-    if options.code is None and options.image is None:
-        problems.append("--code is missing; allowed: a folder, unless --image names one with a Dockerfile")
+    options.archive = None
     try:
-        options.request = _request(options.job)
+        options.request = _read_request(options.job)
+        if options.code is None and options.image is None:
+            problems.append(_describe_missing_code(options.request))
         if options.image is not None:
             options.request |= {"image": _built(options.image)}
         options.faults = parse_faults(options.fault)
@@ -50,7 +56,30 @@ def arguments(given: list[str]) -> argparse.Namespace:
     except (UnreadableFile, UnknownFault, BadScenario) as wrong:
         problems.append(str(wrong))
     parser.refuse(problems)
+    parser.refuse(_check(options))
     return options
+
+
+def _check(options: argparse.Namespace) -> list[str]:
+    """Completes the request, packs the code, and returns what Admit would refuse without asking AWS."""
+    options.request |= {"nodes": options.nodes} if options.nodes is not None else {}
+    if options.code is not None:
+        try:
+            options.archive = pack(options.code)
+        except OSError as problem:
+            return [f"--code {options.code}: {problem.filename}: {problem.strerror}; allowed: files that you may read"]
+    return [
+        f"{options.job.name}: {one}" for one in list_request_problems(options.request, options.code, options.archive)
+    ]
+
+
+def _describe_missing_code(request: dict[str, Any]) -> str:
+    if "code" in request:
+        return (
+            "--code is missing: a rehearsal has an account of its own, without the code that the request names; allowed: the folder that "
+            "is uploaded in its place"
+        )
+    return "--code is missing; allowed: a folder, unless --image names one with a Dockerfile"
 
 
 def _built(folder: Path) -> str:
@@ -63,14 +92,8 @@ def _built(folder: Path) -> str:
         raise UnreadableFile(f"--image {file}: is not a JSON object with `repository` and `tag`") from None
 
 
-def _request(file: Path) -> dict[str, Any]:
-    text = read("--job", file)
-    try:
-        found = json.loads(text)
-    except ValueError as problem:
-        raise UnreadableFile(f"--job {file}: is not JSON: {problem}") from None
+def _read_request(file: Path) -> dict[str, Any]:
+    found = parse_json("--job", file)
     if not isinstance(found, dict):
-        raise UnreadableFile(f"--job {file}: is not a JSON object; allowed: the request without `code`")
-    if "code" in found:
-        raise UnreadableFile(f"--job {file}: has `code`; --code DIR is uploaded in its place, so leave it out")
+        raise UnreadableFile(f"--job {file}: is not a JSON object; allowed: a request")
     return found

@@ -6,19 +6,21 @@ import argparse
 import time
 from typing import Any
 
+from contract import keys
 from localaws.conditions import Conditions
 from localaws.containers import real
 from rehearsal.diagnosis import diagnose
 from rehearsal.director import Director
 from rehearsal.grid import build_image
 from rehearsal.options import LAST_LAYER_S
+from rehearsal.pages import leave_page
 from rehearsal.parts import Parts
-from rehearsal.runs import Run, leave
-from rehearsal.screen import Screen
+from rehearsal.runs import Run, leave, shorten
+from rehearsal.screen import Screen, describe_next
 from rehearsal.summary import shortcomings, summarise
 from rehearsal.yard import StartedJob, Yard
 
-STACKS = ("workflow", "reaper")
+STACKS = ("workflow", "reaper", "pages")
 """Stacks that a job needs, without those they depend on; the reaper is one of the layers that end what a job leaves."""
 
 PHASES = {
@@ -45,10 +47,10 @@ def carry_out(options: argparse.Namespace, screen: Screen, run: Run) -> int:
 
 def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace, run: Run) -> int:
     """Runs one job from its upload to its summary."""
-    request = options.request | ({"nodes": options.nodes} if options.nodes is not None else {})
-    if options.code:
+    request = dict(options.request)
+    if options.archive is not None:
         with screen.parts.part("upload"):
-            request["code"] = yard.upload(options.code, run.name)
+            request["code"] = yard.upload_archive(options.archive, run.name)
     director = Director(yard, run.name, options.entries)
     with director:
         return _followed(yard, director, request, screen, options, run)
@@ -81,8 +83,11 @@ def _followed(
         director.write(run.out / "scenario.json")
     if wrong:
         diagnose(job, screen.console, run.out)
-    screen.summary(summary, wrong, yard.left_out)
-    screen.say(f"summary, artifacts, logs and recorded calls: {run.out}")
+    screen.summary(summary, wrong, yard.left_out, run.out)
+    leave_page(yard, keys.JobPrefix(run.name).page, run.out, screen.say)
+    screen.say(f"summary, artifacts, logs and recorded calls: {shorten(run.out)}")
+    if step := describe_next(run.out, is_well=not wrong, attempts=summary.attempts):
+        screen.say(step)
     return 1 if wrong else 0
 
 

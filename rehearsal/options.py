@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -43,6 +44,9 @@ def add_conditions(parser: argparse.ArgumentParser, *, speed: float) -> None:
     )
     parser.add_argument("--speed", default=f"{speed:g}", metavar="K", help=f"divides all durations (default {speed:g})")
     parser.add_argument("--seed", default="0", help="of the delays and losses (default 0)")
+    parser.add_argument(
+        "--verbose", action="store_true", help="all figures, and all that a rehearsal replaces, on the screen too"
+    )
     parser.add_argument("--limit", default="900", metavar="S", help="give up after this many seconds (default 900)")
 
 
@@ -90,6 +94,21 @@ def folder_problem(option: str, folder: Path) -> str | None:
 
 class UnreadableFile(Exception):
     """A file that the command line names; the message says what is wrong with it."""
+
+
+def parse_json(option: str, file: Path) -> object:
+    """Returns what the file has. Raises UnreadableFile, with the line of what is no JSON."""
+    text = read(option, file)
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as problem:
+        comma = " (JSON has no comma there)" if text[: problem.pos].rstrip().endswith(",") else ""
+        where = f"line {problem.lineno}, column {problem.colno}"
+        raise UnreadableFile(
+            f"{option} {file}: is not JSON: {problem.msg} in {where}{comma}; allowed: a JSON object"
+        ) from None
+    except (ValueError, RecursionError) as problem:
+        raise UnreadableFile(f"{option} {file}: is not JSON: {problem}; allowed: a JSON object") from None
 
 
 def read(option: str, file: Path) -> str:

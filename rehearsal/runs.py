@@ -129,3 +129,9 @@ def _remove_unless_alive(folder: Path) -> None:
 
 def _shown(path: Path) -> str:
     return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
+
+
+def shorten(path: Path) -> str:
+    """Returns the path as it is typed in the folder of whoever started the run."""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -13,10 +14,12 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from contract.reports import NodeReport
+from contract.keys import PAGE
 from contract.text import one_line
-from localaws.machines.separation import can_separate
 from rehearsal.parts import Part, Parts
+from rehearsal.replaced import describe_conditions, describe_replaced, not_deployed, write_replaced
+from rehearsal.runs import shorten
+from rehearsal.story import Scene, Story, attempt_of
 
 if TYPE_CHECKING:
     from rehearsal.summary import Summary
@@ -25,35 +28,14 @@ if TYPE_CHECKING:
 STATES = ("Admit", "Launch", "Train", "Sync", "Terminate", "Decide", "Done", "Failed")
 MOST_SAID = 500
 """Characters that are shown of what a node says."""
-REPLACED = (
-    "What this rehearsal replaces: EC2, its capacity and placement groups (interfaces are checked as EC2 checks them, and no node "
-    "has EFA; nodes are processes on loopback, in one network: each rehearsal has a `master_port` of its own, and security "
-    "groups, which launches must name as on EC2, keep no node out; nodes have the computer's own name, so variables of the machines "
-    "keep the shared memory of Open MPI apart and leave out its hierarchical collectives), the AMI and its "
-    "drivers (a virtual environment with PyTorch), disks (a folder for each node, which is gone when it ends), "
-    "systemd (stand-ins run the same units), Docker (the Dockerfile of the platform's own image is read, not "
-    "run), IAM (a simulator decides for nodes; calls of functions are recorded, and tests put them to it), "
-    "`cdk bootstrap` (its template is deployed without it), "
-    "the pace and latency of AWS's network, DynamoDB's partitions and their throughput, "
-    "the Price List (a few types' prices stand in), spot prices (made up), capacity and interruptions of "
-    "spot (only when a fault says so), the delay "
-    "of metrics. Rates of schedules, periods of alarms and time-outs of queues run at the rehearsal's speed, time-outs of "
-    "functions do not. pip's download cache is shared between nodes, and so are processors: each node computes with one thread "
-    "(OMP_NUM_THREADS)."
-)
-SAME_PATH = "Every node sees its own disk at one path, as on EC2, and no other node's."
-OWN_PATHS = (
-    "This computer gives no process mounts of its own, so the work folder has another path on each node: a job that writes absolute paths "
-    "into its checkpoints finds none of them after a restart, but would on EC2. A node also sees the disks of nodes that still run, "
-    "which it would not on EC2."
-)
 
 
 class Screen:
-    """Shows progress on a terminal; prints lines where there is no terminal."""
+    """Shows progress on a terminal; prints lines where there is no terminal. With `verbose` it holds nothing back."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *, verbose: bool = False) -> None:
         self.console = console
+        self.verbose = verbose
         self.parts = Parts(self._print_part)
         self.began = self.parts.began
 
@@ -68,16 +50,20 @@ class Screen:
             self.say(f"{part.name}: {part.took_s:.1f} s{f' ({part.note})' if part.note else ''}")
 
     def follow(self, job: StartedJob, limit_s: float, every_s: float = 1.0) -> None:
-        """Shows states and nodes until the execution ends; raises TimeoutError after `limit_s` seconds."""
+        """Tells the job's story until the execution ends; raises TimeoutError after `limit_s` seconds."""
         show = self._live if self.console.is_terminal else self._lines
-        deadline = time.monotonic() + limit_s
+        deadline, story = time.monotonic() + limit_s, Story()
         with show(job) as refresh:
-            while job.runs():
-                if time.monotonic() > deadline:
+            while True:
+                runs = job.runs()
+                if runs and time.monotonic() > deadline:
                     raise TimeoutError(f"{job.name} still runs after {limit_s:.0f} s, in {', '.join(job.states())}")
+                for line in story.tell(read_scene(job), time.monotonic()):
+                    self.say(escape(line))
                 refresh()
+                if not runs:
+                    return
                 time.sleep(every_s)
-            refresh()
 
     @contextmanager
     def _live(self, job: StartedJob) -> Iterator[Callable[[], None]]:
@@ -85,18 +71,8 @@ class Screen:
             yield lambda: live.update(self._picture(job))
 
     @contextmanager
-    def _lines(self, job: StartedJob) -> Iterator[Callable[[], None]]:
-        last: list[str] = []
-
-        def refresh() -> None:
-            states = job.states()
-            nodes = ", ".join(_words(report) for report in job.reports(attempt_of(states)).values())
-            line = f"{states[-1] if states else 'starting'}  {nodes}"
-            if [line] != last:
-                last[:] = [line]
-                self.say(line)
-
-        yield refresh
+    def _lines(self, _job: StartedJob) -> Iterator[Callable[[], None]]:
+        yield lambda: None
 
     def _picture(self, job: StartedJob) -> Table:
         states = job.states()
@@ -121,83 +97,96 @@ class Screen:
             )
         return table
 
-    def summary(self, summary: Summary, shortcomings: list[str], left_out: Sequence[str]) -> None:
-        """Prints the table, what was replaced or not deployed, and the verdict."""
+    def summary(self, summary: Summary, shortcomings: list[str], left_out: Sequence[str], out: Path) -> None:
+        """Prints the table, where the rest is, and the verdict; `out` receives what a rehearsal replaces."""
         table = Table(title="Rehearsal", show_header=False)
-        for name, value in (
-            ("job", summary.job),
-            ("execution", f"{summary.status}{f': {summary.error}' if summary.error else ''}"),
-            ("states", " → ".join(summary.state_path)),
-            ("attempts", summary.attempts),
-            ("world size", summary.world_size),
-            ("metric", f"{summary.metric:.4f}" if summary.metric is not None else "none"),
-            ("artifacts", len(summary.artifacts)),
-            ("log streams", ", ".join(summary.log_streams)),
-            ("instances left", summary.instances_left),
-            ("transitions, events", f"{summary.transitions}, {summary.history_events}"),
-            ("overhead", f"{summary.overhead_s} s (boot {summary.boot_s} s, imports {summary.import_s} s apart)"),
-            ("execution, whole", f"{summary.execution_s} s, {summary.wall_s} s"),
-            ("functions ran with", summary.layer),
-            ("AWS calls", sum(summary.calls.values())),
-        ):
-            table.add_row(name, str(value))
-        self.console.print(table)
-        if summary.interruptions:
-            self.console.print(_interruptions(summary.interruptions))
-        self.console.print(f"[dim]{_conditions(summary.conditions)}[/dim]")
-        self.console.print(f"[dim]{describe_replaced()}[/dim]")
-        self.console.print(f"[dim]{not_deployed(left_out)}[/dim]", highlight=False)
+        for name, value in (*list_facts(summary), *(list_figures(summary) if self.verbose else ())):
+            table.add_row(name, escape(value))
+        if "Launch" in summary.state_path or self.verbose:  # of a refused request the reasons say everything
+            self.console.print(table)
+        for line in list_interruptions(summary.interruptions):
+            self.console.print(line, markup=False, highlight=False)
+        about = [describe_conditions(summary.conditions), describe_replaced(), not_deployed(left_out)]
+        short = write_replaced(out, about)
+        for line in about if self.verbose else [short]:
+            self.console.print(f"[dim]{escape(line)}[/dim]", highlight=False)
         for line in shortcomings:
-            self.console.print(f"[red]{line}[/red]")
+            self.console.print(f"[red]{escape(line)}[/red]")
 
 
-def _interruptions(each: Sequence[dict[str, Any]]) -> Table:
-    table = Table(title="Interruptions")
-    for column in ("attempt", "error", "steps lost", "recovery, s", "cause"):
-        table.add_column(column)
-    for one in each:
-        told = (one["attempt"], one["error"], one["steps_lost"], one["recovery_s"], one["cause"])
-        table.add_row(*("" if value is None else escape(str(value)) for value in told))
-    return table
-
-
-def describe_replaced() -> str:
-    """Returns what the rehearsal of a job replaces on this computer."""
-    return f"{REPLACED} {SAME_PATH if can_separate() else OWN_PATHS}"
-
-
-def not_deployed(left_out: Sequence[str]) -> str:
-    """Returns a sentence for the printed result."""
-    if not left_out:
-        return "Every stack was deployed."
-    return f"Not deployed, because this run needs none of it: {', '.join(left_out)}."
-
-
-def attempt_of(states: Sequence[str]) -> int:
-    """Returns the number of the attempt that the states entered so far have reached."""
-    return max(1, states.count("Launch"))
-
-
-def _conditions(conditions: dict[str, Any]) -> str:
-    (soonest, latest), (short, long) = conditions["event_delay_s"], conditions["boot_s"]
-    early, late = conditions["stream_delay_s"]
-    return (
-        f"Conditions, in real seconds before the division by {conditions['speed']:g}: boot {short:g} to {long:g} s; "
-        f"{conditions['events_lost']:.0%} of events lost, the others {soonest:g} to {latest:g} s late; "
-        f"{conditions['throttled']:.0%} of calls throttled; {conditions['metadata_lost']:.0%} of requests to a node's metadata "
-        f"unanswered; pages of {conditions['page_size']}; DynamoDB: reads up to {conditions['table_lag_s']:g} s old unless consistent, "
-        f"{conditions['table_short_pages']:.0%} of pages short, {conditions['table_unprocessed']:.0%} of a batch's keys left out, "
-        f"{conditions['table_conflicts']:.0%} of writes met a transaction, records of its stream {early:g} to {late:g} s late and "
-        f"{conditions['stream_doubled']:.0%} twice; functions timed out at the processor share of their memory; "
-        f"faults: {', '.join(conditions['faults']) or 'none'}."
+def read_scene(job: StartedJob) -> Scene:
+    """Reads what can be seen of a job now."""
+    states = job.states()
+    attempt = attempt_of(states)
+    return Scene(
+        states=states,
+        reports=job.reports(attempt),
+        strikes=[
+            (one.attempt, one.rank, one.fault.name) for one in job.yard.node_faults.strikes if one.job == job.name
+        ],
+        ends=job.read_ends() if attempt > 1 else {},
     )
+
+
+def list_facts(summary: Summary) -> Iterator[tuple[str, str]]:
+    """Yields what everybody wants to know of a job that has ended; nothing that is unknown or does not exist."""
+    yield "job", summary.job
+    yield "execution", f"{summary.status}{f': {summary.error}' if summary.error else ''}"
+    yield "states", " → ".join(summary.state_path)
+    yield "attempts", str(summary.attempts)
+    if summary.world_size:
+        yield "world size", str(summary.world_size)
+    if summary.metric is not None:
+        yield "metric", f"{summary.metric:.4f}"
+    if summary.artifacts:
+        yield "artifacts", str(len(summary.artifacts))
+    yield "instances left", str(summary.instances_left)
+    if summary.cost_usd is not None:
+        yield "cost", f"${summary.cost_usd:.4g} at most, by the prices of an account"
+    yield "time", f"{summary.execution_s:.0f} s of {summary.wall_s:.0f} s with the deployment"
+    if not summary.layer.startswith("the deployed layer"):
+        yield "functions ran with", summary.layer
+
+
+def list_figures(summary: Summary) -> Iterator[tuple[str, str]]:
+    """Yields what a developer of Trainyard wants to know beside that."""
+    yield "log streams", ", ".join(summary.log_streams)
+    yield "transitions, events", f"{summary.transitions}, {summary.history_events}"
+    known = {"overhead": summary.overhead_s, "boot": summary.boot_s, "imports": summary.import_s}
+    if any(value is not None for value in known.values()):
+        yield (
+            "overhead, boot, imports",
+            ", ".join(f"{name} {value} s" for name, value in known.items() if value is not None),
+        )
+    yield "functions ran with", summary.layer
+    yield "AWS calls", str(sum(summary.calls.values()))
+
+
+def describe_next(out: Path, *, is_well: bool, attempts: int) -> str:
+    """Returns what a person does next: read the page of the run, where there is one. Empty where the cause has said it."""
+    page = out / PAGE
+    if page.exists():
+        return f"Next: open the page of the run, {shorten(page)}"
+    if not is_well:
+        return ""
+    if attempts > 1:
+        return "Next: the same in an account (docs/tutorials/first-account-run.md)"
+    return (
+        "Next: what a lost node costs it: the same command with --fault node-lost:rank=0 (docs/tutorials/rehearse.md)"
+    )
+
+
+def list_interruptions(each: Sequence[dict[str, Any]]) -> list[str]:
+    """Returns a line for each interruption: a column would leave nothing of its cause."""
+    lines = []
+    for one in each:
+        lost = "" if one["steps_lost"] is None else f", {one['steps_lost']} steps lost"
+        again = "" if one["recovery_s"] is None else f", training again after {one['recovery_s']:.0f} s"
+        why = one_line(str(one["cause"]).partition("\n")[0], MOST_SAID)
+        lines.append(f"attempt {one['attempt']}: {one['error']}{lost}{again}. {why}")
+    return lines
 
 
 def _plain(said: str) -> Text:
     """Returns what a node says of itself: code of a job may write it, and steer a terminal."""
     return Text(one_line(said, MOST_SAID))
-
-
-def _words(report: NodeReport) -> str:
-    step = f" step {report.progress.step}" if report.progress else ""
-    return f"rank {report.rank} {report.phase.value}{step}"

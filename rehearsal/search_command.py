@@ -10,6 +10,7 @@ from rehearsal.deployment import context
 from rehearsal.faults import UnknownFault, parse_faults
 from rehearsal.grid_command import image_problems, read_object, region_problems
 from rehearsal.options import Parser, UnreadableFile, add_conditions, numbers
+from rehearsal.request_check import list_search_problems
 
 SPEED = 60.0
 """Durations divided by sixty: a search waits for many grids one after another."""
@@ -35,6 +36,7 @@ def arguments(given: list[str]) -> argparse.Namespace:
     except (UnreadableFile, UnknownFault) as problem:
         problems.append(str(problem))
     parser.refuse(problems)
+    parser.refuse([f"{options.search.name}: {one}" for one in list_search_problems(options.request)])
     return options
 
 

@@ -20,12 +20,14 @@ from localaws.containers import real
 from rehearsal import grid, grid_screen, search
 from rehearsal.grid_run import keep_logs
 from rehearsal.options import LAST_LAYER_S
-from rehearsal.runs import Run, leave
-from rehearsal.screen import Screen, not_deployed
+from rehearsal.pages import leave_page
+from rehearsal.replaced import not_deployed
+from rehearsal.runs import Run, leave, shorten
+from rehearsal.screen import Screen
 from rehearsal.search_command import regions
 from rehearsal.yard import Yard
 
-STACKS = ("search", "images", "reaper")
+STACKS = ("search", "images", "reaper", "pages")
 """Stacks that a search needs, without those they depend on; `images` builds the child's image."""
 NO_SCORE = "the image's folder has no train.py with a function `score`, so Optuna alone has nothing to search"
 
@@ -84,8 +86,12 @@ def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace, run: Run, 
     ]
     wrong = [*late, *(line for one in summaries for line in search.shortcomings(one)), *search.left(ended)]
     keep(yard, ended, summaries, run.out, whole=bool(wrong))
-    show(screen, summaries, yard, wrong, options.found_at)
-    screen.say(f"trials.csv, best.json, report.json of each search, summary.json, recorded calls: {run.out}")
+    show(screen, summaries, yard, wrong, options.found_at, run.out)
+    for job in ended:
+        leave_page(yard, job.files.page, run.out / job.name.rpartition("-")[2], screen.say)
+    screen.say(
+        f"report.html (open it), trials.csv, best.json, report.json of each search, summary.json, recorded calls: {shorten(run.out)}"
+    )
     return 1 if wrong else 0
 
 
@@ -121,7 +127,9 @@ def keep(
         keep_logs(yard, out)
 
 
-def show(screen: Screen, summaries: list[search.SearchSummary], yard: Yard, wrong: list[str], found_at: float) -> None:
+def show(
+    screen: Screen, summaries: list[search.SearchSummary], yard: Yard, wrong: list[str], found_at: float, out: Path
+) -> None:
     """Prints a row for each search, what was replaced, and the verdict."""
     table = Table(title=f"Searches: trials until the objective is at least {found_at:g}")
     for column in ("seed", "rounds", "trials", "found", "alone", "seq.", "same", "best", "cost $"):
@@ -150,7 +158,10 @@ def show(screen: Screen, summaries: list[search.SearchSummary], yard: Yard, wron
         "same seeds. seq.: Optuna's own defaults, "
         "told each trial before the next. same: the search asked what Optuna alone asks.[/dim]"
     )
-    grid_screen.show_replaced(screen.console, yard.aws.conditions, real_images=yard.real_images)
-    screen.console.print(f"[dim]{not_deployed(yard.left_out)}[/dim]", highlight=False)
+    about = [
+        *grid_screen.describe_replaced(yard.aws.conditions, real_images=yard.real_images),
+        not_deployed(yard.left_out),
+    ]
+    grid_screen.show_replaced(screen.console, about, out, verbose=screen.verbose)
     for line in wrong:
         screen.console.print(f"[red]{escape(line)}[/red]")

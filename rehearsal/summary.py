@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -44,6 +45,8 @@ class Summary:
     """Of `rehearsal.interruptions`: attempt, error, cause, steps_lost and recovery_s of each attempt that another one followed."""
     idle_faults: list[str] = field(default_factory=list)
     """Faults of nodes that were asked for and struck none."""
+    cost_usd: float | None = None
+    """What the instances cost at most by the prices of an account, as the job's report has it; None where nothing was launched."""
     layer: str = ""
     """From where the functions imported their libraries."""
     calls: dict[str, int] = field(default_factory=dict)
@@ -90,10 +93,17 @@ def summarise(job: StartedJob, *, wall_s: float) -> Summary:
         cause=execution.get("cause", ""),
         interruptions=[asdict(one) for one in _interruptions(job)],
         idle_faults=job.yard.node_faults.idle(job.yard.aws.conditions.faults, job.name),
+        cost_usd=read_cost(job.read_report()),
         layer=("the deployed layer" if whole else "NOT the deployed layer") + f": {detail}",
         calls=_calls(job),
         conditions=_conditions(job),
     )
+
+
+def read_cost(report: Mapping[str, Any]) -> float | None:
+    """Returns the dollars of a job's report; None where it has none, or where a price is not known."""
+    usd = (report.get("cost") or {}).get("usd_at_most")
+    return float(usd) if isinstance(usd, (int, float)) else None
 
 
 def shortcomings(summary: Summary, *, nodes: int, metric_at_least: float | None) -> list[str]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import tarfile
 import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from io import BytesIO
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -34,11 +32,10 @@ from rehearsal.account import DeployedAccount, guard
 from rehearsal.deployment import ACCOUNT, Cdk, Deployed, DeploymentFailed, bring_up, context
 from rehearsal.faults import Fault, to_faults
 from rehearsal.node_faults import NodeFaults
+from rehearsal.packing import pack
 from rehearsal.parts import Parts
 from rehearsal.state import reports
 
-SKIPPED = {"__pycache__", ".git", ".venv", "node_modules"}
-"""Folders that an upload leaves out."""
 RUNNING = "RUNNING"
 MASTER_PORT = 29500
 """The first port that a yard tries, and the one in the settings."""
@@ -178,17 +175,12 @@ class Yard:
 
     def upload(self, folder: Path, name: str) -> str:
         """Uploads the folder as an archive under `uploads/`, as a person would; returns its address."""
-        packed = BytesIO()
-        with tarfile.open(fileobj=packed, mode="w:gz") as archive:
-            for path in sorted(folder.iterdir()):
-                if path.name not in SKIPPED:
-                    archive.add(
-                        path,
-                        arcname=path.name,
-                        filter=lambda entry: None if Path(entry.name).name in SKIPPED else entry,
-                    )
+        return self.upload_archive(pack(folder), name)
+
+    def upload_archive(self, archive: bytes, name: str) -> str:
+        """Uploads what `packing.pack` returned; returns its address."""
         key = f"uploads/{name}.tar.gz"
-        self.client("s3").put_object(Bucket=self.places.home, Key=key, Body=packed.getvalue())
+        self.client("s3").put_object(Bucket=self.places.home, Key=key, Body=archive)
         return f"s3://{self.places.home}/{key}"
 
     @contextmanager
@@ -288,9 +280,24 @@ class StartedJob:
 
     def recovered(self) -> list[dict[str, Any]]:
         """Attempt, error and cause of every attempt that another one followed, as the job's report has them."""
-        body = self.yard.client("s3").get_object(Bucket=self.yard.places.home, Key=keys.JobPrefix(self.name).result)
-        found: list[dict[str, Any]] = json.loads(body["Body"].read())["recovered"]
+        found: list[dict[str, Any]] = self.read_report().get("recovered", [])
         return found
+
+    def read_report(self) -> dict[str, Any]:
+        """Returns the job's report; empty before its first attempt has ended, and where nothing was launched."""
+        s3 = self.yard.client("s3")
+        try:
+            body = s3.get_object(Bucket=self.yard.places.home, Key=keys.JobPrefix(self.name).result)["Body"].read()
+        except s3.exceptions.NoSuchKey:
+            return {}
+        found: dict[str, Any] = json.loads(body)
+        return found
+
+    def read_ends(self) -> dict[int, str]:
+        """Returns by attempt how it ended, of those that the job's report knows."""
+        report = self.read_report()
+        each: list[dict[str, Any]] = [*report.get("recovered", []), {**report, "attempt": report.get("attempts")}]
+        return {int(one["attempt"]): f"{one['error']}: {one.get('cause') or ''}" for one in each if one.get("error")}
 
     def spans(self) -> list[tuple[str, float, float]]:
         """Returns each state entered so far, with its time of entry and that of the next state, or the end; seconds since the epoch."""

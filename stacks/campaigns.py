@@ -10,8 +10,7 @@ from contract.campaigns import STARTS_FILE
 from contract.codec import encode
 from contract.environments import Environment
 from stacks.foundation import FoundationExports
-from stacks.parts import interfaces
-from stacks.parts.alarms import Alarms
+from stacks.parts.alarms import AlarmEvidence, Alarms
 from stacks.parts.bad_ends import AT_ONCE
 from stacks.parts.campaign_rights import CampaignRights
 from stacks.parts.campaign_rules import send_uploads
@@ -63,7 +62,7 @@ class CampaignsStack(cdk.Stack):
             receives=common.timing.start_patience_s / common.timing.start_again_s,
             letters=letters,
         )
-        alarms = Alarms(self, "Alarms", deployment=deployment, topic=interfaces.topic(foundation.topic))
+        alarms = common.add_alarms(self, foundation.topic)
         self._starter(queue, letters, alarms)
         send_uploads(self, rights.campaigns, deployment=deployment, queue=queue, letters=letters)
         if rights.starts.watches:
@@ -105,6 +104,7 @@ class CampaignsStack(cdk.Stack):
             letters.metric_approximate_number_of_messages_visible(statistic="Maximum"),
             "Data was uploaded, or a commit was pushed, and nothing was started for it: the start was refused, or could not be made for "
             "a day. A message and the starter's log say why; the letter names the object or the execution.",
+            evidence=AlarmEvidence(function=starter, letters=letters),
         )
 
     def _watch(self, queue: Queue, letters: DeadLetters, git: GitHosts, alarms: Alarms) -> None:
@@ -135,6 +135,7 @@ class CampaignsStack(cdk.Stack):
             "For half an hour the head of a branch could not be read, or its build could not be started. The watch's log says which and "
             "why; a commit is built as soon as its host answers.",
             steps=STEPS,
+            evidence=AlarmEvidence(function=watch),
         )
 
     def _function(

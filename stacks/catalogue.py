@@ -10,8 +10,6 @@ from constructs import Construct
 from contract.catalogue import PROTECTION, CatalogueAccess
 from contract.catalogue_environments import CatalogueSchemaEnvironment
 from stacks.foundation import FoundationExports
-from stacks.parts import interfaces
-from stacks.parts.alarms import Alarms
 from stacks.parts.assembled import LAMBDA
 from stacks.parts.catalogue_database import CatalogueDatabase
 from stacks.parts.catalogue_keeper import CatalogueKeeper
@@ -77,7 +75,7 @@ class CatalogueStack(cdk.Stack):
             cluster_id=database.cluster_id,
             grid=grid,
             layer=self._layer,
-            alarms=Alarms(self, "Alarms", deployment=deployment, topic=interfaces.topic(foundation.topic)),
+            alarms=common.add_alarms(self, foundation.topic),
         )
         for output, value, what in (
             ("Catalogue", database.cluster_arn, "The catalogue's database: open it in the query editor of RDS"),

@@ -268,6 +268,14 @@ KeyPart = Annotated[
         longest=500,
     ),
 ]
+PageAddress = Annotated[
+    str,
+    Form(
+        r"^(https://[A-Za-z0-9.-]+(:[0-9]+)?(/[A-Za-z0-9._~%/?=&+-]*)?)?$",
+        "an address that begins with https:// and has no #, such as https://wiki.example.com/runbook; empty for none",
+        longest=300,
+    ),
+]
 GitAddress = Annotated[
     str,
     Form(

@@ -12,7 +12,6 @@ from constructs import Construct
 from contract import agents, keys, names
 from stacks.parts import bench_rights, interfaces
 from stacks.parts.access_logs import AccessLogs
-from stacks.parts.alarms import Alarms
 from stacks.parts.bucket import Bucket
 from stacks.parts.common import Common
 from stacks.parts.customer_key import CustomerKey
@@ -98,7 +97,7 @@ class FoundationStack(cdk.Stack):
         if workbench:
             self._offer_benches(rights)
         table.node.add_dependency(home, log, topic, role, profile, account, people)
-        self._alarm(deployment, table, topic)
+        self._alarm(common, table, topic)
         self.key = self._key(home, common, keep=keep_data) if compliance else None
         """Encrypts what the stacks of the home region store; None without the setting `compliance`."""
         self.exports = FoundationExports(
@@ -124,8 +123,8 @@ class FoundationStack(cdk.Stack):
             description="Attach this to people who open workbenches of their own: it allows nothing else",
         )
 
-    def _alarm(self, deployment: str, table: StateTable, topic: Topic) -> None:
-        alarms = Alarms(self, "Alarms", deployment=deployment, topic=interfaces.topic(topic))
+    def _alarm(self, common: Common, table: StateTable, topic: Topic) -> None:
+        alarms = common.add_alarms(self, topic)
         for name, metric in (
             ("table-reads-throttled", "ReadThrottleEvents"),
             ("table-writes-throttled", "WriteThrottleEvents"),

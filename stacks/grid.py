@@ -25,8 +25,7 @@ from contract.limits import Limits
 from contract.timings import ChildTiming, CollectTiming
 from stacks.foundation import FoundationExports
 from stacks.grid_settings import GridSettings
-from stacks.parts import interfaces
-from stacks.parts.alarms import Alarms
+from stacks.parts.alarms import AlarmEvidence
 from stacks.parts.bad_ends import clear_up_after
 from stacks.parts.batch import TASKS, Children
 from stacks.parts.catalogue_rights import query_as_reader
@@ -79,7 +78,7 @@ class GridStack(cdk.Stack):
             description=f"Trainyard {deployment}: the Grid machine, its functions and its children",
         )
         self._foundation, self._rights, self._timing, self._grid = foundation, rights, timing, grid
-        self._layer, self._log_retention_days = Layer(self, "Libraries"), common.log_retention_days
+        self._layer, self._common = Layer(self, "Libraries"), common
         training = self._training_role()
         planning = GridEnvironment(
             deployment=deployment,
@@ -107,13 +106,13 @@ class GridStack(cdk.Stack):
         collecting = GridCollectEnvironment(
             **_fields(planning), topic=foundation.topic.topic_arn, timing=timing.of(CollectTiming)
         )
-        self._collecting_environment, self._rules_file = collecting, common.rules.file
+        self._collecting_environment = collecting
         children = self._children(training, network, settings, child_image)
         machine = GridMachine(
             self,
             "Grid",
             physical_name=names.grid_machine(deployment),
-            plan=self._plan(replace(planning, rules=common.rules.file), common.rule_files),
+            plan=self._plan(planning),
             collect=self._collect(collecting),
             jobs=ChildSubmission(
                 queue=children.queue.attr_job_queue_arn,
@@ -138,7 +137,7 @@ class GridStack(cdk.Stack):
         """Returns what a search checks its trials with. The role is named, so that a stack that reads this needs nothing of this one."""
         role_name = f"role/{names.training_role(self._rights.deployment, self._rights.home_region)}"
         named = arn_of("iam", "", cdk.Aws.ACCOUNT_ID, role_name)
-        return replace(self._collecting_environment, training_role=named, catalogue=None, rules=self._rules_file)
+        return replace(self._collecting_environment, training_role=named, catalogue=None, rules=self._common.rules.file)
 
     def _training_role(self) -> iam.Role:
         made = role(
@@ -157,7 +156,7 @@ class GridStack(cdk.Stack):
     ) -> Children:
         rights, deployment = self._rights, self._rights.deployment
         log = log_group(
-            self, "ChildLog", days=self._log_retention_days, physical_name=names.child_log_group(deployment)
+            self, "ChildLog", days=self._common.log_retention_days, physical_name=names.child_log_group(deployment)
         )
         does = "Children of grids: create, watch and stop trainings of this deployment"
         child = role(self, "ChildRole", TASKS, does, *self._grid.child(training.role_arn))
@@ -187,12 +186,13 @@ class GridStack(cdk.Stack):
             start=self._grid.start_child(log.log_group_arn),
         )
 
-    def _plan(self, environment: GridEnvironment, files: Mapping[str, bytes]) -> Function:
+    def _plan(self, environment: GridEnvironment) -> Function:
+        environment = replace(environment, rules=self._common.rules.file)
         what = "Checks every line of a manifest and writes the plan"
         rights = self._grid.plan()
         if environment.catalogue:
             rights += [*query_as_reader(environment.catalogue), self._grid.write_manifests()]
-        return self._function("GridPlan", "planner", what, environment, rights, files)
+        return self._function("GridPlan", "planner", what, environment, rights, self._common.rule_files)
 
     def _collect(self, environment: GridCollectEnvironment) -> Function:
         what = "Collects the records of a grid, ends it, and tells people"
@@ -254,26 +254,26 @@ class GridStack(cdk.Stack):
             layer=self._layer,
             timeout=FUNCTION_TIMEOUT,
             memory_mb=WHOLE_CPU_MB,
-            log_retention_days=self._log_retention_days,
+            log_retention_days=self._common.log_retention_days,
             rights=rights,
             files=files,
         )
 
     def _alarms(self, cleanup: Function, letters: DeadLetters) -> None:
-        alarms = Alarms(
-            self, "Alarms", deployment=self._rights.deployment, topic=interfaces.topic(self._foundation.topic)
-        )
+        alarms = self._common.add_alarms(self, self._foundation.topic)
         alarms.on_any(
             "grid-letters",
             letters.metric_approximate_number_of_messages_visible(statistic="Maximum"),
             "A grid ended, and the cleanup could not prove in time that its trainings ended: they may still run. "
             "The letter names the execution; the reaper stops its trainings about ten minutes after it ended.",
+            evidence=AlarmEvidence(function=cleanup, letters=letters),
         )
         alarms.on_any(
             "grid-errors",
             cleanup.metric_errors(statistic="Sum"),
             "The function that cleans up after grids failed or timed out; its message is tried again after an hour and a half. "
             "Its log says why; meanwhile the reaper stops the trainings.",
+            evidence=AlarmEvidence(function=cleanup),
         )
 
     def _outputs(self, machine: str, letters: DeadLetters, training: iam.Role) -> None:

@@ -19,7 +19,7 @@ from contract.grid import ANY_STOPPED
 from contract.timings import DrainTiming, ReaperTiming
 from stacks.foundation import FoundationExports
 from stacks.parts import drain_machine, ec2_rights, interfaces, item_rights
-from stacks.parts.alarms import Alarms
+from stacks.parts.alarms import AlarmEvidence
 from stacks.parts.answering_machine import AnsweringMachine
 from stacks.parts.common import Common
 from stacks.parts.drain import drain_first
@@ -69,7 +69,7 @@ class ReaperStack(cdk.Stack):
             description=f"Trainyard {deployment}: the reaper, its alarms, and the drain of a destroy",
         )
         self._foundation, self._rights, self._regions = foundation, rights, common.regions
-        self._reserved = common.reserved_concurrency
+        self._reserved, self._common = common.reserved_concurrency, common
         self._search = SearchRights(grid=grid)
         self._grid, self._timing, self._log_retention_days = grid, timing, common.log_retention_days
         # Has a layer of its own: while this stack imported another stack's layer, that layer could never be replaced.
@@ -91,11 +91,6 @@ class ReaperStack(cdk.Stack):
 
         for output, value, what in (
             ("ReaperFunction", reaper.function_name, "Invoke it with report_only to see what it would end"),
-            (
-                "ReaperLogGroup",
-                reaper.log_group.log_group_name,
-                "Every verdict of the reaper that is not a silent keep",
-            ),
             ("ReaperDeadLetters", letters.queue_url, "Passes and weekly summaries that failed or were not delivered"),
             ("DrainLogGroup", drain.log_group.log_group_name, "What a destroy waits for"),
         ):
@@ -124,6 +119,7 @@ class ReaperStack(cdk.Stack):
                 max_share=settings.max_share,
                 max_least=settings.max_least,
                 timing=self._timing.of(ReaperTiming),
+                runbook=self._common.runbook_url,
             ),
             layer=self._layer,
             timeout=PASS_TIMEOUT,
@@ -177,26 +173,29 @@ class ReaperStack(cdk.Stack):
         schedules.add("Week", EVERY_WEEK, description="The week's figures, for people", given={"action": "weekly"})
 
     def _alarms(self, reaper: Function, letters: DeadLetters) -> None:
-        deployment = self._rights.deployment
-        alarms = Alarms(self, "Alarms", deployment=deployment, topic=interfaces.topic(self._foundation.topic))
+        alarms = self._common.add_alarms(self, self._foundation.topic)
+        log = AlarmEvidence(function=reaper)
         alarms.on_silence(
             "reaper-silent",
             interfaces.function(reaper),
             "For 15 minutes no pass of the reaper has done all of its work: machines may run that should have ended. "
             "Find the last pass and its error in the reaper's log, and look for running machines by hand until it works again.",
             minutes=SILENT_MINUTES,
+            evidence=log,
         )
         alarms.on_any(
             "reaper-errors",
             reaper.metric_errors(statistic="Sum"),
             "A pass of the reaper ended with an error: a region could not be read, AWS refused to end something, there was more to end "
             "than one pass may end, or the pass failed. Its log and its message say which; the next pass comes five minutes later.",
+            evidence=log,
         )
         alarms.on_any(
             "reaper-letters",
             letters.metric_approximate_number_of_messages_visible(statistic="Maximum"),
             "A pass or the weekly summary of the reaper failed or was not delivered; a letter in the dead-letter queue says why. "
             "Read the letters, correct what they name, and purge the queue.",
+            evidence=AlarmEvidence(function=reaper, letters=letters),
         )
 
     def _drain(self, keep_data: bool) -> Function:

@@ -13,8 +13,7 @@ from constructs import Construct
 from contract import names
 from contract.environments import Environment, GridCleanupEnvironment, GridCollectEnvironment
 from stacks.foundation import FoundationExports
-from stacks.parts import interfaces
-from stacks.parts.alarms import Alarms
+from stacks.parts.alarms import AlarmEvidence
 from stacks.parts.assembled import SEARCH_LAYER
 from stacks.parts.bad_ends import clear_up_after
 from stacks.parts.common import Common
@@ -120,20 +119,20 @@ class SearchStack(cdk.Stack):
         self._alarms(function, letters)
 
     def _alarms(self, cleanup: Function, letters: DeadLetters) -> None:
-        alarms = Alarms(
-            self, "Alarms", deployment=self._common.deployment, topic=interfaces.topic(self._foundation.topic)
-        )
+        alarms = self._common.add_alarms(self, self._foundation.topic)
         alarms.on_any(
             "search-letters",
             letters.metric_approximate_number_of_messages_visible(statistic="Maximum"),
             "A search ended, and the cleanup could not prove in time that the grid of its round ended: it may still run. "
             "The letter names the execution; the reaper stops its grid about ten minutes after it ended.",
+            evidence=AlarmEvidence(function=cleanup, letters=letters),
         )
         alarms.on_any(
             "search-errors",
             cleanup.metric_errors(statistic="Sum"),
             "The function that cleans up after searches failed or timed out; its message is tried again after an hour and a half. "
             "Its log says why; meanwhile the reaper stops the grid.",
+            evidence=AlarmEvidence(function=cleanup),
         )
 
     def _function(

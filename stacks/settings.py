@@ -35,6 +35,7 @@ from stacks.forms import (
     MachineImage,
     MachineImageName,
     Organization,
+    PageAddress,
     PresetName,
     Region,
     Repository,
@@ -221,6 +222,10 @@ class Settings(Block):
     catalogue: bool = False
     """Whether there is a database of campaigns, data sets, runs, prices and capacity, from which a grid's `query` makes its lines
     (docs/guides/catalogue.md)."""
+    dashboard: bool = True
+    """Whether there is a dashboard of the whole deployment in CloudWatch, and queries saved for its logs (docs/guides/dashboard.md)."""
+    runbook_url: PageAddress = ""
+    """Where people read docs/runbook.md: messages of alarms lead to `<runbook_url>#<alarm>`. Without it they name the file."""
     log_retention_days: DaysOfLogs = 30
     """How long the logs of nodes, builds and functions are kept."""
 

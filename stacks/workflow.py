@@ -24,9 +24,8 @@ from contract.environments import (
 )
 from contract.timings import AttendantTiming, CleanupTiming, LauncherTiming, TerminatorTiming
 from stacks.foundation import FoundationExports
-from stacks.parts import admission_rights, ec2_rights, interfaces, item_rights, job_rights, mount_rights
+from stacks.parts import admission_rights, ec2_rights, item_rights, job_rights, mount_rights
 from stacks.parts.agent import Agent
-from stacks.parts.alarms import Alarms
 from stacks.parts.assembled import NODE
 from stacks.parts.bad_ends import clear_up_after, watch_cleanup
 from stacks.parts.capacity_clock import CapacityClock
@@ -88,7 +87,7 @@ class WorkflowStack(cdk.Stack):
         self._of_jobs = [*containers.pull(), *mount_rights.mount(file_systems)]
         self._layer, self._log_retention_days = Layer(self, "Libraries"), common.log_retention_days
         self._reserved, self._common = common.reserved_concurrency, common
-        self._alarms = Alarms(self, "Alarms", deployment=deployment, topic=interfaces.topic(foundation.topic))
+        self._alarms = common.add_alarms(self, foundation.topic)
         missed = DeadLetters(self, "AttendantLetters")
         endings = Queue(self, "Endings", function_timeout=ATTENDANT_TIMEOUT, receives=FEWEST_RECEIVES, letters=missed)
         attendant = self._session_function = self._attendant(missed, endings, job_roles, checkpoints)
@@ -120,17 +119,16 @@ class WorkflowStack(cdk.Stack):
             letters=missed,
             alarms=self._alarms,
         )
-        watch_checkpoints(self._alarms, deployment, checkpoints)
-        watch_costs(self._alarms, deployment)
+        watch_checkpoints(self._alarms, deployment, checkpoints, attendant)
+        watch_costs(self._alarms, deployment, attendant)
         self._check_regions(common.regions, existing)
         letters = self._clean_up_after(train.machine)
         drain_first(self, drain)
 
-        arn, log = train.machine.state_machine_arn, attendant.log_group.log_group_name
+        arn = train.machine.state_machine_arn
         for output, value, what in (
             ("CleanupDeadLetters", letters.queue_url, "Executions whose end could not be cleaned up"),
             ("AttendantDeadLetters", missed.queue_url, "Urgent reports at which the attendant failed again and again"),
-            ("AttendantLogGroup", log, "What the attendant says of running jobs"),
             ("TrainMachine", arn, "The state machine that trains a job"),
         ):
             shown(self, output, value, what)

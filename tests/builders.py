@@ -135,7 +135,7 @@ TAGS_AT_LAUNCH = (
     tags.ROLE,
     tags.NAME,
 )
-LINKS_AT_MOST = 1200
+LINKS_AT_MOST = 2600
 """Characters that all links of a job take at most, with their words: names, buckets and keys are bounded."""
 GRID_LIMITS = GridLimits(
     max_lines=10_000,

@@ -6,7 +6,19 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tools import commands, compliance, containers, diagrams, faults, manifests, requests, rights, schemas, settings
+from tools import (
+    commands,
+    compliance,
+    containers,
+    diagrams,
+    faults,
+    manifests,
+    mistakes,
+    requests,
+    rights,
+    schemas,
+    settings,
+)
 from tools.refusals import images
 from tools.refusals.grids import page as grids
 from tools.refusals.jobs import page as jobs
@@ -22,6 +34,7 @@ WRITERS: dict[str, Callable[[], dict[Path, str]]] = {
     "grid-refusals": grids.pages,
     "search-refusals": searches.pages,
     "faults": faults.pages,
+    "mistakes": mistakes.pages,
     "compliance": compliance.pages,
     "containers": containers.pages,
     "diagrams": diagrams.pages,

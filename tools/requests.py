@@ -49,6 +49,8 @@ NEEDED = {
 }
 """Fields that stand for each other: a schema says so for all of them together."""
 MORE = {
+    "preset": ("presets", "../guides/jobs.md#presets"),
+    "tags": ("tags", "../guides/cost.md#whose-cost-it-is"),
     "code": ("code", "../guides/code.md"),
     "launcher": ("launchers", "../guides/launchers.md"),
     "processes_per_node": ("Neuron cores", "../guides/accelerators.md#trainium-and-inferentia"),

@@ -107,7 +107,13 @@ def _examine_job(given: dict[str, Any], settings: Settings, code: Path | None, n
     account = find_account(json.dumps(given), settings.deployment, settings.home_region)
     env = describe_admission(settings, account)
     partition = env.instance_profile.split(":")[1]
-    known = Supposed(env=env, account=account, partition=partition, file_systems=list_file_systems(settings))
+    known = Supposed(
+        env=env,
+        account=account,
+        partition=partition,
+        file_systems=list_file_systems(settings),
+        rules=settings.rules,
+    )
     with TemporaryDirectory() as folder:
         if code is not None:
             from trainyard.packing import pack
@@ -156,7 +162,7 @@ def _examine_manifest(file: Path, settings: Settings, given: dict[str, Any]) -> 
     request, defaults, problems = read({**given, **manifest}, env.limits)
     run = GridRun(grid=ANY_NAME, execution=env.machine, started_at="", owner="")
     with file.open("rb") as lines:
-        report = Planner(request, run, env, defaults).check_form(lines).report
+        report = Planner(request, run, env, defaults, settings.rules).check_form(lines).report
     report.general[:0] = problems
     unknown = ["Whether the data, images and instance types of the lines are there."]
     if not given:

@@ -21,6 +21,7 @@ from contract.images import ContainerImage
 from contract.jobs import Ami
 from contract.mounts import FileSystem
 from contract.places import Place, Zone
+from contract.request_rules import NO_RULES, RequestRules
 from git_code.commit import GitCommit
 from job_requests.reading import read
 from job_requests.request import JobRequest
@@ -32,7 +33,7 @@ DIGEST = f"sha256:{'0' * 64}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LocalCode:
+class PackedCode:
     """An archive of code on this computer, as it would be uploaded."""
 
     size: int
@@ -48,12 +49,14 @@ class Supposed:
     partition: str
     file_systems: dict[str, tuple[FileSystem, ...]] = field(default_factory=dict)
     """By region."""
-    code: LocalCode | None = None
+    rules: RequestRules = NO_RULES
+    """The presets and tags of the settings."""
+    code: PackedCode | None = None
 
 
 def read_request(raw: object, known: Supposed) -> tuple[JobRequest, list[str]]:
     """Reads a request as Admit reads it: what is right of it, and a line for every problem of its form."""
-    return read(raw, known.env.limits)
+    return read(raw, known.env.limits, known.rules)
 
 
 def judge_job(raw: object, name: str, known: Supposed, *, now: float) -> str:

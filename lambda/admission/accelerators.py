@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from admission.machines import is_allowed
 from aws.facts import Accelerators, InstanceType
 from contract.environments import AdmissionEnvironment
 from contract.limits import Limits
+from job_requests.offered import is_allowed
 from job_requests.request import MOST_TYPES, JobRequest
 from job_requests.values import Mode
 from refusals.wording import plain

@@ -29,6 +29,7 @@ from aws.state import State
 from contract import keys, names
 from contract.aws_errors import code_of
 from contract.environments import AdmissionEnvironment
+from contract.errors import InvalidRequest
 from contract.events import ENDS
 from contract.jobs import Job
 from job_requests.presets import list_given, load_rules
@@ -44,6 +45,16 @@ PASSING = frozenset(
 
 @patient
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
+    """Raises InvalidRequest with every reason, each of which has a line in the log too, before anything is written."""
+    try:
+        return _admit(event)
+    except InvalidRequest as refused:
+        for reason in str(refused).splitlines()[1:]:
+            logger.warning("refused", execution=event["execution"]["arn"], reason=reason.removeprefix("- "))
+        raise
+
+
+def _admit(event: Mapping[str, Any]) -> dict[str, Any]:
     env = AdmissionEnvironment.read()
     execution = Execution(
         arn=event["execution"]["arn"],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 from admission.containers import ResolvedImage
 from admission.facts import RegionFacts
@@ -12,23 +11,8 @@ from aws.facts import InstanceType
 from contract import names
 from contract.environments import AdmissionEnvironment
 from contract.jobs import Ami
-from contract.limits import Limits
 from job_requests.request import JobRequest
 from refusals.wording import plain
-
-
-def is_allowed(instance_type: str, limits: Limits) -> bool:
-    return any(fnmatchcase(instance_type, pattern) for pattern in limits.instance_types)
-
-
-def list_forbidden(types: Sequence[str], limits: Limits) -> dict[str, str]:
-    """Returns by instance type why the deployment does not allow it, for each that it does not allow."""
-    patterns = ", ".join(limits.instance_types)
-    return {
-        name: f"instance_types: {name} is not allowed in this deployment; allowed: {patterns} (limits.instance_types in cdk.json)"
-        for name in types
-        if not is_allowed(name, limits)
-    }
 
 
 def family(kind: InstanceType) -> str:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from admission.access import is_foreign_code, is_foreign_data, is_foreign_secret
 from admission.facts import Execution
 from admission.image_names import read_image
-from admission.machines import is_allowed
 from contract import names
 from contract.environments import AdmissionEnvironment
 from contract.images import ContainerImage
 from contract.jobs import Market
 from git_code.commit import GitCommit, list_host_problems
+from job_requests.offered import is_allowed
 from job_requests.request import JobRequest
 from refusals.script import wanted_files
 

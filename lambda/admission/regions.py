@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from admission.containers import ResolvedImage
 from admission.facts import RegionFacts
-from admission.machines import Offer, is_allowed, list_offers
+from admission.machines import Offer, list_offers
 from contract import names
 from contract.environments import AdmissionEnvironment
+from job_requests.offered import is_allowed, refuse_region
 from job_requests.request import JobRequest
-from refusals.wording import plain
 
 MANAGED = "alias/aws/ebs"
 """AWS's managed key for EBS volumes. Its own policy lets everyone who may launch use it."""
@@ -58,10 +58,7 @@ def _list_region_problems(
     """Lists what stands against the region; `named` is what it lacks of the image and the file systems that the request names."""
     where = request.region_field
     if region not in env.regions:
-        trains = ", ".join(env.regions)
-        return [
-            f"{where}: the deployment does not train in {plain(region)}; allowed: {trains} (regions with a cidr or a vpc in cdk.json)"
-        ]
+        return [refuse_region(where, region, env.regions)]
     if facts is not None and facts.silent:
         return [f"{where}: Admit could not ask AWS about {region} ({facts.silent}); allowed: regions that answer"]
     place = facts.place if facts else None

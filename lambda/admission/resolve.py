@@ -11,7 +11,6 @@ from admission.containers import ResolvedImage, resolve_image
 from admission.efa import ResolvedNetwork, resolve_network
 from admission.facts import Execution, RequestFacts
 from admission.image_names import read_image
-from admission.machines import list_forbidden
 from admission.mounts import resolve_mounts
 from admission.regions import ResolvedRegion, resolve_regions
 from admission.resume import resolve_source
@@ -19,6 +18,7 @@ from contract.environments import AdmissionEnvironment
 from contract.jobs import SourceCheckpoint
 from contract.mounts import JobMount
 from job_requests.launchers import list_process_problems
+from job_requests.offered import list_forbidden
 from job_requests.request import DEFAULT_HOURS, JobRequest
 
 

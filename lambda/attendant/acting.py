@@ -82,6 +82,9 @@ def _answer_train(state: State, token: Token, verdict: Verdict) -> bool:
     if verdict.action is Action.SUCCEED:
         states.success(token.token, {"reason": verdict.reason, "progress": verdict.progress})
     elif verdict.action is Action.FAIL:
+        logger.info(
+            "an attempt fails", job=token.job, attempt=token.attempt, error=verdict.error, reason=verdict.reason
+        )
         states.failure(token.token, verdict.error, verdict.reason)
     elif states.heartbeat(token.token):
         return True

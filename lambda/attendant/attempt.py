@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from aws_lambda_powertools import Logger
 
 from attendant.acting import act
 from attendant.invocation import Invocation
+from attendant.points import read_point
 from attendant.policy import Verdict, judge
 from attendant.reading import read_facts
 from attendant.rounds import LookRound
@@ -27,4 +30,4 @@ def handle_attempt(invocation: Invocation, looks: LookRound, token: Token, *, no
         reason=verdict.reason,
     )
     act(invocation, looks, token, facts, verdict, now=now)
-    return verdict
+    return replace(verdict, point=read_point(facts, now=now))

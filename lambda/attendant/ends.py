@@ -18,6 +18,7 @@ from aws.facts import Status
 from aws.state import OwedEnd, State
 from contract import items
 from contract.codec import Garbled
+from contract.intents import ran_in
 from contract.jobs import Job
 
 logger = Logger(service="attendant")
@@ -78,7 +79,8 @@ def _word_end(invocation: Invocation, one: OwedEnd, status: Status, now: float) 
     walks = state.walks(one.job) if job else []
     cost = notices.cost_so_far(job, walks, state.ends(one.job), now=now) if job else notices.UNKNOWN_COST
     attempts = max((walk.attempt for walk in walks), default=0)
-    return notices.word_end(one, status, invocation.env.deployment, job, attempts, cost)
+    deployment, regions = invocation.env.deployment, ran_in(walks)
+    return notices.word_end(one, status, deployment, job, attempts, cost, regions=regions)
 
 
 def _read_job(state: State, one: OwedEnd) -> Job | None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from attendant.facts import AttemptFacts
 from attendant.policy import Action, Verdict
 from aws.facts import Status
 from aws.state import AttemptEnd, OwedEnd
-from contract import money, names
+from contract import links, money, names
 from contract.errors import Stalled
 from contract.events import Event
 from contract.intents import Intent
@@ -59,13 +59,13 @@ def trains_again(facts: AttemptFacts, verdict: Verdict) -> bool:
 def word_stall(job: Job, attempt: int, reason: str, *, goes_on: bool, cost: str) -> Message:
     """Words which training makes no progress, what it costs, and what a person can do. `goes_on`: nothing but this message follows."""
     choices = [
-        f"Its {job.nodes} nodes run and cost money until the job's deadline. {_point_to_log(job, attempt)} Or stop its execution: "
-        f"{job.execution}",
+        f"Its {job.nodes} nodes run and cost money until the job's deadline. {_point_to_log(job, attempt)} Or stop its execution.",
+        *_list_links(job),
         "",
         'The request says {"then": "notify"}. With "restart" a new attempt would begin from the newest checkpoint; with "stop" the job '
         "would end.",
     ]
-    places = [f"{_point_to_log(job, attempt)} Its execution: {job.execution}"]
+    places = [_point_to_log(job, attempt), *_list_links(job)]
     return Message(
         event=Event.STALLED,
         job=job.id,
@@ -95,7 +95,8 @@ def word_recovery(facts: AttemptFacts, ends: Mapping[int, AttemptEnd], cost: str
             [
                 *before,
                 "",
-                f"You do not have to do anything. {_point_to_log(job, attempt)} Its execution: {job.execution}",
+                f"You do not have to do anything. {_point_to_log(job, attempt)}",
+                *_list_links(job),
             ],
         ),
     )
@@ -112,18 +113,28 @@ def _start(facts: AttemptFacts) -> str:
     return "from the beginning: there was no checkpoint"
 
 
-def word_end(owed: OwedEnd, status: Status, deployment: str, job: Job | None, attempts: int, cost: str) -> Message:
-    """Words how the execution ended, why, and what a person can do. `job` is None where its admission did not complete."""
+def word_end(
+    owed: OwedEnd,
+    status: Status,
+    deployment: str,
+    job: Job | None,
+    attempts: int,
+    cost: str,
+    *,
+    regions: Collection[str] = (),
+) -> Message:
+    """Words how the execution ended, why, and what a person can do. `job` is None where its admission did not complete; it ran in
+    `regions`."""
     event = event_of(status)
     head = f"Job {_name_job(owed.job, owed.owner)}"
     tried = f"after {attempts} attempt{'' if attempts == 1 else 's'}"
     where = (
-        f"{_point_to_log(job, max(1, attempts))} Its execution: {owed.execution}"
+        [_point_to_log(job, max(1, attempts)), *_list_links(job, regions)]
         if job
-        else f"Its execution: {owed.execution}"
+        else [f"Execution: {links.at_home(owed.execution).execution(owed.execution)}"]
     )
     if event is Event.DONE:
-        text = _text(f"{head} is done, {tried}.", cost, ["Its artifacts and checkpoints are in S3.", where])
+        text = _text(f"{head} is done, {tried}.", cost, ["Its artifacts and checkpoints are in S3.", *where])
         return Message(
             event=event,
             job=owed.job,
@@ -136,7 +147,7 @@ def word_end(owed: OwedEnd, status: Status, deployment: str, job: Job | None, at
     text = _text(
         f"{head} has failed, {tried}: {why}.",
         cost,
-        [f"{error}: {status.cause or 'Step Functions has no cause.'}", "", _advice(status), where],
+        [f"{error}: {status.cause or 'Step Functions has no cause.'}", "", _advice(status), *where],
     )
     return Message(
         event=event,
@@ -172,6 +183,16 @@ def _advice(status: Status) -> str:
 
 def _point_to_log(job: Job, attempt: int) -> str:
     return f"Read its log (log group {job.log_group}, stream {names.log_stream(job.id, attempt, 0)})."
+
+
+def _list_links(job: Job, regions: Collection[str] = ()) -> list[str]:
+    """Returns lines with the console's addresses of the job, and of its artifacts in each region in which it ran."""
+    found = links.of_job(job)
+    ran_in = sorted(set(regions) & job.places.keys())[: links.SHOWN_REGIONS]
+    return [
+        *(f"{name.capitalize()}: {found[name]}" for name in ("page", "execution", "log")),
+        *(f"Artifacts in {region}: {links.of_artifacts(job, region)}" for region in ran_in),
+    ]
 
 
 def _name_job(job: str, owner: str) -> str:

@@ -12,6 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from attendant import ages, costs
 from attendant.ages import warnings
 from attendant.attempt import handle_attempt
+from attendant.curves import keep_curves
 from attendant.invocation import Invocation
 from attendant.policy import Verdict
 from attendant.reading import LOGGED
@@ -99,6 +100,8 @@ def handle_attempts(invocation: Invocation, tokens: list[Token], looks: LookRoun
         _report_figures(invocation, looks, verdicts)
     if left:
         _hand_over(invocation, left, looks)
+    if looks.is_pass:
+        keep_curves(invocation, [verdict.point for verdict in verdicts if verdict.point is not None])
     if failures:
         raise RuntimeError(f"{len(failures)} of {len(tokens)} looks failed: {'; '.join(failures)}")
     if overdue and looks.is_pass:

@@ -15,6 +15,7 @@ from attendant.ages import CheckpointAge, checkpoint_age
 from attendant.causes import Cause, format_cause
 from attendant.costs import RunningCost
 from attendant.facts import AttemptFacts, MissingAttempt
+from attendant.points import JobPoint
 from attendant.silence import find_lost
 from attendant.stalls import DUMP_S, StallFacts, find_stall
 from attendant.unhealthy import before_training, find_examining, find_unhealthy
@@ -74,6 +75,8 @@ class Verdict:
     """Of an attempt that makes no progress, trains on all the same, and of which people have to know."""
     cost: RunningCost | None = None
     """Of an attempt that goes on."""
+    point: JobPoint | None = None
+    """For the job's page; nothing is judged by it."""
 
     @property
     def ends(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from botocore.config import Config
@@ -87,6 +88,31 @@ def ended_since(machine: str, since: float) -> dict[str, float]:
             return {}
         raise
     return {arn: at for arn, at in ends.items() if at >= since}
+
+
+@dataclass(frozen=True, slots=True)
+class ListedExecution:
+    """An execution as a listing shows it, of those that run or have just ended."""
+
+    arn: str
+    name: str
+    ended_at: float | None
+    """UTC epoch seconds; None for one that runs."""
+
+
+def running_or_ended_since(machine: str, since: float, *, most: int) -> Iterator[ListedExecution]:
+    """Yields every execution that runs, and of the `most` newest ones those that ended at or after `since` (UTC epoch seconds); nothing
+    where there is no such machine. Lags as above."""
+    try:
+        for one in _listed(machine, "RUNNING"):
+            yield ListedExecution(one["executionArn"], one["name"], None)
+        for one in islice(_listed(machine), most):
+            ended = one.get("stopDate")
+            if ended is not None and ended.timestamp() >= since:
+                yield ListedExecution(one["executionArn"], one["name"], ended.timestamp())
+    except ClientError as problem:
+        if code_of(problem) != "StateMachineDoesNotExist":
+            raise
 
 
 def _late(one: ExecutionListItemTypeDef, since: float) -> bool:

@@ -32,7 +32,7 @@ CONFLICT = frozenset({"ConditionalRequestConflict", "409"})
 RACED = frozenset({"PreconditionFailed", "412"}) | CONFLICT
 ARCHIVE_CLASSES = frozenset({"GLACIER", "DEEP_ARCHIVE"})
 """Classes of storage whose objects have to be restored before they can be read."""
-JSON = "application/json"
+JSON, HTML = "application/json", "text/html; charset=utf-8"
 AGAIN_S = (0.1, 0.4, 1.6)
 """Pauses before a conditional write is sent again that met another one."""
 TELLS = 5
@@ -83,6 +83,21 @@ class Bucket:
 
     def put(self, key: str, body: bytes, kind: str = JSON) -> None:
         self._client.put_object(Bucket=self.name, Key=key, Body=body, ContentType=kind)
+
+    def put_page(self, key: str, body: bytes, marks: Mapping[str, str]) -> None:
+        """Writes a page of HTML that no browser keeps, with `marks` about it."""
+        self._client.put_object(
+            Bucket=self.name, Key=key, Body=body, ContentType=HTML, CacheControl="no-cache", Metadata=dict(marks)
+        )
+
+    def read_marks(self, key: str) -> dict[str, str] | None:
+        """Returns the marks of an object; None where there is no such object."""
+        try:
+            return dict(self._client.head_object(Bucket=self.name, Key=key).get("Metadata", {}))
+        except ClientError as problem:
+            if code_of(problem) in ABSENT:
+                return None
+            raise
 
     def create(self, key: str, body: bytes) -> str:
         """Returns the ETag; raises Raced where the object exists."""

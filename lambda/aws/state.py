@@ -18,6 +18,7 @@ from aws.table import HELD_UP, HeldUp, Item, Table
 from contract import items
 from contract.aws_errors import code_of
 from contract.codec import Garbled, compact, decode, encode
+from contract.curves import Curve
 from contract.events import Event
 from contract.groups import Taken, TakenGroups
 from contract.health import UnhealthyNode
@@ -275,6 +276,14 @@ class State(Table):
         the end of an attempt nor the next one waits for them."""
         found = (_read(UnhealthyNode, item) for item in self.query(items.unhealthy_of(job)))
         return [one for one in found if one is not None]
+
+    def curve(self, job: str) -> Curve:
+        """The metric over steps as far as it was kept. Raises Garbled where it cannot be read."""
+        found = self.get(items.curve(job))
+        return decode(Curve, found.document) if found else Curve()
+
+    def keep_curve(self, job: Job, curve: Curve) -> None:
+        self.put(items.curve(job.id), compact(curve), expires=_expiry(job))
 
     def sessions(self, job: str, attempt: int) -> AttemptSessions:
         """What is known of the sessions of the attempt."""

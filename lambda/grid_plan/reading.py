@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -11,7 +10,9 @@ from pydantic import ValidationError
 from grid_plan.cells import SYNONYMS
 from grid_plan.columns import Channel, TrainingSpec
 from grid_plan.job_columns import JOB_ONLY
-from refusals.wording import line, plain
+from refusals.placeholders import find_placeholders
+from refusals.synonyms import suggest
+from refusals.wording import lines, plain
 
 ENTRIES = {"data": "addresses, as in s3://bucket/folder/"}
 """What the entries of a field may be, where this differs from the field itself."""
@@ -20,6 +21,8 @@ ENTRIES = {"data": "addresses, as in s3://bucket/folder/"}
 def read(fields: Mapping[str, Any], may_be: Mapping[str, str]) -> tuple[TrainingSpec, list[str]]:
     """Returns the fields that are right, and a line for every problem; wrong fields are left out."""
     known, problems = rename(fields)
+    left = find_placeholders(known)
+    known, problems = {name: one for name, one in known.items() if name not in left}, [*problems, *left.values()]
     try:
         return TrainingSpec.model_validate(known), problems
     except ValidationError as refused:
@@ -44,20 +47,22 @@ def rename(fields: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
 def describe_errors(errors: Iterable[Any], may_be: Mapping[str, str]) -> list[str]:
     """Puts pydantic's errors into words."""
-    return list(dict.fromkeys(_describe_error(error, may_be) for error in errors))
+    return lines([_simplify(error) for error in errors], may_be, ENTRIES, word=_describe_own)
 
 
-def _describe_error(error: Mapping[str, Any], may_be: Mapping[str, str]) -> str:
+def _describe_own(error: Mapping[str, Any]) -> str:
+    """Words an error about a field that only a channel, or only a job on clusters, has; empty for any other."""
     path = [str(part) for part in error["loc"] if part != "[key]"]
-    if error["type"] == "extra_forbidden" and len(path) > 1:
-        near = difflib.get_close_matches(path[-1], Channel.model_fields, n=1)
-        hint = f" (did you mean {near[0]}?)" if near else ""
+    if error["type"] != "extra_forbidden":
+        return ""
+    if len(path) > 1:
         where = ".".join(plain(part) for part in path)
+        hint = suggest(path[-1], Channel.model_fields)
         return f"{where}: there is no such field{hint}; allowed: {', '.join(Channel.model_fields)}"
-    if error["type"] == "extra_forbidden" and path[0] in JOB_ONLY:
+    if path[0] in JOB_ONLY:
         return f"{path[0]}: is a field of jobs on clusters of our own; allowed: with the backend ec2, or left out"
-    if error["type"] == "extra_forbidden":
-        error = {**error, "loc": (path[0],)}
-    if error["type"] == "string_too_short":
-        error = {**error, "type": "too_short"}
-    return line(error, may_be, ENTRIES)
+    return ""
+
+
+def _simplify(error: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**error, "type": "too_short"} if error["type"] == "string_too_short" else error

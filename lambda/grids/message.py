@@ -62,4 +62,4 @@ def _places(report: Mapping[str, Any]) -> str:
         if report["completed"] < report["lines"]
         else ""
     )
-    return f"Results: {results['csv']} (and {results['jsonl']}).{again}"
+    return f"Page: {report['page']}\nResults: {results['csv']} (and {results['jsonl']}).{again}"

@@ -13,6 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from aws.grids import GridStore
 from aws.s3 import as_json
 from aws.topic import publish
+from contract import links
 from contract.environments import GridCollectEnvironment
 from contract.grid import Grid, GridPrefix
 from grids.message import message, subject
@@ -39,6 +40,7 @@ def report(
         "manifest_version": grid.manifest.version,
         "problem": dict(problem) if problem else None,
         **totals,
+        "page": links.of_page(grid.execution, store.name, prefix.page),
         "results": {
             "csv": f"s3://{store.name}/{prefix.results_csv}",
             "jsonl": f"s3://{store.name}/{prefix.results_jsonl}",

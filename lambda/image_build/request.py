@@ -11,7 +11,8 @@ from contract.images import AMD64, ARGUMENT, BASE, PLATFORMS, REPOSITORY, REPOSI
 from git_code.commit import GIT_MAY_BE
 from git_code.fields import CodeSource
 from refusals.fields import ARCHIVE_MAY_BE, without_nul
-from refusals.wording import line, plain
+from refusals.placeholders import find_placeholders
+from refusals.wording import lines, plain
 
 MOST_VALUE = 4000
 """The most characters of a build argument's value: CodeBuild takes 5,500 for all variables together."""
@@ -138,12 +139,16 @@ _STAND_IN = {"copy": "any.any/any:any", "repository": "any", "tag": "any"}
 
 def read(raw: object) -> tuple[ImageRequest, list[str]]:
     """Returns the request and a line for every problem; wrong fields are empty, so that the rest can still be judged."""
+    left = find_placeholders(raw)
+    problems, wrong = [*left.values()], {*left}
     try:
-        request, problems = ImageRequest.model_validate(raw), list[str]()
+        request = ImageRequest.model_validate(raw)
     except ValidationError as refused:
-        errors = refused.errors(include_url=False)
-        problems = [line(error, ALLOWED) for error in errors]
-        request = _rest(raw, {str(error["loc"][0]) for error in errors if error["loc"]})
+        errors = [one for one in refused.errors(include_url=False) if not left.keys() & one["loc"][:1]]
+        problems += lines(errors, ALLOWED)
+        wrong |= {str(error["loc"][0]) for error in errors if error["loc"]}
+    if problems:
+        request = _rest(raw, wrong)
     given = raw if isinstance(raw, Mapping) else {}
     if isinstance(raw, Mapping):
         problems += _together(given)

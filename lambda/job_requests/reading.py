@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from pydantic import ValidationError
 
@@ -17,7 +17,8 @@ from job_requests.request import JobRequest
 from job_requests.tag_fields import list_required_problems, list_tag_problems, list_value_problems
 from job_requests.values import MayBe
 from job_requests.workbench import list_workbench_problems
-from refusals.wording import line, plain
+from refusals.placeholders import find_placeholders
+from refusals.wording import lines, plain
 
 MAY_BE = {
     name: next(one for one in field.metadata if isinstance(one, MayBe))
@@ -46,11 +47,13 @@ def read(raw: object, limits: Limits, rules: RequestRules = NO_RULES) -> tuple[J
     is not missing too.
     """
     filled, unnamed = fill_from_preset(raw, rules) if isinstance(raw, Mapping) else (raw, list[str]())
-    request, problems, given = _validate(filled, limits)
+    left = find_placeholders(filled)
+    request, problems, given = _validate(filled, limits, left.keys())
     is_judged = isinstance(given, Mapping) and not ("tags" in given and "tags" not in request.model_fields_set)
     return _serve_bench(request), [
         *unnamed,
         *([] if unnamed else _list_missing(given, limits)),
+        *left.values(),
         *problems,
         *_list_problems_without_image(given, request),
         *list_launcher_problems(given, request),
@@ -76,10 +79,12 @@ def list_preset_problems(preset: Mapping[str, object], limits: Limits, rules: Re
     """Lists what is wrong with a preset, as far as a part of a request can be."""
     never = [f"{name}: {why}; allowed: left out" for name, why in NEVER_PRESET.items() if name in preset]
     fields = {name: value for name, value in preset.items() if name not in NEVER_PRESET}
-    request, problems, given = _validate(fields, limits)
+    left = find_placeholders(fields)
+    request, problems, given = _validate(fields, limits, left.keys())
     whole = {"launcher", "command"} <= fields.keys()
     return [
         *never,
+        *left.values(),
         *problems,
         *(list_launcher_problems(given, request) if whole else []),
         *_list_doubles(request),
@@ -89,14 +94,16 @@ def list_preset_problems(preset: Mapping[str, object], limits: Limits, rules: Re
     ]
 
 
-def _validate(given: object, limits: Limits) -> tuple[JobRequest, list[str], object]:
-    """Returns the fields that are right, a line for each that is not, and what was given; None of what is no request at all."""
+def _validate(given: object, limits: Limits, left: Set[str]) -> tuple[JobRequest, list[str], object]:
+    """Returns the fields that are right, a line for each that is not, and what was given; None of what is no request at all. `left` are
+    fields that still have the placeholder of an example, of which another line speaks."""
+    judged = {name: one for name, one in given.items() if name not in left} if isinstance(given, Mapping) else given
     try:
-        return JobRequest.model_validate(given), [], given
+        return JobRequest.model_validate(judged), [], given
     except ValidationError as refused:
         errors = refused.errors(include_url=False)
-    problems = [line(error, list_allowed(limits), ENTRIES) for error in errors]
-    wrong = {str(error["loc"][0]) for error in errors if error["loc"]}
+    problems = lines(errors, list_allowed(limits), ENTRIES)
+    wrong = {str(error["loc"][0]) for error in errors if error["loc"]} | left
     given = given if wrong else None  # without a wrong field it is no request at all
     return _read_rest(given, wrong), problems, given
 

@@ -322,7 +322,7 @@ class JobRequest(ProgramFields):
         max_length=MOST_OF_A_REQUEST,
         description=(
             "Tags, as of a cost centre, on the job's instances, volumes and network interfaces, beside those of the deployment's settings "
-            "tags, whose keys a request can not have. The setting required_tags may want some."
+            "tags, whose keys a request cannot have. The setting required_tags may want some."
         ),
         examples=[{"CostCenter": "4711"}],
     )

@@ -42,6 +42,7 @@ NO_CATALOGUE = "query: this deployment has no catalogue; allowed: manifest, or c
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     env = GridEnvironment.read()
     execution = event["execution"]
+    logger.append_keys(execution=execution["arn"])
     asked, given, problems = input_.read(event["request"], env.limits)
     run = GridRun(
         grid=execution["name"], execution=execution["arn"], started_at=execution["started_at"], owner=asked.owner

@@ -38,7 +38,7 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
     ).run()
     figures.count(env.deployment, findings.counts())
     if not report_only and (subject := words.subject(env.deployment, findings)):
-        publish(env.topic, subject, words.message(env.deployment, findings, on_demand_usd))
+        publish(env.topic, subject, words.message(env.deployment, findings, on_demand_usd, env.runbook))
     problems = [f"{what}: {why}" for what, why in findings.failed.items()]
     problems += [f"{id_}: {why}" for id_, (_, why) in findings.refused.items()]
     if findings.limited and not report_only:

@@ -17,8 +17,9 @@ from aws.state import State
 from aws.topic import publish
 from contract import metrics
 from contract.environments import ReaperEnvironment
+from contract.links import of_runbook
 from ending.policy import find_alive, find_protected
-from reaper.words import RUNBOOK, SHOWN, when
+from reaper.words import SECTIONS, SHOWN, when
 
 logger = Logger(service="reaper")
 DAYS = 7
@@ -44,14 +45,14 @@ def publish_summary(env: ReaperEnvironment, *, now: float) -> dict[str, Any]:
     """Publishes the summary. Raises ClientError or BotoCoreError where that fails, or where the figures cannot be read."""
     week = sums(env.deployment, metrics.ALL, days=DAYS, until=now)
     running = _read_instances(env)
-    subject, message = word_summary(env.deployment, week, running)
+    subject, message = word_summary(env.deployment, week, running, env.runbook)
     publish(env.topic, subject, message)
     logger.info("sent the weekly summary", subject=subject)
     return {"subject": subject}
 
 
-def word_summary(deployment: str, week: dict[str, float], running: Running) -> tuple[str, str]:
-    """Returns subject and text."""
+def word_summary(deployment: str, week: dict[str, float], running: Running, runbook: str = "") -> tuple[str, str]:
+    """Returns subject and text. `runbook` is the address of the settings."""
     passes = week[metrics.PASSES]
     missing = passes < ENOUGH * PASSES
     well = not missing and not running.unseen and not any(week[name] for name in TROUBLE)
@@ -61,7 +62,7 @@ def word_summary(deployment: str, week: dict[str, float], running: Running) -> t
     if missing:
         lines.append(
             "That is too few, unless the deployment is younger than that: while the reaper does not run, only the machines' own "
-            f'timers end what was left behind. What to do: {RUNBOOK}, "A machine is still running".'
+            f"timers end what was left behind. What to do: {of_runbook(runbook, SECTIONS[0])}."
         )
     lines += [
         f"It ended {week[metrics.ENDED]:.0f} things, and would have ended {week[metrics.WOULD_END]:.0f} in report-only mode.",

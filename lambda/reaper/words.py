@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 
 from aws.facts import Belonging, Sort
+from contract.links import of_runbook
 from contract.text import one_line
 from reaper.findings import Case, Findings
 from reaper.policy import TIMED_BY_AWS, span
@@ -14,7 +15,8 @@ SHOWN = 40
 """At most this many things of a kind are named; the log has the others."""
 SHOWN_TAG = 128
 """Characters of a tag: whoever may tag instances chose it."""
-RUNBOOK = "docs/runbook.md"
+SECTIONS = ("A machine is still running", "The reaper ended something", "Protect an instance", "Turn it off now")
+"""Of the runbook."""
 DONE = {
     Sort.INSTANCE: "EC2 terminates it; it costs nothing from the moment it shuts down.",
     Sort.SPOT_REQUEST: "It was cancelled.",
@@ -43,33 +45,34 @@ def subject(deployment: str, findings: Findings) -> str:
     return f"Trainyard {deployment}: the reaper {', '.join(said)}" if said else ""
 
 
-def message(deployment: str, findings: Findings, price: Price) -> str:
-    """Words the message: sections in the order of their urgency, each with the page that helps."""
+def message(deployment: str, findings: Findings, price: Price, runbook: str = "") -> str:
+    """Words the message: sections in the order of their urgency, each with the page that helps; `runbook` is where it is read."""
+    running, ended, protect, off = (of_runbook(runbook, section) for section in SECTIONS)
     sections = [
         _section(
             f"AWS refused to end these {len(findings.refused)}, or they still run although the reaper ended them. They cost money "
-            f'until they end; every pass tries again. What to do: {RUNBOOK}, "A machine is still running".',
+            f"until they end; every pass tries again. What to do: {running}.",
             [(case, f"Not ended: {problem}") for case, problem in findings.refused.values()],
             price,
         ),
         _section(
             "A pass may end only a limited number of things before their deadlines, and there were more. It ended the first; these "
-            f'{len(findings.limited)} wait for the next pass. If they should stay, act now: {RUNBOOK}, "Protect an instance".',
+            f"{len(findings.limited)} wait for the next pass. If they should stay, act now: {protect}.",
             [(case, "Left for the next pass.") for case in findings.limited],
             price,
         ),
         _section(
-            f'The reaper ended these {len(findings.ended)}. If that was wrong: {RUNBOOK}, "The reaper ended something".',
+            f"The reaper ended these {len(findings.ended)}. If that was wrong: {ended}.",
             [(case, _describe_end(case.thing)) for case in findings.ended],
             price,
         ),
         _section(
             f"These {len(findings.news)} were kept, because too little is known of them to end them. Please check them: "
-            f'{RUNBOOK}, "A machine is still running".',
+            f"{running}.",
             [(case, "Kept.") for case in findings.news],
             price,
         ),
-        f'To switch everything off at once: {RUNBOOK}, "Turn it off now". This is the reaper of the deployment '
+        f"To switch everything off at once: {off}. This is the reaper of the deployment "
         f"{deployment}; its log says more about each of them.",
     ]
     return "\n\n".join(section for section in sections if section)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from contract.errors import InvalidRequest
 from contract.items import ADMISSION_CLOSED
+from refusals.synonyms import suggest
 
 SHOWN = 80
 """The most characters of a value, or of a name, that a line repeats."""
 MOST = 16_000
 """The most characters of a whole refusal: Step Functions keeps 32,768 of a cause, and escapes double some of them."""
+MOST_UNKNOWN = 20
+"""The most unknown fields that are named."""
 
 _WRONG = {
     "string_type": "is not a string",
@@ -54,6 +56,37 @@ def _escaped(letter: str) -> str:
     return f"\\u{ord(letter):04x}" if ord(letter) < 0x10000 else f"\\U{ord(letter):08x}"
 
 
+def lines(
+    errors: Sequence[Mapping[str, Any]],
+    fields: Mapping[str, str],
+    entries: Mapping[str, str] = MappingProxyType({}),
+    *,
+    word: Callable[[Mapping[str, Any]], str] = lambda _: "",
+) -> list[str]:
+    """Words pydantic's errors; `word` gives the caller's own words, or none. All unknown fields share one line."""
+    own = {place: said for place, error in enumerate(errors) if (said := word(error))}
+    unknown = [str(one["loc"][0]) for place, one in enumerate(errors) if place not in own and _is_unknown(one)]
+    together = _describe_unknown(unknown, fields) if unknown else ""
+    each = (
+        own.get(place) or (together if _is_unknown(error) else line(error, fields, entries))
+        for place, error in enumerate(errors)
+    )
+    return list(dict.fromkeys(each))
+
+
+def _is_unknown(error: Mapping[str, Any]) -> bool:
+    return error["type"] == "extra_forbidden" and len(error["loc"]) == 1
+
+
+def _describe_unknown(names: Sequence[str], fields: Mapping[str, str]) -> str:
+    """Names fields that are not there, each with the one that it may mean."""
+    each = [f"{plain(name)}{suggest(name, fields)}" for name in names[:MOST_UNKNOWN]]
+    if len(names) == 1:
+        return f"{plain(names[0])}: there is no such field{suggest(names[0], fields)}; allowed: {', '.join(fields)}"
+    more = f" and {len(names) - MOST_UNKNOWN:,} more" if len(names) > MOST_UNKNOWN else ""
+    return f"{', '.join(each)}{more}: there are no such fields; allowed: {', '.join(fields)}"
+
+
 def line(error: Mapping[str, Any], fields: Mapping[str, str], entries: Mapping[str, str] = MappingProxyType({})) -> str:
     """Words one of pydantic's errors; `fields` says what each may be, `entries` what the entries of a list or an object may be."""
     path = [plain(str(part)) for part in error["loc"] if part != "[key]"]
@@ -61,8 +94,7 @@ def line(error: Mapping[str, Any], fields: Mapping[str, str], entries: Mapping[s
     if error["type"] == "extra_forbidden" and len(path) > 1:
         return f"{where}: there is no such field; allowed: {entries.get(field, fields[field])}"
     if error["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(field, fields, n=1)
-        return f"{where}: there is no such field{f' (did you mean {near[0]}?)' if near else ''}; allowed: {', '.join(fields)}"
+        return _describe_unknown([str(error["loc"][0])], fields)
     problem = _problem(error)
     may_be = fields.get(field) or f"an object of the fields {', '.join(fields)}"
     if len(path) > 1:

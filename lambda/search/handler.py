@@ -34,6 +34,7 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     env = GridCollectEnvironment.read()
     store = SearchStore(env.bucket)
     execution = event["execution"]
+    logger.append_keys(execution=execution["arn"])
     match event["action"]:
         case "ask":
             return _ask(store, _begin(env, store, event["request"], execution), int(event["round"]))

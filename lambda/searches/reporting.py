@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from aws_lambda_powertools import Logger
@@ -14,20 +12,17 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from aws.s3 import as_json
 from aws.topic import publish
+from contract import links
 from contract.environments import GridCollectEnvironment
 from contract.search import Search, SearchPrefix, Trial
-from grids.policy import FORMULA
 from searches import study
 from searches.policy import SearchState, find_best, group_reasons, read_standing
 from searches.request import SearchRequest, read, write_line
 from searches.store import SearchStore
+from searches.table import write_table
 
 logger = Logger(service="search")
 WHEN = "reported_at"
-COLUMNS = ("trial", "grid", "index", "status", "value")
-"""Of trials.csv, before the parameters, which are called as in a manifest ..."""
-MORE = ("region", "job", "seconds", "cost_usd", "reason", "model_artifact", "log")
-"""... and after them."""
 
 
 def report(
@@ -49,6 +44,7 @@ def report(
         "problem": dict(problem) if problem else None,
         **sum_up(wanted, search, standing),
         "best": describe_best(wanted, search, best) if best else None,
+        "page": links.of_page(search.execution, store.name, prefix.page),
         "results": {
             "trials": f"s3://{store.name}/{prefix.trials}",
             "best": f"s3://{store.name}/{prefix.best}" if best else "",
@@ -113,24 +109,6 @@ def describe_best(wanted: SearchRequest, search: Search, best: Trial) -> dict[st
     }
 
 
-def write_table(wanted: SearchRequest, trials: Sequence[Trial]) -> str:
-    """Writes a row for each trial, in the order in which they were asked."""
-    text, names = io.StringIO(newline=""), sorted(wanted.search)
-    rows = csv.writer(text)
-    rows.writerow([*COLUMNS, *(f"hp.{name}" for name in names), *MORE])
-    for one in trials:
-        before = [one.number, one.grid, one.index, one.outcome, one.value]
-        values = [one.parameters[name] for name in names]
-        after = [one.region, one.training, one.seconds, one.cost_usd, one.reason, one.artifact, one.log]
-        rows.writerow(map(_without_formula, [*before, *values, *after]))
-    return text.getvalue()
-
-
-def _without_formula(cell: object) -> object:
-    """Returns the cell so that no spreadsheet computes it: choices, names and reasons are texts of others."""
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell
-
-
 def write_subject(deployment: str, whole: Mapping[str, Any]) -> str:
     best = whole["best"]
     how = "failed: " if whole["problem"] else ""
@@ -153,7 +131,7 @@ def write_message(deployment: str, whole: Mapping[str, Any]) -> str:
         f"{whole['trials']} trials in {whole['rounds']} rounds, {whole['with_value']} with a value, about ${whole['cost_usd']:,.2f}{cap}.",
         _word_best(best) if best else "No trial has a value.",
         "\n".join(["Why trials failed:", *whole["failures"]]) if whole["failures"] else "",
-        f"All trials: {results['trials']}"
+        f"Page: {whole['page']}\nAll trials: {results['trials']}"
         + (f"\nThe best one, with the line that trains it again: {results['best']}" if best else ""),
     ]
     return "\n\n".join(part for part in parts if part)

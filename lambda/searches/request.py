@@ -13,7 +13,7 @@ from contract.search import MOST_NAME, MOST_ROUNDS, MOST_TRIALS, PATTERN, Direct
 from grid_plan.columns import Closed, Hyperparameter, sent
 from grid_plan.limits import MOST_VALUE
 from refusals.fields import OWNER_MAY_BE, Owner, read_whole, without_nul
-from refusals.wording import line, plain, shown, what
+from refusals.wording import lines, plain, shown, what
 
 MOST_PARAMETERS, MOST_CHOICES, MOST_PLACES = 30, 1000, 100
 MOST_NUMBER = 2**53
@@ -241,7 +241,7 @@ def read(raw: object) -> tuple[SearchRequest, frozenset[str], list[str]]:
         wanted, wrong = SearchRequest.model_validate(given), frozenset[str]()
     except ValidationError as refused:
         errors = refused.errors(include_url=False)
-        problems += list(dict.fromkeys(line(_name_condition(one), ALLOWED, ENTRIES) for one in errors))
+        problems += lines([_name_condition(one) for one in errors], ALLOWED, ENTRIES)
         wanted, wrong = _keep_right(given, errors)
     return wanted, wrong, [*problems, *_list_conflicts(wanted, wrong, _name_parameters(given))]
 

@@ -12,7 +12,14 @@ if TYPE_CHECKING:
     from localaws.recorder import Call, Environ
     from localaws.server import LocalAws
 
-PRICES = {"t3.large": 0.096, "g4dn.xlarge": 0.658, "g5.xlarge": 1.258, "p4d.24xlarge": 40.96}
+PRICES = {
+    "t3.medium": 0.048,
+    "t3.large": 0.096,
+    "m7i-flex.large": 0.115,
+    "g4dn.xlarge": 0.658,
+    "g5.xlarge": 1.258,
+    "p4d.24xlarge": 40.96,
+}
 VOLUMES = {"GB-Mo": 0.0952, "IOPS-Mo": 0.006, "GiBps-mo": 48.64}
 """Of gp3, dollars a month."""
 TRAININGS = {

@@ -262,7 +262,7 @@ class Attempt:
         status = self._accompany(child)
         self._activity.end()
         self._tail = tuple(child.tail)
-        self._note(how := f"the command {described(status)}{child.why}")
+        self._note(how := f"the command {described(status)}{child.why or self._workspace.explain(status, self._tail)}")
         reason = f"rank {self._node.rank}: {how}"
         if self._saver.refused and self._obeyed is None:
             reason = f"rank {self._node.rank}: its checkpoints could not be restored: {self._saver.refused}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from agent import environments, requirements
+from agent import environments, missing_modules, requirements
 from agent.environments import Installed
 from agent.requirements import Python, Tool
 from agent.store import Store
@@ -64,6 +64,9 @@ class Workspace(Protocol):
         arguments: Sequence[str] = (),
     ) -> RunningTraining:
         """Runs the training. `arguments` are those of the command, or of the image's entry point where there is no command."""
+
+    def explain(self, status: int, tail: Sequence[str]) -> str:
+        """Returns which module the training lacked, by its exit code and last lines, as the end of a sentence; empty for none."""
 
     def close(self) -> None:
         """Leaves nothing that runs. May be called at any time."""
@@ -121,6 +124,10 @@ class MachineWorkspace:
         assert self._python is not None, "prepare comes first"
         words = self._python.command([*command, *arguments])
         return ChildProcess(words, folder=self._work / "code", environment=environment, on_line=on_line)
+
+    def explain(self, status: int, tail: Sequence[str]) -> str:
+        listed = self._work / "code" / requirements.REQUIREMENTS
+        return missing_modules.explain_on_machine(tail, has_requirements=listed.is_file()) if status else ""
 
     def close(self) -> None:
         return

@@ -6,6 +6,8 @@ alarms rest on metrics of AWS's own services, or on the maximum of one of ours (
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
@@ -13,20 +15,48 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
+from contract.links import Console, of_runbook
+from stacks.forms import partition
 from stacks.parts import interfaces
+from stacks.parts.function import Function
+from stacks.parts.outputs import shown
+from stacks.parts.queue import DeadLetters
 
 STEP = cdk.Duration.minutes(5)
 """The period of every count; equal to the time between two looks of the reaper."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlarmEvidence:
+    """Where a person looks when an alarm begins, beside the runbook: its message names it."""
+
+    function: Function | None = None
+    """Whose log has the reason; its name becomes an output too."""
+    lines: str = ""
+    """Filter pattern of the lines about it in that log, to which a link leads."""
+    letters: DeadLetters | None = None
+
+
+NOWHERE = AlarmEvidence()
+
+
 class Alarms(Construct):
-    """Alarms named `<deployment>-<name>`; each tells the topic when it begins and when it ends."""
+    """Alarms named `<deployment>-<name>`; each tells the topic when it begins and when it ends. `runbook` is the address of the page, empty
+    for the file."""
 
-    def __init__(self, scope: Construct, name: str, *, deployment: str, topic: sns.ITopic) -> None:
+    def __init__(self, scope: Construct, name: str, *, deployment: str, topic: sns.ITopic, runbook: str = "") -> None:
         super().__init__(scope, name)
-        self._deployment, self._tell = deployment, actions.SnsAction(topic)
+        self._deployment, self._tell, self._runbook = deployment, actions.SnsAction(topic), runbook
 
-    def on_silence(self, name: str, function: lambda_.IFunction, description: str, *, minutes: int) -> None:
+    def on_silence(
+        self,
+        name: str,
+        function: lambda_.IFunction,
+        description: str,
+        *,
+        minutes: int,
+        evidence: AlarmEvidence = NOWHERE,
+    ) -> None:
         """Alarms after so many minutes in a row in which no invocation of the function, or by its alias, ended without an error.
 
         The last one falls into some minute, that of the invocation's begin; the empty minutes come after it, and CloudWatch looks every
@@ -47,7 +77,7 @@ class Alarms(Construct):
         self._alarm(
             name,
             beats,
-            description,
+            self._describe(name, description, evidence),
             comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
             evaluation_periods=minutes,
             datapoints_to_alarm=minutes,
@@ -56,13 +86,20 @@ class Alarms(Construct):
         )
 
     def on_any(
-        self, name: str, metric: cloudwatch.Metric, description: str, *, steps: int = 1, of: int | None = None
+        self,
+        name: str,
+        metric: cloudwatch.Metric,
+        description: str,
+        *,
+        steps: int = 1,
+        of: int | None = None,
+        evidence: AlarmEvidence = NOWHERE,
     ) -> None:
         """Alarms when `steps` of the last `of` steps of five minutes count one or more; `of` is `steps` where it is not given."""
         self._alarm(
             name,
             metric.with_(period=STEP),
-            description,
+            self._describe(name, description, evidence),
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
             evaluation_periods=of or steps,
             datapoints_to_alarm=steps,
@@ -70,7 +107,9 @@ class Alarms(Construct):
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
         )
 
-    def on_most(self, name: str, metric: cloudwatch.Metric, description: str, *, most: float) -> None:
+    def on_most(
+        self, name: str, metric: cloudwatch.Metric, description: str, *, most: float, evidence: AlarmEvidence = NOWHERE
+    ) -> None:
         """Alarms when the maximum of five minutes is above `most`. No value that is added lowers a maximum; one of another unit is not
         read, so the metric has to have one. No value is no alarm: nothing is there to be measured."""
         if metric.statistic != "Maximum" or metric.unit is None:
@@ -78,13 +117,31 @@ class Alarms(Construct):
         self._alarm(
             name,
             metric.with_(period=STEP),
-            description,
+            self._describe(name, description, evidence),
             threshold=most,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
             evaluation_periods=1,
             datapoints_to_alarm=1,
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
         )
+
+    def _describe(self, name: str, description: str, evidence: AlarmEvidence) -> str:
+        """Returns what the message says: what happened, and where to look."""
+        words = [description]
+        if (function := evidence.function) is not None:
+            stack, group, output = cdk.Stack.of(self), function.log_group.log_group_name, f"{function.node.id}LogGroup"
+            words.append(f"Log: {group} (output {output} of {stack.stack_name}).")
+            if evidence.lines:
+                words.append(
+                    f"Its lines: {Console(partition(stack.region), stack.region).lines(group, evidence.lines)}"
+                )
+            if stack.node.try_find_child(output) is None:
+                shown(stack, output, group, f"The log of {function.node.id}")
+        if evidence.letters is not None:
+            words.append(f"Letters: {evidence.letters.queue_url}")
+        # A full stop would become a part of the address.
+        words.append(f"More: {of_runbook(self._runbook, name)}{'' if self._runbook else '.'}")
+        return " ".join(words)
 
     def _alarm(
         self,
@@ -102,7 +159,7 @@ class Alarms(Construct):
             self,
             "".join(word.capitalize() for word in name.split("-")),
             alarm_name=f"{self._deployment}-{name}",
-            alarm_description=f'{description} More: docs/runbook.md, "{name}".',
+            alarm_description=description,
             metric=metric,
             threshold=threshold,
             comparison_operator=comparison_operator,

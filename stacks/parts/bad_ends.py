@@ -12,10 +12,12 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from stacks.parts import interfaces
-from stacks.parts.alarms import Alarms
+from stacks.parts.alarms import AlarmEvidence, Alarms
+from stacks.parts.function import Function
 from stacks.parts.queue import DeadLetters, Queue
 
 EVERY_END = ["SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"]
+EVERY_STATUS = ["RUNNING", *EVERY_END]
 BAD_ENDS = ["FAILED", "TIMED_OUT", "ABORTED"]
 """Statuses of every end without success: an abort and a time-out run no Catch, and the last step may have failed."""
 AT_ONCE = 2
@@ -59,7 +61,7 @@ def send_ends(
     letters: DeadLetters,
     description: str,
 ) -> None:
-    """Sends a message for every execution of these machines (ARNs) that ends with one of the statuses."""
+    """Sends a message for every execution of these machines (ARNs) that gets one of the statuses."""
     events.Rule(
         scope,
         "ExecutionEnded",
@@ -79,17 +81,19 @@ def send_ends(
     )
 
 
-def watch_cleanup(alarms: Alarms, letters: DeadLetters, function: lambda_.Function) -> None:
+def watch_cleanup(alarms: Alarms, letters: DeadLetters, function: Function) -> None:
     """Raises an alarm where the cleanup gave up, or broke."""
     alarms.on_any(
         "cleanup-letters",
         letters.metric_approximate_number_of_messages_visible(statistic="Maximum"),
         "An execution ended, and the cleanup could not prove in time that its machines ended: they may still run. "
         "The letter names the execution; the reaper ends its machines about ten minutes after it ended.",
+        evidence=AlarmEvidence(function=function, letters=letters),
     )
     alarms.on_any(
         "cleanup-errors",
         function.metric_errors(statistic="Sum"),
         "The function that cleans up after executions failed or timed out; its message is tried again after twelve minutes. "
         "Its log says why; meanwhile the reaper ends the machines.",
+        evidence=AlarmEvidence(function=function),
     )

@@ -7,7 +7,7 @@ from constructs import Construct
 
 from contract.catalogue import CatalogueAccess
 from contract.catalogue_environments import KeeperEnvironment
-from stacks.parts.alarms import Alarms
+from stacks.parts.alarms import AlarmEvidence, Alarms
 from stacks.parts.bad_ends import AT_ONCE, EVERY_END, send_ends
 from stacks.parts.catalogue_keeper_rights import keep_catalogue
 from stacks.parts.common import Common
@@ -97,10 +97,12 @@ class CatalogueKeeper(Construct):
             self.letters.metric_approximate_number_of_messages_visible(statistic="Maximum"),
             "For an hour the keeper could not write how an execution ended, or a pass was not delivered: the catalogue lacks rows. "
             "Jobs and grids go on as before. Its log says why; the letter names the execution.",
+            evidence=AlarmEvidence(function=self.function, letters=self.letters),
         )
         alarms.on_any(
             "catalogue-errors",
             self.function.metric_errors(statistic="Sum"),
             "The function that fills the catalogue failed or timed out: prices and capacity in it may be old. Jobs and grids go on as "
             "before. Its log says why; it tries again after an hour.",
+            evidence=AlarmEvidence(function=self.function),
         )

@@ -10,17 +10,23 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 
 from contract import metrics, names
 from contract.environments import CheckpointLimits
-from stacks.parts.alarms import STEP, Alarms
+from stacks.parts.alarms import STEP, AlarmEvidence, Alarms
+from stacks.parts.function import Function
+
+OLD, SLOW = "the newest checkpoint is old", "a commit takes long"
+"""What the attendant's log says of a job then."""
 
 
-def watch_checkpoints(alarms: Alarms, deployment: str, limits: CheckpointLimits) -> None:
-    """The intervals differ from job to job, so the metrics are in percent of them, and one alarm serves all jobs."""
+def watch_checkpoints(alarms: Alarms, deployment: str, limits: CheckpointLimits, attendant: Function) -> None:
+    """The intervals differ from job to job, so the metrics are in percent of them, and one alarm serves all jobs. The attendant's log names
+    them, and the alarm leads there."""
     alarms.on_most(
         "checkpoints-old",
         _percent(metrics.CHECKPOINT_AGE, deployment),
         f"The newest checkpoint of a job that trains is older than {limits.oldest:g} of the job's intervals (checkpoint_minutes), or it "
         "has trained so long without one: a recovery would lose all of that. The attendant's log says which job, and what to do.",
         most=100 * limits.oldest,
+        evidence=AlarmEvidence(function=attendant, lines=f'"{OLD}"'),
     )
     alarms.on_most(
         "commits-slow",
@@ -28,6 +34,7 @@ def watch_checkpoints(alarms: Alarms, deployment: str, limits: CheckpointLimits)
         f"A commit of a job that trains took longer than {limits.longest_commit:g} of the job's intervals (checkpoint_minutes), so its "
         "checkpoints are older than the request asks for. The attendant's log says which job, and what to do.",
         most=100 * limits.longest_commit,
+        evidence=AlarmEvidence(function=attendant, lines=f'"{SLOW}"'),
     )
 
 

@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import aws_cdk as cdk
+from aws_cdk import aws_sns as sns
 
 from contract.codec import encode
 from contract.request_rules import RequestRules
 from contract.timing import Timing
+from stacks.parts import interfaces
+from stacks.parts.alarms import Alarms
 from stacks.parts.rights import Rights
 
 
@@ -25,6 +28,8 @@ class Common:
     log_retention_days: int
     reserved_concurrency: int
     """Invocations at once that are reserved for each function that ends machines; 0 for none."""
+    runbook_url: str
+    """Where people read the runbook; empty for the file."""
     rules: RequestRules
     """For functions that read requests."""
 
@@ -41,6 +46,12 @@ class Common:
     def rule_files(self) -> dict[str, bytes]:
         """Returns the file of the rules for the archives of functions that read requests; none where there is nothing to say."""
         return {self.rules.file: encode(self.rules)} if self.rules.file else {}
+
+    def add_alarms(self, stack: cdk.Stack, topic: sns.Topic) -> Alarms:
+        """Adds what makes the stack's alarms, which tell the topic."""
+        return Alarms(
+            stack, "Alarms", deployment=self.deployment, topic=interfaces.topic(topic), runbook=self.runbook_url
+        )
 
     @property
     def env(self) -> cdk.Environment:

@@ -9,10 +9,14 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 
 from contract import metrics, names
 from contract.money import NEAR_CAP_PERCENT
-from stacks.parts.alarms import STEP, Alarms
+from stacks.parts.alarms import STEP, AlarmEvidence, Alarms
+from stacks.parts.function import Function
+
+NEAR = "the cost is near the cap"
+"""What the attendant's log says of a job then."""
 
 
-def watch_costs(alarms: Alarms, deployment: str) -> None:
+def watch_costs(alarms: Alarms, deployment: str, attendant: Function) -> None:
     """The metric is in percent of each job's own cap, so one alarm serves all jobs."""
     alarms.on_most(
         "cost-near-cap",
@@ -27,4 +31,5 @@ def watch_costs(alarms: Alarms, deployment: str) -> None:
         f"A job that runs has cost more than {NEAR_CAP_PERCENT:g} % of its max_cost_usd, at on-demand prices: it ends with a last "
         "checkpoint before the rest is used up. The attendant's log says which job.",
         most=NEAR_CAP_PERCENT,
+        evidence=AlarmEvidence(function=attendant, lines=f'"{NEAR}"'),
     )

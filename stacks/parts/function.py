@@ -31,15 +31,15 @@ ACKNOWLEDGED = {
 
 
 class Layer(lambda_.LayerVersion):
-    """The pinned libraries of all functions (boto3, dulwich, pydantic, Powertools): Lambda's own boto3 is months behind. `folder` names
-    other libraries, with their `description`."""
+    """The pinned libraries of all functions (boto3, dulwich, Jinja2, pydantic, Powertools): Lambda's own boto3 is months behind. `folder`
+    names other libraries, with their `description`."""
 
     def __init__(
         self,
         scope: Construct,
         name: str,
         folder: Path = LAYER,
-        description: str = "Pinned boto3, dulwich, pydantic and Powertools",
+        description: str = "Pinned boto3, dulwich, Jinja2, pydantic and Powertools",
     ) -> None:
         super().__init__(
             scope,
@@ -109,6 +109,7 @@ class Function(lambda_.Function):
             acknowledge(self, reason, finding)
         grant(role, *rights)
         self._role = role
+        self.package = package
 
     def may_invoke_itself(self) -> None:
         """Uses a policy of its own: the function waits for the policy of its other rights, so that one cannot name the function."""

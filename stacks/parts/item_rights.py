@@ -86,6 +86,16 @@ def end_attempts(rights: Rights) -> list[Right]:
     ]
 
 
+def show_jobs(rights: Rights, node_role: str) -> list[Right]:
+    """For the pages of jobs: reads what was launched, how attempts ended, what nodes reported, and the metric over steps."""
+    shown = (f"{items.LAUNCHES}*", f"{items.CLOSED}*", f"{items.UNHEALTHY}*")
+    return [
+        item_right(rights, "QueryAttempts", ["Query"], *shown),
+        item_right(rights, "ReadCurves", ["GetItem"], f"{items.CURVES}*"),
+        read_reports(rights, node_role),
+    ]
+
+
 def query_unhealthy(rights: Rights) -> Right:
     """Allows to read because of which nodes' machines attempts ended."""
     return item_right(rights, "QueryUnhealthyNodes", ["Query"], f"{items.UNHEALTHY}*")
@@ -107,8 +117,9 @@ def query_regions(rights: Rights) -> Right:
 
 
 def attend(rights: Rights, node_role: str) -> list[Right]:
-    """For the attendant: reads attempts and reports, gives orders and credentials, keeps task tokens and the time of its last pass, tells
-    people of ends. Few statements, because its policy nearly fills what IAM takes. `node_role` is the id of the nodes' role."""
+    """For the attendant: reads attempts and reports, gives orders and credentials, keeps task tokens, the metric over steps and the time of
+    its last pass, tells people of ends. Few statements, because its policy nearly fills what IAM takes. `node_role` is the id of the
+    nodes' role."""
     nodes = items.userid(node_role, "*")
     return [
         item_right(rights, "ReadJobItems", ["GetItem"], f"{items.JOBS}*"),
@@ -123,7 +134,7 @@ def attend(rights: Rights, node_role: str) -> list[Right]:
             rights,
             "NoteOrdersSessionsAndPasses",
             ["GetItem", "PutItem"],
-            *(f"{items.ORDERS}*", f"{items.SESSIONS}*", items.PASS),
+            *(f"{items.ORDERS}*", f"{items.SESSIONS}*", f"{items.CURVES}*", items.PASS),
         ),
         item_right(rights, "GiveToNodesAndKeepTaskTokens", ["PutItem"], nodes, items.WAITING, f"{items.UNHEALTHY}*"),
         item_right(rights, "ForgetTaskTokensAndEnds", ["DeleteItem"], items.WAITING, items.UNTOLD),

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from contract import errors
+from contract import errors, links
 from contract import patience as patience_words
 from contract.jobs import Reaction
 
@@ -118,18 +118,30 @@ SUBMITTED_BADLY = _expression(
 )
 """Result of an array that Batch did not accept, or that did not end well; the records of its lines say more, and decide."""
 
-CAUSE = 30_000
+CAUSE = 29_000
 """The most characters of a cause: Step Functions takes 32,768 in all."""
 TOLD = _expression(
     rf"""
     $cause := $length($problem.cause) > {CAUSE} ? $substring($problem.cause, 0, {CAUSE}) & ' ...' : $problem.cause;
+    $by := $links.artifacts_by_region;
+    $places := $exists($by) ? $keys($by)[[0..{links.SHOWN_REGIONS - 1}]] : [];
     $exists($links.execution)
-      ? $cause & '\n\nExecution: ' & $links.execution & '\nLog: ' & $links.log
-        & '\nArtifacts: ' & $links.artifacts & '\nReport: ' & $links.report
+      ? $cause & '\n\nPage: ' & $links.page & '\nExecution: ' & $links.execution & '\nLog: ' & $links.log
+        & '\nReport: ' & $links.report
+        & $join($map($places, function($one) {{ '\nArtifacts in ' & $one & ': ' & $lookup($by, $one) }}), '')
       : $cause
     """
 )
-"""Cause of a failed execution: the cause first, then where to look. A refused request has no links."""
+"""Cause of a failed execution: the cause first, then where to look: artifacts in each region in which the job ran. A refused request has no
+links."""
+
+
+def with_artifacts(result: str) -> str:
+    """Returns the links with those of the artifacts of a launch, at `result` of the state: the newest ones, and all by region."""
+    by_region = f"$merge([$links.artifacts_by_region, {{{result}.region: {result}.artifacts}}])"
+    further = f"{{'artifacts': {result}.artifacts, 'artifacts_by_region': {by_region}}}"
+    return f"{{% $exists({result}.artifacts) ? $merge([$links, {further}]) : $links %}}"
+
 
 NO_PROBLEM = "{% $not($exists($problem.error)) %}"
 

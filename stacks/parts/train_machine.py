@@ -380,7 +380,7 @@ def _launched(result: str) -> dict[str, str]:
         "late_error": f"{{% {result}.late_error %}}",
         "wait_left_s": f"{{% {result}.wait_left_s %}}",
         "rungs": jsonata.with_rungs(result),
-        "links": f"{{% $exists({result}.artifacts) ? $merge([$links, {{'artifacts': {result}.artifacts}}]) : $links %}}",
+        "links": jsonata.with_artifacts(result),
         "launched_at": "{% $floor($millis() / 1000) %}",
         "events": jsonata.SPENT,
     }

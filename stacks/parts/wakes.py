@@ -12,7 +12,7 @@ from constructs import Construct
 
 from contract import items
 from stacks.parts import interfaces
-from stacks.parts.alarms import Alarms
+from stacks.parts.alarms import AlarmEvidence, Alarms
 from stacks.parts.function import Function
 from stacks.parts.queue import DeadLetters, Queue
 
@@ -113,6 +113,7 @@ class Wakes(Construct):
 
     @staticmethod
     def _watch(alarms: Alarms, attendant: Function, clock: lambda_.Alias, letters: DeadLetters) -> None:
+        log = AlarmEvidence(function=attendant)
         alarms.on_silence(
             "attendant-silent",
             interfaces.function(clock),
@@ -120,12 +121,14 @@ class Wakes(Construct):
             "train on; a job that is not looked at gets no order, no verdict on a lost node and, after half an hour, no new credentials. "
             "See whether its clock is on, whether its function is throttled, and what its log says.",
             minutes=SILENT_MINUTES,
+            evidence=log,
         )
         alarms.on_any(
             "attendant-letters",
             letters.metric_approximate_number_of_messages_visible(statistic="Maximum"),
             "The attendant failed again and again when urgent reports of nodes woke it. The clock wakes it every minute all the same, "
             "so jobs learn later what their nodes reported. Its log says why; purge the queue once it works again.",
+            evidence=AlarmEvidence(function=attendant, letters=letters),
         )
         alarms.on_any(
             "attendant-errors",
@@ -133,5 +136,6 @@ class Wakes(Construct):
             "For ten minutes the attendant did not look at every running job in time, or its looks failed. A job at which it does not "
             "look for five minutes loses a heartbeat. Its log says which jobs and why.",
             steps=2,
+            evidence=log,
             of=3,  # an error of AWS that passes is no alarm: the next minute's look does what this one did not
         )

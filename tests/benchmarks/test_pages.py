@@ -38,8 +38,9 @@ PAGES = sorted((pages.ROOT / "docs" / "benchmarks").glob("*.md"))
 COMMIT = rf"({pages.MEASURED_AT}|The figures came with commit) `[0-9a-f]{{7,40}}({pages.DIRTY})?`"
 TIMED = "GB-seconds"
 """In the name of a row whose amount is a time."""
-VARIES, BY = "other steps: units", 0.25
-"""Rows whose amount differs from run to run, because some calls of an execution are repeated by chance; by this share at most."""
+VARIES, BY = ("other steps: units", "attendant: units written"), 0.25
+"""Rows whose amount differs from run to run, because some calls of an execution are repeated by chance, and because times in a curve pack
+differently; by this share at most."""
 OURS = 1_000
 """Instances of ours in the account of the reaper's row that is counted again."""
 
@@ -97,10 +98,14 @@ def test_the_page_of_state_counts_the_calls_of_eight_hours_and_of_a_month() -> N
     month, _ = cost.idle_month(CALL_CPU_S, ITEM_CPU_S)
     counted = [*list_rows(cost.eight_hours(CALL_CPU_S, ITEM_CPU_S)), *list_rows(month)]
     page = text("state").splitlines()
-    exact = [row for row in counted if TIMED not in row and VARIES not in row]
+    exact = [row for row in counted if TIMED not in row and not varies(row)]
     assert [row for row in exact if row not in page] == []
-    shown, found = ([amount(row) for row in rows if VARIES in row] for rows in (page, counted))
+    shown, found = ([amount(row) for row in rows if varies(row)] for rows in (page, counted))
     assert shown == pytest.approx(found, rel=BY)
+
+
+def varies(row: str) -> bool:
+    return any(one in row for one in VARIES)
 
 
 def amount(row: str) -> float:

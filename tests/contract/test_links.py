@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 
 from contract import names
-from contract.links import Console, of_artifacts, of_job
+from contract.links import SHOWN_REGIONS, Console, of_artifacts, of_job
 from tests.builders import JOB, LINKS_AT_MOST
 
 FRANKFURT = Console("aws", "eu-central-1")
@@ -56,28 +56,28 @@ def test_another_partition_has_a_console_of_its_own(partition: str, region: str,
     assert urlsplit(Console(partition, region).object("b", "k")).netloc == host
 
 
-def test_a_jobs_links_lead_home_but_for_its_artifacts() -> None:
+def test_a_jobs_links_lead_home() -> None:
     job = replace(JOB, id="job-1.2")
     links = of_job(job)
-    assert links.keys() == {"execution", "log", "artifacts", "report"}
-    place = job.places[job.ladder[0].region]
-    assert parse_qs(urlsplit(links["artifacts"]).query) == {
-        "region": [place.region],
-        "prefix": ["jobs/job-1.2/artifacts/"],
-    }
-    assert f"/buckets/{place.bucket}?" in links["artifacts"]
+    assert links.keys() == {"page", "execution", "log", "report"}
     assert parse_qs(urlsplit(links["report"]).query)["prefix"] == ["jobs/job-1.2/report.json"]
+    assert parse_qs(urlsplit(links["page"]).query)["prefix"] == ["jobs/job-1.2/report.html"]
     fragment = unquote(unquote(urlsplit(links["log"]).fragment.replace("$", "%")))
     assert fragment == f"logsV2:log-groups/log-group/{job.log_group}?logStreamNameFilter=job-1.2/"
 
 
+def test_no_link_guesses_where_the_artifacts_will_be() -> None:
+    """Only a launch knows."""
+    assert not [one for name, one in of_job(JOB).items() if "artifacts" in name + one]
+
+
 def test_the_artifacts_of_a_launch_are_in_its_region_and_not_in_the_ladders_first() -> None:
     abroad = replace(JOB.places[JOB.ladder[0].region], region="us-east-2", bucket="yard-bytes-us-east-2")
-    job = replace(JOB, places={**JOB.places, "us-east-2": abroad})
+    job = replace(JOB, id="job-1.2", places={**JOB.places, "us-east-2": abroad})
     link = of_artifacts(job, "us-east-2")
     assert urlsplit(link).netloc.startswith("us-east-2.")
     assert "/buckets/yard-bytes-us-east-2?region=us-east-2&" in link
-    assert of_artifacts(job, job.ladder[0].region) == of_job(job)["artifacts"]
+    assert parse_qs(urlsplit(link).query)["prefix"] == ["jobs/job-1.2/artifacts/"]
 
 
 def test_links_of_the_longest_names_have_the_length_that_is_promised() -> None:
@@ -93,8 +93,9 @@ def test_links_of_the_longest_names_have_the_length_that_is_promised() -> None:
         ladder=(replace(JOB.ladder[0], region=region),),
         places={region: place},
     )
-    words = sum(len(f"\n{what}: ") for what in ("", "Execution", "Log", "Artifacts", "Report"))
-    assert sum(map(len, of_job(job).values())) + words < LINKS_AT_MOST
+    artifacts = [f"\nArtifacts in {region}: {of_artifacts(job, region)}"] * SHOWN_REGIONS
+    words = sum(len(f"\n{what}: ") for what in ("", "Page", "Execution", "Log", "Report"))
+    assert sum(map(len, [*of_job(job).values(), *artifacts])) + words < LINKS_AT_MOST
 
 
 def test_a_job_that_may_wait_for_capacity_says_where_to_see_what_it_waits_for() -> None:

@@ -15,6 +15,7 @@ from unittest import mock
 
 from botocore.exceptions import ReadTimeoutError
 
+import attendant.curves
 import attendant.passes
 import aws.state
 from aws import breaker
@@ -24,7 +25,7 @@ from contract.codec import encode
 from contract.items import ItemKey
 from contract.jobs import Job
 from contract.places import Place, Zone
-from contract.reports import Exit, NodeReport, Phase
+from contract.reports import Exit, NodeReport, Phase, Progress
 from tests.builders import INTENT, JOB, LAUNCHED, PLACE, rung
 from tests.fakes import state, table, wire
 from tests.fakes.aws import Aws
@@ -75,7 +76,14 @@ USER_DATA = "".join(f"{number:x}" for number in range(3000))
 TOKEN = "AQC" + "x" * 700
 """As long as Step Functions' own."""
 WORKING = NodeReport(
-    job="", attempt=1, rank=0, instance="", phase=Phase.TRAINING, sent_at=0.0, timeline={"booted": 1.0, "started": 2.0}
+    job="",
+    attempt=1,
+    rank=0,
+    instance="",
+    phase=Phase.TRAINING,
+    sent_at=0.0,
+    progress=Progress(step=1, metric=0.5),
+    timeline={"booted": 1.0, "started": 2.0},
 )
 
 
@@ -253,7 +261,7 @@ class Fleet:
         _clocks.append(self.clock)
         with ExitStack() as stack:
             stack.enter_context(self.functions.installed())
-            for module in (attendant.passes, aws.state):
+            for module in (attendant.passes, attendant.curves, aws.state):
                 stack.enter_context(mock.patch.object(module, "ThreadPoolExecutor", SideBySide))
             stack.enter_context(mock.patch.object(breaker, "regions", _Regions()))
             self._wake()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
@@ -31,6 +32,9 @@ class Version:
     storage_class: str = "STANDARD"
     restore: str = ""
     """What S3 tells of a copy that can be read for a while, of an object in an archive class."""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    """What its writer says of it."""
+    cache_control: str = ""
 
     @property
     def etag(self) -> str:
@@ -146,6 +150,7 @@ class S3:
             "LastModified": version.modified,
             "StorageClass": None if version.storage_class == "STANDARD" else version.storage_class,
             "Restore": version.restore or None,
+            "Metadata": dict(version.metadata),
         }
 
     @staticmethod
@@ -185,6 +190,8 @@ class S3:
             params.get("Body", b""),
             int(self.clock.now),
             content_type=params.get("ContentType", "binary/octet-stream"),
+            metadata=params.get("Metadata", {}),
+            cache_control=params.get("CacheControl", ""),
         )
         self._add(bucket, key, version)
         return {"ETag": version.etag, "VersionId": version.id}

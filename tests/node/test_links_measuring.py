@@ -127,10 +127,11 @@ def test_an_all_reduce_that_hangs_is_stuck_and_ended_with_all_its_processes(alon
     assert left(tmp_path) == []
 
 
-@pytest.mark.parametrize(("mode", "words"), [("fails", "RuntimeError: NCCL error"), ("dies", "it ended with code 9")])
+@pytest.mark.parametrize(("mode", "words"), [("fails", "NCCL error"), ("dies", "it ended with code 9")])
 def test_a_process_that_dies_ends_the_others_at_once(alone: Act, tmp_path: Path, mode: str, words: str) -> None:
     said = alone(gpus="2", mode=mode)
     assert said.outcome in (Reached.FAILED, Reached.UNREADY)  # the other may not have been ready yet
+    # Two processes write to one pipe, and Python writes the name of an error, and what it says, apart.
     assert words in said.words or "closed by peer" in said.words
     assert left(tmp_path) == []
 

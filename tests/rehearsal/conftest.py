@@ -67,6 +67,7 @@ MEASURED = ["slow-link:rank=1,job=slow-network"]
 UNATTENDED = [
     *(f"timer-off:job={job}" for job in (*STOPPED, "cut")),
     *(f"cleanup-event-lost:job={job}" for job in STOPPED if job.startswith("unheard-")),
+    "cleanup-event-lost:job=page-unheard",
     "terminate-refused:job=unheard-refused",
 ]
 """What the jobs of test_unattended.py have to do without."""

@@ -109,11 +109,15 @@ def shutdowns(job: StartedJob) -> set[str]:
 
 
 def changes(job: StartedJob) -> list[dict[str, Any]]:
-    """Calls that would have made something for the job: objects under its prefix, instances with its name in a tag."""
+    """Calls that would have made something for the job: objects under its prefix but its page, instances with its name in a tag."""
     prefix = keys.JobPrefix(job.name).root
     return [
         {"call": call.name, **call.parameters}
         for call in job.yard.aws.recorder.of()
-        if (call.name in ("s3:PutObject", "s3:CopyObject") and str(call.parameters.get("Key", "")).startswith(prefix))
+        if (
+            call.name in ("s3:PutObject", "s3:CopyObject")
+            and (key := str(call.parameters.get("Key", ""))).startswith(prefix)
+            and key != keys.JobPrefix(job.name).page
+        )
         or (call.name == "ec2:RunInstances" and job.name in map(str, call.parameters.values()))
     ]

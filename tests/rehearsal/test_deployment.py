@@ -126,7 +126,7 @@ def test_the_command_of_a_failed_deployment_is_not_left_without_a_word(tmp_path:
 
 def test_a_failed_deployment_prints_its_cause_first_and_keeps_everything_in_files(tmp_path: Path) -> None:
     problem = DeploymentFailed("cdk deploy --all", FAILED)
-    problem.functions = {"check": ["START", "KeyError: no such region, an Exception"], "quiet": ["START", "REPORT"]}
+    problem.functions = {"check": ["START", "[ERROR] KeyError: no such region"], "quiet": ["START", "REPORT"]}
     written = io.StringIO()
     diagnose_deployment(problem, Console(file=written, soft_wrap=True), tmp_path)
     lines = written.getvalue().splitlines()

@@ -26,9 +26,9 @@ TOOLKIT = "CDKToolkit"
 """The bootstrap's own, which a destroy never touches."""
 DRAIN = ("DrainRole", "DrainMachineRole")
 FIRST = "trainyard-search"
-"""The first stack that a destroy takes away, after that of the images, in which nothing runs."""
-IMAGES = "trainyard-images"
-"""Deployed last, so destroyed first of all: it holds nothing that runs, and its end takes nothing away."""
+"""The first stack that a destroy takes away, after those in which nothing runs."""
+IDLE = ("trainyard-images", "trainyard-dashboard")
+"""Deployed last, so destroyed first of all: they hold nothing that runs, and their end takes nothing away."""
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +88,7 @@ def test_a_destroy_refuses_loudly_while_a_person_protects_an_instance(
         yard.cdk.destroy(yard.assembly)
     assert protected in refused.value.whole
     assert tags.PROTECTED in refused.value.whole
-    assert before.pop(IMAGES)
+    assert all(before.pop(one) for one in IDLE)
     assert stacks(yard) == {**before, FIRST: "DELETE_FAILED"}
     assert left(doomed) == [protected]
 
@@ -105,6 +105,8 @@ def test_a_destroy_with_a_running_job_leaves_no_instance_and_no_stack(yard: Yard
     with yard.without("terminate-refused"):  # a job of test_unattended.py has it, where that has not run
         yard.cdk.destroy(yard.assembly)
     assert stacks(yard) == {}
+    assert yard.client("cloudwatch").list_dashboards()["DashboardEntries"] == []
+    assert yard.client("logs").describe_query_definitions()["queryDefinitions"] == []
     assert [one["InstanceId"] for one in instances(doomed)] == [only]
     assert yard.nodes.left() == yard.nodes.running() == 0
 
@@ -124,8 +126,8 @@ def test_no_other_stack_is_touched_before_the_drain_is_done(yard: Yard) -> None:
     """The drain is the first step of the end of the searches' stack; those of the other stacks find nothing."""
     calls = list(yard.aws.recorder.calls)
     deletions = [(call.at, call.parameters["StackName"]) for call in calls if call.action == "DeleteStack"]
-    others = [at for at, stack in deletions if FIRST not in stack and IMAGES not in stack]
-    assert len(others) == len(["grid", "workflow", "reaper", "builds", *REGIONS, "foundation"])
+    others = [at for at, stack in deletions if not any(one in stack for one in (FIRST, *IDLE))]
+    assert len(others) == len(["grid", "pages", "workflow", "reaper", "builds", *REGIONS, "foundation"])
     ends = {"StopExecution", "TerminateInstances", "StopTrainingJob", "TerminateJob"}
     drains = [call.at for call in calls if call.action in ends and any(name in call.role for name in DRAIN)]
     assert drains

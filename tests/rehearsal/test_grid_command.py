@@ -19,9 +19,10 @@ from localaws.iam.questions import Untaught
 from localaws.testing.asking import OWNER, questions_of
 from rehearsal.fault_keys import GRID
 from rehearsal.faults import FAULTS
-from rehearsal.grid import shortcomings
+from rehearsal.grid import GridSummary, shortcomings
 from rehearsal.grid_command import arguments, regions
-from rehearsal.grid_screen import show
+from rehearsal.grid_screen import REASONS, REPLACED, show
+from rehearsal.replaced import FILE
 from tests.rehearsal.grids import GRID_FAULTS, WELL
 from tools.faults import HEAD
 
@@ -104,6 +105,19 @@ def test_an_input_that_is_none_is_refused(
     assert says in capsys.readouterr().err
 
 
+def test_a_wrong_input_is_refused_before_the_deployment_in_the_words_of_plan(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "input.json").write_text('{"defaults": {"max_hours": "1"}, "wibble": 3}')
+    with pytest.raises(SystemExit):
+        arguments([*MANIFEST, "--input", str(tmp_path / "input.json")])
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split("; allowed: ")[0] for line in lines] == [
+        "input.json: wibble: there is no such field",
+        'input.json: defaults.max_hours: "1" is not a number (numbers have no quotes)',
+    ]
+
+
 def test_a_manifest_in_another_encoding_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "m.csv").write_bytes("eu-central-1,s3://a/b\n".encode("utf-16"))
     with pytest.raises(SystemExit):
@@ -118,7 +132,7 @@ def test_all_that_is_wrong_is_said_at_once(capsys: pytest.CaptureFixture[str]) -
     assert all(option in told for option in ("--manifest nowhere.csv", "--image nowhere", "--speed 0"))
 
 
-def test_words_in_brackets_are_shown_as_they_are() -> None:
+def test_words_in_brackets_are_shown_as_they_are(tmp_path: Path) -> None:
     reason = "AlgorithmError: [rank 0] wanted [1, 2]"
     failed = {
         "backend": "sagemaker",
@@ -130,11 +144,56 @@ def test_words_in_brackets_are_shown_as_they_are() -> None:
         "cost_usd": None,
     }
     summary = replace(WELL, results=[{**failed, "metrics": {}, "reason": reason, "artifact": ""}])
-    console = Console(record=True, width=200, file=io.StringIO())
-    show(console, summary, Conditions(), ["[line 1] failed"])
-    told = console.export_text()
+    told = shown(summary, tmp_path, "[line 1] failed")
     assert reason in told
     assert "[line 1] failed" in told
+
+
+def shown(summary: GridSummary, out: Path, *wrong: str, verbose: bool = False) -> str:
+    """What a person sees on a terminal of 80 columns that wraps nothing itself."""
+    console = Console(record=True, width=80, file=io.StringIO(), soft_wrap=True, emoji=False)
+    show(console, summary, Conditions(), [*wrong], out=out, verbose=verbose)
+    return console.export_text()
+
+
+def test_a_reason_is_whole_at_80_columns_and_equal_ones_are_told_once(tmp_path: Path) -> None:
+    why = "the log stream t-1/algo-1 of /aws/sagemaker/TrainingJobs in eu-central-1 says :secret: " + "x" * 200
+    line = {
+        "backend": "sagemaker",
+        "region": "eu-central-1",
+        "outcome": "Failed",
+        "billable_seconds": 1.0,
+        "cost_usd": 0.1,
+    }
+    results = [
+        {**line, "index": index, "line": index + 1, "metrics": {"accuracy": 0.5}, "reason": why, "artifact": ""}
+        for index in range(12)
+    ]
+    told = shown(replace(WELL, results=results), tmp_path)
+    assert told.count(why) == 1
+    assert f"#0, #1, #2, #3, #4, #5, #6, #7, #8, #9 ...: {why}" in told
+    assert max(len(one) for one in told.splitlines() if one.startswith(("│", "┃", "┏", "└"))) <= 80
+
+
+def test_many_reasons_are_counted_and_no_reason_steers_the_terminal(tmp_path: Path) -> None:
+    line = {"backend": "sagemaker", "region": "r", "outcome": "Failed", "billable_seconds": None, "cost_usd": None}
+    results = [
+        {**line, "index": index, "line": index + 1, "metrics": {}, "reason": f"\x1b[2J{index}\u202e", "artifact": ""}
+        for index in range(REASONS + 5)
+    ]
+    told = shown(replace(WELL, results=results), tmp_path)
+    assert "and 5 reasons more: results.csv" in told
+    assert "\x1b" not in told
+    assert "\u202e" not in told
+
+
+def test_what_is_replaced_is_a_file_and_a_line_that_names_it_and_all_of_it_with_verbose(tmp_path: Path) -> None:
+    told, whole = shown(WELL, tmp_path), (tmp_path / FILE).read_text()
+    assert str(tmp_path / FILE) in told
+    for part in REPLACED:
+        assert part in whole
+        assert part not in told
+        assert part in shown(WELL, tmp_path, verbose=True)
 
 
 def test_every_fault_of_a_grid_is_named_to_people_and_met_alone_by_a_test() -> None:

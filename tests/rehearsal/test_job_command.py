@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -14,9 +15,12 @@ from rehearsal.deployment import ROOT
 from rehearsal.diagnosis import LINES, matters
 from rehearsal.job_command import arguments
 from rehearsal.parts import Part
-from rehearsal.screen import OWN_PATHS, SAME_PATH, Screen, describe_replaced, not_deployed
+from rehearsal.replaced import OWN_PATHS, SAME_PATH, describe_replaced, not_deployed
+from rehearsal.request_check import CannotCheck, list_search_problems
+from rehearsal.screen import Screen
 
 EXAMPLE = ROOT / "examples" / "ddp_digits"
+FIRST = ROOT / "examples" / "first_job"
 JOB = ["--job", str(EXAMPLE / "job.json"), "--code", str(EXAMPLE)]
 WRONG = [
     *(
@@ -65,6 +69,63 @@ def test_neither_code_nor_an_image_is_a_mistake(capsys: pytest.CaptureFixture[st
     assert "--code is missing" in capsys.readouterr().err
 
 
+def test_a_request_whose_code_lies_elsewhere_says_that_a_folder_takes_its_place(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        arguments(["--job", str(FIRST / "one_node.json")])
+    assert "allowed: the folder that is uploaded in its place" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("example", sorted(FIRST.glob("*.json")), ids=lambda file: file.name)
+def test_every_example_of_a_first_job_can_be_rehearsed_as_it_is(example: Path) -> None:
+    found = arguments(["--job", str(example), "--code", str(EXAMPLE)])
+    assert "REPLACE" in found.request["code"]
+    assert found.archive
+
+
+def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], *options: str, **fields: object) -> list[str]:
+    """What is said to a request with these fields, before anything is deployed."""
+    request = json.loads((EXAMPLE / "job.json").read_text()) | fields
+    (tmp_path / "mine.json").write_text(json.dumps(request))
+    with pytest.raises(SystemExit) as ended:
+        arguments(["--job", str(tmp_path / "mine.json"), "--code", str(EXAMPLE), *options])
+    assert ended.value.code == 2
+    return capsys.readouterr().err.splitlines()
+
+
+def test_a_wrong_request_is_refused_before_the_deployment_in_the_words_of_admit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = refused(tmp_path, capsys, nodes="2", timeout=1, region="us-east-1", command=["python", "trian.py"])
+    assert [line.split(":")[1].strip() for line in lines] == [
+        "nodes",
+        "timeout",
+        "region",
+        "command",
+    ]
+    assert all(line.startswith("mine.json: ") and "; allowed: " in line for line in lines)
+    assert "(did you mean max_hours?)" in lines[1]
+    assert "(did you mean train.py?)" in lines[3]
+
+
+def test_more_nodes_than_the_settings_allow_are_refused_on_the_command_line_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (line,) = refused(tmp_path, capsys, "--nodes=9999")
+    assert line.startswith("mine.json: nodes: 9999 is too large; allowed: ")
+
+
+def test_code_that_cannot_be_read_is_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "code"
+    folder.mkdir()
+    (folder / "train.py").symlink_to("/nowhere")
+    (folder / "pipe").mkdir()
+    with pytest.raises(SystemExit):
+        arguments(["--job", str(EXAMPLE / "job.json"), "--code", str(folder)])
+    assert "a link to '/nowhere', out of its folder" in capsys.readouterr().err
+
+
 def test_all_mistakes_are_told_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         arguments([*JOB, "--speed=nan", "--nodes=0", "--limit=x"])
@@ -78,8 +139,25 @@ def test_right_values_are_numbers() -> None:
 
 def test_a_mistake_is_told_without_the_local_aws() -> None:
     """moto takes seconds to import."""
-    code = "import sys; from rehearsal import __main__; sys.exit('moto' in sys.modules or 'boto3' in sys.modules)"
+    code = "import sys; from rehearsal import command; sys.exit('moto' in sys.modules or 'boto3' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+def test_the_process_of_a_rehearsal_starts_no_node_js_and_imports_no_function() -> None:
+    """The CDK's Node.js would end with its own traceback where a person interrupts."""
+    code = f"""
+import sys
+from rehearsal.job_command import arguments
+arguments({JOB!r})
+sys.exit(bool({{'aws_cdk', 'jsii', 'job_requests', 'pydantic'}} & sys.modules.keys()))
+"""
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+def test_a_check_that_fails_is_its_last_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rehearsal.request_check.__name__", "rehearsal.no_such_module")
+    with pytest.raises(CannotCheck, match=r"No module named rehearsal\.no_such_module"):
+        list_search_problems({})
 
 
 # the screen
@@ -107,7 +185,7 @@ def test_what_was_not_deployed_is_said() -> None:
 
 @pytest.mark.parametrize(("can", "says"), [(True, SAME_PATH), (False, OWN_PATHS)])
 def test_whether_nodes_have_one_path_is_said(monkeypatch: pytest.MonkeyPatch, can: bool, says: str) -> None:
-    monkeypatch.setattr("rehearsal.screen.can_separate", lambda: can)
+    monkeypatch.setattr("rehearsal.replaced.can_separate", lambda: can)
     assert describe_replaced().endswith(says)
 
 
@@ -123,14 +201,20 @@ def test_parts_are_written_with_what_still_goes_on(tmp_path: Path) -> None:
 # a failure
 
 
-def test_of_a_function_s_log_what_speaks_of_trouble_matters() -> None:
-    assert matters(["START", '{"level":"info"}', "Traceback\n  here\nKeyError: 'x'", "REPORT"]) == [
-        "Traceback",
-        "  here",
-        "KeyError: 'x'",
+def test_of_a_function_s_log_what_is_an_error_matters() -> None:
+    traceback = "Traceback (most recent call last):\n  here\nKeyError: 'x'"
+    entries = [
+        "START",
+        '{"level": "INFO", "error": "", "reason": "rank 0 failed with an error"}',
+        '{"level": "WARNING", "message": "refused"}',
+        json.dumps({"level": "ERROR", "message": "the table is away", "exception": traceback}),
+        traceback,
+        "REPORT",
     ]
-    assert matters(["START", "REPORT"]) == []
+    assert matters(entries) == ["the table is away", "KeyError: 'x'", *traceback.splitlines()]
+    assert matters(["START", "REPORT", "[1, 2]", "failed successfully"]) == []
 
 
 def test_of_much_trouble_the_last_lines_matter() -> None:
-    assert matters([f"error {number}" for number in range(100)]) == [f"error {n}" for n in range(100 - LINES, 100)]
+    entries = [json.dumps({"level": "ERROR", "message": f"error {number}"}) for number in range(100)]
+    assert matters(entries) == [f"error {n}" for n in range(100 - LINES, 100)]

@@ -147,7 +147,7 @@ def test_the_command_line_says_it_before_anything_starts(
 
 def test_without_one_there_is_none(tmp_path: Path) -> None:
     job = tmp_path / "job.json"
-    job.write_text(json.dumps({"command": ["true"]}))
+    job.write_text(json.dumps({"command": ["true"], "instance_types": ["t3.large"]}))
     assert arguments(["--job", str(job), "--code", str(tmp_path)]).entries == ()
 
 

@@ -58,6 +58,7 @@ S3_READERS = (
     Reader("job description", HOME, _J.description),
     Reader("job result", HOME, _J.result),
     Reader("wait of a job", HOME, _J.wait),
+    Reader("page of a job", HOME, _J.page),
     Reader("list of artifacts", HOME, _J.artifacts(A_NUMBER)),
     Reader("code of a job", HOME, _J.code(A_NAME)),
     Reader("upload", HOME, keys.UPLOADS + ANYTHING),
@@ -78,6 +79,7 @@ S3_READERS = (
     Reader("results", HOME, _G.results_jsonl),
     Reader("failed lines", HOME, _G.failed),
     Reader("report of a grid", HOME, _G.report),
+    Reader("page of a grid", HOME, _G.page),
     # Sync and a restore read exact commits; a restore and the agent's thinning list them by their prefix.
     *(Reader("commit", BYTES, _B.commit(kind, A_NUMBER, A_NUMBER, A_NUMBER)) for kind in CommitKind),
     *(Reader("commit", BYTES, _B.commits(kind) + ANYTHING) for kind in CommitKind),
@@ -117,6 +119,7 @@ TABLE_READERS = (
     Reader("untold end", TABLE, items.UNTOLD, ANYTHING),
     _item("unhealthy node", items.unhealthy(OWNER, A_NUMBER, A_NUMBER)),
     _item("session", items.session(OWNER, A_NUMBER)),
+    _item("metric over steps", items.curve(OWNER)),
     Reader("waiting Train state", TABLE, items.WAITING, ANYTHING),
     Reader("wait for capacity", TABLE, items.CAPACITY, ANYTHING),
     Reader("empty place", TABLE, items.EMPTY, ANYTHING),
@@ -133,7 +136,7 @@ TABLE_READERS = (
 
 
 READ_BY = {
-    JobPrefix: {"description", "result", "wait", "artifacts", "code"},
+    JobPrefix: {"description", "result", "wait", "page", "artifacts", "code"},
     BytesPrefix: {
         *("commit", "commits", "of_set", "plan", "part", "closed", "unusable"),
         *("remote", "remote_command", "remote_end"),
@@ -142,7 +145,7 @@ READ_BY = {
     },
     GridPrefix: {
         *("description", "facts", "lines", "work", "stopped", "records", "record", "results_csv", "results_jsonl"),
-        *("failed", "manifest", "report", "bytes", "checkpoints", "code"),
+        *("failed", "manifest", "report", "page", "bytes", "checkpoints", "code"),
     },
 }
 """What makes keys in the contract; each is in the table above."""
@@ -166,6 +169,7 @@ ITEMS = {
         "marks",
         "groups",
         "unhealthy",
+        "curve",
     ),
     *("node_report", "node_order", "node_credentials"),
 }

@@ -8,7 +8,7 @@ from tests.security.policies import NODE_ROLE_ID, STREAM, TABLE, function, queue
 
 MINE, OTHERS = (items.userid(NODE_ROLE_ID, instance) for instance in ("i-0a", "i-0b"))
 """Partitions of the instance that asks, and of another one."""
-JOB, LAUNCHES, CLOSED, ORDER, SESSION, UNHEALTHY = (
+JOB, LAUNCHES, CLOSED, ORDER, SESSION, UNHEALTHY, CURVE = (
     key.partition
     for key in (
         items.job("a"),
@@ -17,12 +17,13 @@ JOB, LAUNCHES, CLOSED, ORDER, SESSION, UNHEALTHY = (
         items.order("a", 1),
         items.session("a", 1),
         items.unhealthy("a", 1, 0),
+        items.curve("a"),
     )
 )
 WAITING, ADMISSION, REGIONS, MARKS, PASS = items.WAITING, items.ADMISSION, items.REGIONS, items.MARKS, items.PASS
 GROUPS, CAPACITY, TURN, EMPTY, UNTOLD = items.GROUPS, items.CAPACITY, items.TURN, items.EMPTY, items.UNTOLD
 PARTITIONS = (
-    *(MINE, OTHERS, JOB, LAUNCHES, CLOSED, ORDER, SESSION, UNHEALTHY),
+    *(MINE, OTHERS, JOB, LAUNCHES, CLOSED, ORDER, SESSION, UNHEALTHY, CURVE),
     *(WAITING, ADMISSION, REGIONS, MARKS, PASS, GROUPS),
     *(CAPACITY, TURN, EMPTY, UNTOLD),
 )
@@ -53,10 +54,10 @@ MAY: dict[str, dict[str, set[str]]] = {
         "DeleteItem": {CAPACITY},
     },
     "Attendant": {
-        "GetItem": {JOB, ORDER, PASS, SESSION},
+        "GetItem": {JOB, ORDER, PASS, SESSION, CURVE},
         "Query": {LAUNCHES, WAITING, CLOSED, UNTOLD},
         "BatchGetItem": {MINE, OTHERS},
-        "PutItem": {MINE, OTHERS, ORDER, WAITING, PASS, SESSION, UNHEALTHY},
+        "PutItem": {MINE, OTHERS, ORDER, WAITING, PASS, SESSION, UNHEALTHY, CURVE},
         "DeleteItem": {WAITING, UNTOLD},
     },
     "ArtifactCheck": {"GetItem": {JOB}, "Query": {LAUNCHES}, "BatchGetItem": {MINE, OTHERS}},
@@ -72,6 +73,7 @@ MAY: dict[str, dict[str, set[str]]] = {
     "RegionCheck": {"Query": {REGIONS}},
     "GridPlan": {"GetItem": {ADMISSION}, "PutItem": {REGIONS}},
     "Search": {"GetItem": {ADMISSION}},
+    "PageWriter": {"GetItem": {CURVE}, "Query": {LAUNCHES, CLOSED, UNHEALTHY}, "BatchGetItem": {MINE, OTHERS}},
 }
 """Role, action and partitions, as docs/reference/state.md lists them."""
 

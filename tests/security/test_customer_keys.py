@@ -124,6 +124,8 @@ MAY: dict[str, set[str]] = {
     "Job": READS | {"read bytes", "write bytes"},
     "Node": READS | TABLE,
     "OwnImages": WRITES,
+    "PageClock": QUEUES,
+    "PageWriter": WRITES | TABLE | QUEUES | {"read bytes"},
     "PlatformBuild": WRITES,
     "Reaper": TABLE | QUEUES,
     "RegionCheck": TABLE,

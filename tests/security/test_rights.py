@@ -12,7 +12,7 @@ import pytest
 from contract import names
 from localaws.iam.permissions import listed
 from localaws.iam.simulator import Answer, Policies, Request, condition_keys, simulate
-from tests.security import containers, endings, grids, images, jobs, launches, resumes, searches, state, train
+from tests.security import containers, endings, grids, images, jobs, launches, pages, resumes, searches, state, train
 from tests.security.asking import BYTES, HOME, JOB_ROLE, OWN, Ask
 from tests.security.policies import ACCOUNT, REGION, TOPIC_KEY, of_resource, role, trust
 from tools.synthesis import Synthesised
@@ -25,6 +25,7 @@ EVERY_ALLOWED = [
     *searches.ALLOWED,
     *state.ALLOWED,
     *jobs.ALLOWED,
+    *pages.ALLOWED,
     *resumes.ALLOWED,
     *containers.ALLOWED,
 ]
@@ -37,6 +38,7 @@ EVERY_DENIED = [
     *searches.DENIED,
     *state.DENIED,
     *jobs.DENIED,
+    *pages.DENIED,
     *resumes.DENIED,
     *containers.DENIED,
 ]

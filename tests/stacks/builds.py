@@ -38,6 +38,7 @@ def built(folder: Path, home: str = REGIONS[0], **changes: Any) -> cdk.App:
             timing=Timing(),
             log_retention_days=30,
             reserved_concurrency=0,
+            runbook_url="",
             rules=NO_RULES,
         ),
         git=GitHosts(rights=rights, secrets=settings.pop("git_hosts")),

@@ -7,17 +7,20 @@ from typing import Any
 import aws_cdk as cdk
 import pytest
 from aws_cdk import assertions
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 
 from contract import metrics, names
-from contract.environments import AttendantEnvironment, CheckpointLimits
+from contract.environments import AttendantEnvironment, CheckpointLimits, StateEnvironment
 from stacks.parts import interfaces
 from stacks.parts.alarms import Alarms
 from stacks.parts.checkpoint_alarms import watch_checkpoints
+from stacks.parts.function import Function
 from stacks.settings import BadSettings, Settings
 from tests.stacks.synth import every, function, only, resources, variables
 from tools.synthesis import Synthesised
 
+LAYER = "arn:aws:lambda:eu-central-1:111122223333:layer:libraries:1"
 NAMES = ("checkpoints-old", "commits-slow")
 
 
@@ -32,7 +35,18 @@ def with_limits(limits: CheckpointLimits) -> dict[str, float]:
     """The thresholds of a deployment with these limits, by the names of the metrics."""
     stack = cdk.Stack()
     made = Alarms(stack, "Alarms", deployment="yard", topic=interfaces.topic(sns.Topic(stack, "Topic")))
-    watch_checkpoints(made, "yard", limits)
+    attendant = Function(
+        stack,
+        "Attendant",
+        package="attendant",
+        description="Looks at jobs",
+        environment=StateEnvironment(deployment="yard", table="yard-state"),
+        layer=lambda_.LayerVersion.from_layer_version_arn(stack, "Layer", LAYER),
+        timeout=cdk.Duration.minutes(1),
+        log_retention_days=30,
+        rights=[],
+    )
+    watch_checkpoints(made, "yard", limits, attendant)
     template = assertions.Template.from_stack(stack).to_json()
     return {one["MetricName"]: one["Threshold"] for one in resources(template, "AWS::CloudWatch::Alarm").values()}
 

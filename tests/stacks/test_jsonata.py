@@ -11,6 +11,7 @@ from jsonata import Jsonata
 
 from admission.ladder import MOST_RUNGS
 from contract import errors
+from contract.links import SHOWN_REGIONS
 from stacks.parts import jsonata
 from tests.builders import LINKS_AT_MOST
 
@@ -178,38 +179,71 @@ def test_train_never_times_out_before_a_heartbeat_can_be_lost() -> None:
     assert value(jsonata.seconds_left(300, least=301), deadline=PAST) == 301
 
 
-LINKS = {"execution": "https://e", "log": "https://l", "artifacts": "https://a", "report": "https://r"}
+LINKS = {"page": "https://p", "execution": "https://e", "log": "https://l", "report": "https://r"}
+LAUNCHED_IN = "us-east-2"
+LAUNCHED = {**LINKS, "artifacts": "https://there", "artifacts_by_region": {LAUNCHED_IN: "https://there"}}
+WHERE = "Page: https://p\nExecution: https://e\nLog: https://l\nReport: https://r"
 
 
-def test_artifacts_are_looked_for_where_the_attempt_was_launched(machine: dict[str, Any]) -> None:
-    said = machine["States"]["Launch"]["Assign"]["links"]
-    answer = {"result": {"Payload": {"region": "us-east-2", "artifacts": "https://there"}}}
-    assert value(said, links=LINKS, states=answer) == {**LINKS, "artifacts": "https://there"}
-    older = {"result": {"Payload": {"region": "us-east-2"}}}  # of a launcher that was deployed before
-    assert value(said, links=LINKS, states=older) == LINKS
+def test_artifacts_are_looked_for_where_attempts_were_launched(machine: dict[str, Any]) -> None:
+    for state, place in (("Launch", {"Payload": None}), ("Wait for capacity", {})):
+        said = machine["States"][state]["Assign"]["links"]
+
+        def answer(payload: dict[str, str], place: dict[str, Any] = place) -> dict[str, Any]:
+            return {"result": {"Payload": payload} if place else payload}
+
+        first = value(said, links=LINKS, states=answer({"region": LAUNCHED_IN, "artifacts": "https://there"}))
+        assert first == LAUNCHED
+        again = value(said, links=first, states=answer({"region": LAUNCHED_IN, "artifacts": "https://there"}))
+        assert again == LAUNCHED
+        second = value(said, links=first, states=answer({"region": "eu-west-1", "artifacts": "https://here"}))
+        assert second == {
+            **LINKS,
+            "artifacts": "https://here",
+            "artifacts_by_region": {LAUNCHED_IN: "https://there", "eu-west-1": "https://here"},
+        }
+        older = answer({"region": LAUNCHED_IN})  # of a launcher that was deployed before
+        assert value(said, links=LINKS, states=older) == LINKS
 
 
 def test_a_failure_says_its_cause_first_and_then_where_to_look() -> None:
     told = value(jsonata.TOLD, problem={"error": "NodeLost", "cause": "rank 1 is gone"}, links=LINKS)
-    assert told == "rank 1 is gone\n\nExecution: https://e\nLog: https://l\nArtifacts: https://a\nReport: https://r"
+    assert told == f"rank 1 is gone\n\n{WHERE}"
+
+
+def test_a_failure_names_the_artifacts_of_each_region_in_which_the_job_ran() -> None:
+    problem = {"error": "NodeLost", "cause": "rank 1 is gone"}
+    told = value(jsonata.TOLD, problem=problem, links=LAUNCHED)
+    assert told == f"rank 1 is gone\n\n{WHERE}\nArtifacts in us-east-2: https://there"
+    both = LAUNCHED | {"artifacts_by_region": {LAUNCHED_IN: "https://there", "eu-west-1": "https://here"}}
+    told = value(jsonata.TOLD, problem=problem, links=both)
+    assert told.endswith("\nArtifacts in us-east-2: https://there\nArtifacts in eu-west-1: https://here")
+
+
+def test_of_many_regions_a_cause_names_a_few() -> None:
+    many = LAUNCHED | {"artifacts_by_region": {f"region-{number}": "https://x" for number in range(20)}}
+    told = value(jsonata.TOLD, problem={"error": "NodeLost", "cause": "rank 1 is gone"}, links=many)
+    assert told.count("Artifacts in ") == SHOWN_REGIONS
 
 
 def test_a_refusal_has_nowhere_to_look() -> None:
     assert value(jsonata.TOLD, problem={"error": "InvalidRequest", "cause": "nodes: 0"}, links=None) == "nodes: 0"
 
 
-@pytest.mark.parametrize("cause", ["x" * 32_768, "ü" * 40_000, "x" * 30_001])
+@pytest.mark.parametrize("cause", ["x" * 32_768, "ü" * 40_000, "x" * (jsonata.CAUSE + 1)])
 def test_a_long_cause_leaves_room_for_where_to_look(cause: str) -> None:
-    most = dict.fromkeys(LINKS, "https://" + "l" * (LINKS_AT_MOST // 4))
+    each = "https://" + "l" * (LINKS_AT_MOST // (4 + SHOWN_REGIONS))
+    most: dict[str, Any] = dict.fromkeys(LINKS, each)
+    most["artifacts_by_region"] = {f"region-{number}": each for number in range(SHOWN_REGIONS)}
     told = value(jsonata.TOLD, problem={"error": "TrainingFailed", "cause": cause}, links=most)
     assert len(told) < 32_768
-    assert told.startswith(cause[:30_000] + " ...\n\nExecution: https://")
-    assert told.endswith(most["report"])
+    assert told.startswith(cause[: jsonata.CAUSE] + " ...\n\nPage: https://")
+    assert told.endswith(each)
 
 
 def test_a_cause_that_fits_is_whole() -> None:
-    told = value(jsonata.TOLD, problem={"error": "TrainingFailed", "cause": "x" * 30_000}, links=LINKS)
-    assert told.startswith("x" * 30_000 + "\n\n")
+    told = value(jsonata.TOLD, problem={"error": "TrainingFailed", "cause": "x" * jsonata.CAUSE}, links=LINKS)
+    assert told.startswith("x" * jsonata.CAUSE + "\n\n")
 
 
 def waited(error: object = None, cause: object = None) -> Any:

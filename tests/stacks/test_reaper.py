@@ -215,14 +215,15 @@ def test_the_first_letter_of_any_dead_letter_queue_is_told(
 ) -> None:
     dead = {json.dumps(config) for template in complete.stacks.values() for config in dead_letter_queues(template)}
     watched = [one for one in alarms.values() if one.get("Namespace") == "AWS/SQS"]
-    assert len(watched) == len(dead) == 7
+    assert len(watched) == len(dead) == 8
     for alarm in watched:
         assert (alarm["MetricName"], alarm["Statistic"]) == ("ApproximateNumberOfMessagesVisible", "Maximum")
     in_order = sorted(watched, key=lambda one: one["AlarmName"], reverse=True)
-    start, search, own, grid, cleanup, catalogue, attendant = in_order
+    start, search, own, page, grid, cleanup, catalogue, attendant = in_order
     assert "StartLetters" in json.dumps(start["Dimensions"])
     assert "Letters" in json.dumps(catalogue["Dimensions"])
     assert "SearchLetters" in json.dumps(search["Dimensions"])
+    assert "PageLetters" in json.dumps(page["Dimensions"])
     assert "Letters" in json.dumps(own["Dimensions"])
     assert "GridLetters" in json.dumps(grid["Dimensions"])
     assert "CleanupLetters" in json.dumps(cleanup["Dimensions"])
@@ -255,7 +256,7 @@ def test_every_alarm_says_what_it_means_what_to_do_and_where_the_runbook_says_mo
 ) -> None:
     runbook = (ROOT / "docs" / "runbook.md").read_text()
     for name, alarm in alarms.items():
-        description = alarm["AlarmDescription"]
+        description = plain(alarm["AlarmDescription"])
         assert description.endswith(f'More: docs/runbook.md, "{name}".')
         assert 120 < len(description) < 1024, name
         assert f"### {name}\n" in runbook, name

@@ -15,7 +15,17 @@ from typing import Any
 import pytest
 from aws_cdk import assertions
 
-from contract import agents, campaign_environments, catalogue_environments, environments, keys, names, tags
+from contract import (
+    agents,
+    campaign_environments,
+    catalogue_environments,
+    environments,
+    image_environments,
+    keys,
+    names,
+    page_environments,
+    tags,
+)
 from contract.codec import encode
 from contract.places import Place, Zone
 from stacks.foundation import CONTEXTS_DAYS
@@ -28,6 +38,8 @@ from tests.stacks.variations import FAST_DISKS
 from tools.synthesis import Synthesised
 
 REGION = "region-eu-central-1"
+HOMES = (environments, campaign_environments, catalogue_environments, image_environments, page_environments)
+"""Where the environments of functions are."""
 READS = re.compile(r"\b(\w+Environment)\.read\(\)")
 ON_REQUEST = {"default_group"}
 """Packages of functions that only a setting brings."""
@@ -216,7 +228,7 @@ def test_no_stack_has_a_function_of_somebody_else(complete: Synthesised, functio
 @pytest.mark.parametrize("package", sorted(ENVIRONMENTS))
 def test_a_function_reads_the_environment_that_it_is_given(functions: dict[str, dict[str, Any]], package: str) -> None:
     (kind,) = ENVIRONMENTS[package]
-    home = next(one for one in (environments, campaign_environments, catalogue_environments) if hasattr(one, kind))
+    home = next(one for one in HOMES if hasattr(one, kind))
     environment = getattr(home, kind).read(variables(functions[package]))
     assert getattr(environment, "deployment", "") == "trainyard"
 
@@ -272,6 +284,7 @@ def test_events_wake_nothing_but_the_attendant_the_launcher_and_the_cleanups(dep
         "Endings",
         "GridQueue",
         "Launcher",
+        "PageQueue",
         "SearchQueue",
         "WakesByClock",  # the alias of the attendant
     ]

@@ -10,6 +10,7 @@ from contract import items, tags
 from reaper.policy import Rule
 from tests.stacks.pages import commands, outputs, problems
 from tests.stacks.synth import outputs_of
+from tests.stacks.variations import EVERYTHING
 from tools.synthesis import ROOT, Synthesised, synthesise_once
 
 RUNBOOK = (ROOT / "docs" / "runbook.md").read_text()
@@ -28,7 +29,6 @@ SILENT = {Rule.ENDING, Rule.FOREIGN, Rule.PROTECTED, Rule.YOUNG, Rule.RUNNING, R
 """Rules by which the reaper keeps without a word."""
 NAMED = (items.ADMISSION_CLOSED, items.region("eu-west-1"))
 """Items that the runbook writes or deletes."""
-CAMPAIGN = {"prefix": "uploads/drive/", "suffix": "_READY", "input": {"manifest": "{data}/lines.jsonl"}}
 COMMANDS = list(commands(RUNBOOK))
 
 
@@ -50,7 +50,7 @@ def test_the_runbook_has_the_sections_that_messages_name() -> None:
 
 def test_what_the_runbook_names_is_what_the_deployment_has(deployment: Synthesised) -> None:
     named = outputs(RUNBOOK) | {"CleanupDeadLetters", "ReaperLogGroup"}
-    optional = synthesise_once(catalogue=True, campaigns={"drive": CAMPAIGN})
+    optional = synthesise_once(**EVERYTHING)
     assert named <= outputs_of(deployment).keys() | outputs_of(optional).keys()
     assert named >= {"ReaperFunction", "ReaperDeadLetters", "NotificationTopic"}
     for word in (

@@ -21,7 +21,7 @@ AWAY = {"region": "eu-west-1", "cidr": "10.71.0.0/16"}
 
 UNKNOWN = {
     "netwrk": "did you mean network?",
-    "zzz": "there are campaigns, catalogue, checkpoints, compliance, copy_accounts, data_buckets,",
+    "zzz": "there are campaigns, catalogue, checkpoints, compliance, copy_accounts, dashboard,",
     "network.natt": "did you mean nat_gateways?",
     "limits.max_node": "did you mean max_nodes?",
     "timing.heartbeat": "did you mean heartbeat_s?",

@@ -102,6 +102,15 @@ FORMS: dict[str, tuple[str, ...]] = {
     "StarterName": ("", "a", "A1", "1a", "a--b", "a-", "ab\n", "a" * 41, "drive_eu"),
     "PresetName": ("", "a", "A1", "1a", "a--b", "a-", "ab\n", "a" * 41, "two_a10g"),
     "KeyPart": ("", "*", "a*b", "ü", "a\n", "a\tb", 'a"b', "a'b", "{data}", "a\\b", "%20", "x" * 501),
+    "PageAddress": (
+        "wiki.example.com/runbook",
+        "http://wiki.example.com/runbook",
+        "https://",
+        "https://wiki.example.com/runbook#alarms",
+        "https://wiki.example.com/a runbook",
+        "https://wiki.example.com/runbook\n",
+        "javascript:alert(1)",
+    ),
     "GitAddress": (
         "",
         "https://github.com",

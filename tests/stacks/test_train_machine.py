@@ -259,6 +259,7 @@ def test_both_ends_say_where_to_look(machine: Machine) -> None:
     states = machine["States"]
     assert states["Done"]["Output"]["links"] == "{% $links %}"
     assert "$links.execution" in states["Failed"]["Cause"]
+    assert "$links.page" in states["Failed"]["Cause"]
     assert states["Admit"]["Assign"]["links"] == "{% $states.result.Payload.links %}"
     (refused,) = states["Admit"]["Catch"]
     assert refused["Assign"]["links"] == "{% null %}"

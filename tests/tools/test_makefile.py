@@ -175,3 +175,23 @@ def test_a_folder_that_no_path_can_name_is_refused_with_a_line(tmp_path: Path) -
     assert code != 0
     (line,) = said.splitlines()
     assert "The folder's name has a colon" in line
+
+
+def test_whatever_rehearses_or_measures_says_at_its_end_what_to_read_next() -> None:
+    recipes = re.findall(r"^((?:bench|rehearse)[a-z-]*):.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.M)
+    assert len(recipes) >= 15
+    assert [target for target, recipe in recipes if "Next: " not in recipe.splitlines()[-1]] == []
+
+
+def test_what_is_to_be_read_next_is_there() -> None:
+    pages = set(re.findall(r"Next: [^\n]*?(docs/[a-z/-]+\.md)", (ROOT / "Makefile").read_text()))
+    assert len(pages) >= 10
+    assert [page for page in sorted(pages) if not (ROOT / page).is_file()] == []
+
+
+@pytest.mark.parametrize("target", ["setup-rehearsal", "rehearse", "rehearse-grid", "synth"])
+def test_what_is_set_up_already_goes_through_to_its_last_line(checkout: Checkout, target: str) -> None:
+    checkout.set_up()
+    code, said = checkout.run_make(target)
+    assert (code, "rror" in said) == (0, False)
+    assert "Next: " in said or target == "synth"

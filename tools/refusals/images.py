@@ -66,6 +66,12 @@ ROWS = (
         f"tags: there is no such field (did you mean tag?); allowed: {FIELDS}",
     ),
     Row(
+        "the placeholder of an example",
+        {"context": "s3://REPLACE-WITH-UploadPrefix/image_job.tar.gz"},
+        "context: s3://REPLACE-WITH-UploadPrefix/image_job.tar.gz has the placeholder of the example; allowed: the output UploadPrefix of "
+        "the stacks in the place of s3://REPLACE-WITH-UploadPrefix",
+    ),
+    Row(
         "a copy beside a context",
         {"copy": "public.ecr.aws/x/y:1"},
         "copy: excludes context; allowed: one of them",

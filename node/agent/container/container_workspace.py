@@ -18,6 +18,7 @@ from agent.container.process import ContainerProcess
 from agent.credentials import CredentialsExpired
 from agent.disk import devices
 from agent.failures import CannotStart, MachineTrouble, Ordered
+from agent.missing_modules import explain_in_image
 from agent.requirements import REQUIREMENTS
 from agent.workspace import Folders
 from contract import containers, training
@@ -132,6 +133,9 @@ class ContainerWorkspace:
         return ContainerProcess(
             self._docker, words, folder=self._work, variables={**own, **said.passed}, on_line=on_line
         )
+
+    def explain(self, status: int, tail: Sequence[str]) -> str:
+        return explain_in_image(tail) if status else ""
 
     def close(self) -> None:
         self._closed.set()

@@ -17,6 +17,7 @@ esac
 printf '%s' "$*" >"$folder/commands/.$rank" && mv "$folder/commands/.$rank" "$folder/commands/$rank" || exit 255
 looks=0
 until [ -s "$folder/ends/$rank" ]; do # one of these runs for every other node: after a minute each starts a process now and then
+  [ -d "$folder/ends" ] || exit 255 # the training is over, and its mpirun with it
   sleep "$((looks < 60 ? 1 : 5))"
   looks=$((looks + 1))
 done

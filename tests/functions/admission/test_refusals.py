@@ -7,14 +7,16 @@ import json
 
 import pytest
 
+import admission.handler
 from aws.s3 import as_json
 from contract import items
 from contract.codec import encode
 from contract.errors import InvalidRequest
 from contract.jobs import Job
 from job_requests.request import JobRequest
+from refusals.wording import refusal
 from tests.fakes.state import store
-from tests.functions.admission.account import FORGOTTEN, TAKEN, Account, start
+from tests.functions.admission.account import ARN, FORGOTTEN, TAKEN, Account, start
 from tools.refusals.jobs import LEAST, SECTIONS, Row, Section
 
 ROWS = [(section, row) for section in SECTIONS for row in section.rows]
@@ -61,6 +63,30 @@ def test_the_table_has_every_field_and_at_least_forty_rows() -> None:
 def test_every_line_names_its_field_and_what_is_allowed() -> None:
     lines = [line for section, row in ROWS for line in section.lines(row)]
     assert [line for line in lines if ": " not in line or "; allowed: " not in line or "\n" in line] == []
+
+
+def test_every_reason_of_a_refusal_is_a_line_of_the_log_without_a_traceback(
+    there: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = list[dict[str, str]]()
+    monkeypatch.setattr(
+        admission.handler.logger, "warning", lambda message, **told: lines.append({"message": message, **told})
+    )
+    with pytest.raises(InvalidRequest) as problem:
+        start({**LEAST, "nodes": 0, "market": "cheap"})
+    assert [line["reason"] for line in lines] == [one.removeprefix("- ") for one in str(problem.value).split("\n")[1:]]
+    assert {(line["message"], line["execution"]) for line in lines} == {("refused", f"{ARN}job-1")}
+    assert there.changes == []
+
+
+def test_a_request_that_is_admitted_leaves_no_line_of_a_refusal(
+    there: Account,  # noqa: ARG001  (the account behind Admit)
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lines = list[str]()
+    monkeypatch.setattr(admission.handler.logger, "warning", lambda message, **_: lines.append(message))
+    start(LEAST)
+    assert lines == []
 
 
 def test_a_request_with_nothing_wrong_is_admitted_and_only_then_anything_changes(there: Account) -> None:
@@ -144,13 +170,20 @@ def test_a_region_without_its_stack_is_told_beside_all_else(there: Account) -> N
     assert there.changes == []
 
 
-def test_ten_thousand_problems_are_a_message_that_step_functions_keeps(there: Account) -> None:
-    with pytest.raises(InvalidRequest) as problem:
-        start({**LEAST, **{f"{n}-{'long' * 30}": n for n in range(10_000)}})
-    text = str(problem.value)
+def test_ten_thousand_problems_are_a_message_that_step_functions_keeps() -> None:
+    text = str(refusal(f"environment.{n}-{'long' * 20}: is wrong" for n in range(10_000)))
     assert len(text) < 20_000
     assert "refused for 10000 reasons" in text
     assert text.endswith(" more")
+
+
+def test_ten_thousand_unknown_fields_are_one_line_with_the_known_ones_once(there: Account) -> None:
+    with pytest.raises(InvalidRequest) as problem:
+        start({**LEAST, **{f"{n}-{'long' * 30}": n for n in range(10_000)}})
+    text = str(problem.value)
+    assert len(text) < 4_000
+    assert " and 9,980 more: there are no such fields; allowed: code, command, " in text
+    assert text.count("; allowed: ") == 1
     assert there.changes == []
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from contract.workbench import Workbench
 from tests.functions.admission.account import Account, account, refused, start
 from tools.refusals.jobs import LEAST
 
+EXAMPLES = Path(__file__).parents[3] / "examples" / "workbench"
 TYPES = {"instance_types": LEAST["instance_types"]}
 BENCH: dict[str, Any] = {**TYPES, "owner": "ada", "workbench": {"idle_minutes": 60, "install": True}}
 
@@ -72,6 +75,20 @@ def test_the_files_of_a_bench_are_the_checkpoint_of_its_node_whatever_they_look_
     start({**BENCH, "checkpoint_layout": "lightning"})
     found = job(there)
     assert (found.checkpoint_scope, found.checkpoint_layout) == (Scope.RANK0, CheckpointLayout.NONE)
+
+
+def test_the_example_is_taken_once_its_owner_is_named(there: Account) -> None:
+    example = json.loads((EXAMPLES / "bench.json").read_text())
+    assert "owner" in refused(example)
+    start({**example, "owner": "ada"})
+    assert job(there).workbench == Workbench(idle_minutes=60, install=True)
+
+
+def test_the_request_of_the_guide_is_the_example() -> None:
+    page = (EXAMPLES.parents[1] / "docs/guides/workbench.md").read_text()
+    shown = json.loads(page.partition("examples/workbench/bench.json)):\n\n```json\n")[2].partition("```")[0])
+    example = json.loads((EXAMPLES / "bench.json").read_text())
+    assert {**shown, "owner": ""} == {**example, "owner": ""}
 
 
 @pytest.mark.usefixtures("there")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -15,13 +16,14 @@ from contract import items
 from contract.codec import encode
 from contract.events import ENDS, Event
 from contract.jobs import Job
-from tests.builders import INTENT, JOB, LAUNCHED, NOW, rung
+from tests.builders import INTENT, JOB, LAUNCHED, NOW, PLACE, rung
 from tests.fakes import state
 from tests.fakes.executions import Execution
 from tests.fakes.faults import Death, Kind, Mishap
 from tests.fakes.fleet import Fleet
 from tests.fakes.functions import Outcome
 from tests.fakes.state import TABLE
+from tests.fakes.yard import ABROAD
 
 MINUTE = 60.0
 SWEEP = {"action": "ends"}
@@ -34,10 +36,10 @@ class Watched:
         self.fleet = Fleet([], now=NOW)
         self.executions = self.fleet.aws.states.executions
 
-    def admits(self, name: str = "job-1", *notify: Event, known: bool = True) -> Execution:
+    def admits(self, name: str = "job-1", *notify: Event, known: bool = True, **changes: Any) -> Execution:
         execution = self.executions.begin(name)
         events = notify or tuple(Event)
-        job = replace(JOB, id=name, execution=execution.arn, owner="ada", notify=events, max_cost_usd=100.0)
+        job = replace(JOB, id=name, execution=execution.arn, owner="ada", notify=events, max_cost_usd=100.0, **changes)
         State(TABLE).owe_end(job)
         if known:
             state.store(self.fleet.aws, items.job(name), encode(job))
@@ -45,9 +47,9 @@ class Watched:
         self.fleet.aws.clock.now += MINUTE
         return execution
 
-    def launches(self, job: Job, attempt: int = 1) -> None:
+    def launches(self, job: Job, attempt: int = 1, region: str = PLACE.region) -> None:
         """On a rung of $10 an hour and node."""
-        step = replace(INTENT.steps[0], rung=replace(rung(), most_usd=10.0), answer=LAUNCHED)
+        step = replace(INTENT.steps[0], rung=replace(rung(region=region), most_usd=10.0), answer=LAUNCHED)
         walk = replace(INTENT, job=job.id, attempt=attempt, started_at=self.fleet.aws.clock.now, steps=(step,))
         state.store(self.fleet.aws, items.launch(job.id, attempt, 1), encode(walk))
 
@@ -88,6 +90,37 @@ def test_people_are_told_that_a_job_is_done_what_it_cost_and_where_to_look(watch
     assert JOB.log_group in text
     assert ":execution:yard-train:job-1" in text
     assert watched.fleet.aws.topics.attributes == [{"event": "done", "job": "job-1", "owner": "ada"}]
+
+
+def test_a_message_has_the_consoles_addresses_of_page_execution_log_and_artifacts(watched: Watched) -> None:
+    execution = watched.admits()
+    watched.ends(execution)
+    watched.sweep()
+    ((_, text),) = watched.mails
+    lines = dict(line.split(": ", 1) for line in text.splitlines() if ": https://" in line)
+    assert lines.keys() == {"Page", "Execution", "Log", "Artifacts in eu-central-1"}
+    assert lines["Execution"].endswith(f"#/v2/executions/details/{execution.arn}")
+    assert lines["Page"].endswith("prefix=jobs%2Fjob-1%2Freport.html")
+    assert PLACE.bucket in lines["Artifacts in eu-central-1"]
+
+
+def test_a_message_names_the_artifacts_of_each_region_in_which_the_job_ran(watched: Watched) -> None:
+    execution = watched.admits(places={PLACE.region: PLACE, ABROAD.region: ABROAD})
+    watched.launches(replace(JOB, id="job-1"), 2, ABROAD.region)
+    watched.ends(execution, "FAILED", "NodeLost", "rank 1 is gone")
+    watched.sweep()
+    ((_, text),) = watched.mails
+    assert "\nArtifacts in eu-central-1: https://" in text
+    assert "\nArtifacts in eu-west-1: https://eu-west-1." in text
+
+
+def test_a_message_about_a_job_that_was_not_admitted_has_the_address_of_its_execution(watched: Watched) -> None:
+    execution = watched.admits(known=False)
+    watched.ends(execution, "FAILED", "InvalidRequest", "nodes: 0")
+    watched.sweep()
+    ((_, text),) = watched.mails
+    assert text.endswith(f"#/v2/executions/details/{execution.arn}")
+    assert "Page: " not in text
 
 
 def test_people_are_told_why_a_job_has_failed(watched: Watched) -> None:

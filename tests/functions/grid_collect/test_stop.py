@@ -239,6 +239,8 @@ def test_the_report_is_written_and_people_are_told_once(yard: Yard) -> None:
     report = json.loads(yard.text(PREFIX.report))
     assert report["problem"] is None
     assert report["results"]["csv"] == f"s3://{BUCKET}/{PREFIX.results_csv}"
+    assert "prefix=grids%2Fsweep%2Freport.html" in answer.value["page"]
+    assert f"Page: {answer.value['page']}\n" in text
     assert len(json.dumps(answer.value)) < 20_000
 
 

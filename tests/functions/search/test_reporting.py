@@ -14,6 +14,7 @@ from contract.search import Search, SearchPrefix, Trial
 from searches import reporting
 from searches.policy import SearchState, find_best
 from searches.request import read
+from searches.table import COLUMNS, MORE, write_table
 from tests.fakes.faults import Kind
 from tests.functions.search.account import ENVIRONMENT, Searches, record_of, request_of
 from tools.refusals.searches.yard import LEAST, template
@@ -87,6 +88,7 @@ def test_the_machine_is_told_what_its_output_has_room_for(there: Searches) -> No
     there.train(search, [0.5])
     whole = report(there, search)
     assert "history" not in whole
+    assert "prefix=searches%2Ftune-7%2Freport.html" in whole["page"]
     assert "line" not in whole["best"]
 
 
@@ -147,32 +149,32 @@ def test_trials_of_a_warm_start_are_in_no_file(there: Searches) -> None:
 
 @pytest.mark.parametrize("reason", ["=1+1", "+cmd", "-2", "@SUM(A1)", "\tx", "\rx"])
 def test_no_reason_is_a_formula(reason: str) -> None:
-    (row,) = table(reporting.write_table(request_of(), [trial(value=None, reason=reason)]))
+    (row,) = table(write_table(request_of(), [trial(value=None, reason=reason)]))
     assert row["reason"] == f"'{reason}"
 
 
 @pytest.mark.parametrize("choice", ["=1+1", "+cmd", "-2", "@SUM(A1)"])
 def test_no_choice_and_no_name_is_a_formula(choice: str) -> None:
     wanted = request_of(search={"act": {"choice": ["relu", choice]}, "=name": {"int": [0, 3]}})
-    text = reporting.write_table(wanted, [trial(parameters={"act": choice, "=name": 2}, grid="-a-r1")])
+    text = write_table(wanted, [trial(parameters={"act": choice, "=name": 2}, grid="-a-r1")])
     (row,) = table(text)
     assert (row["hp.act"], row["hp.=name"], row["grid"]) == (f"'{choice}", "2", "'-a-r1")
 
 
 def test_numbers_below_zero_stay_numbers() -> None:
     wanted = request_of(search={"shift": {"float": [-5, 5]}})
-    (row,) = table(reporting.write_table(wanted, [trial(value=-1.5, parameters={"shift": -2.5})]))
+    (row,) = table(write_table(wanted, [trial(value=-1.5, parameters={"shift": -2.5})]))
     assert (row["value"], row["hp.shift"]) == ("-1.5", "-2.5")
 
 
 def test_a_parameter_may_be_called_as_a_column() -> None:
     wanted = request_of(search={"value": {"int": [0, 3]}})
-    header = reporting.write_table(wanted, []).splitlines()[0].split(",")
-    assert len(header) == len(reporting.COLUMNS) + 1 + len(reporting.MORE)
+    header = write_table(wanted, []).splitlines()[0].split(",")
+    assert len(header) == len(COLUMNS) + 1 + len(MORE)
 
 
 def test_lines_and_quotes_in_a_reason_stay_in_their_cell() -> None:
-    rows = table(reporting.write_table(request_of(), [trial(value=None, reason='line 1\n"line 2", 3'), trial(1)]))
+    rows = table(write_table(request_of(), [trial(value=None, reason='line 1\n"line 2", 3'), trial(1)]))
     assert [row["reason"] for row in rows] == ['line 1\n"line 2", 3', ""]
 
 

@@ -12,6 +12,12 @@ ROWS = (
         f"line 1: hyperparameter: there is no such field (did you mean hyperparameters?); allowed: {FIELDS}",
     ),
     Row(
+        "the placeholder of an example",
+        line(data="s3://trainyard-bytes-REPLACE-WITH-ACCOUNT-eu-central-1/uploads/digits/"),
+        "line 1: data: s3://trainyard-bytes-REPLACE-WITH-ACCOUNT-eu-central-1/uploads/digits/ has the placeholder of the example; allowed: "
+        "the number of the account in the place of REPLACE-WITH-ACCOUNT",
+    ),
+    Row(
         "numbers as text",
         line(instance_count="2", max_hours="1"),
         'line 1: instance_count: "2" is not a whole number (numbers have no quotes)',

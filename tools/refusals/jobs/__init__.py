@@ -21,6 +21,7 @@ from tools.refusals.jobs.stall import STALL
 from tools.refusals.jobs.table import LEAST, Row, Section
 from tools.refusals.jobs.tags import TAGS
 from tools.refusals.jobs.values import VALUES
+from tools.refusals.jobs.whole import WHOLE
 from tools.refusals.jobs.workbench import WORKBENCH
 
 ORDER = ("request", "name", *JobRequest.model_fields, "several")
@@ -47,6 +48,7 @@ SECTIONS = tuple(
             *MONEY,
             *LOOKED_UP,
             *VALUES,
+            *WHOLE,
         ),
         key=lambda section: ORDER.index(section.field),
     )

@@ -73,6 +73,6 @@ class Section:
         return row.completed(self._allowed)
 
     def _allowed(self, line: str) -> str:
-        if "there is no such field" in line:
+        if "there is no such field" in line or "there are no such fields" in line:
             return FIELDS
         return self.entry if self.entry and "." in line.partition(":")[0] else self.allowed

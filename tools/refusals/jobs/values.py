@@ -2,62 +2,10 @@
 
 from __future__ import annotations
 
-from tools.refusals.jobs.table import CODE, FIELDS, SECRET, VARIABLE, Row, Section
+from tools.refusals.jobs.table import FIELDS, SECRET, VARIABLE, Row, Section
 
 REGIONS = "regions in which the deployment trains, as in eu-central-1"
 VALUES = (
-    Section(
-        "request",
-        f"an object of the fields {FIELDS}",
-        rows=(
-            Row("null", None, "request: null is not an object", whole=True),
-            Row("a list", [{"nodes": 1}], "request: a list is not an object", whole=True),
-            Row("a text", "python train.py", 'request: "python train.py" is not an object', whole=True),
-            Row(
-                "nothing in it",
-                {},
-                f"code: is missing; allowed: {CODE}",
-                "command: is missing; allowed: a list of 1 to 1,000 strings, or one string of such words",
-                "instance_types: is missing; allowed: a list of 1 to 10 different EC2 types, as in g5.xlarge, or accelerators in its "
-                "place, as in H100:8",
-                whole=True,
-            ),
-            Row(
-                "an unknown field, close to a known one",
-                {"instance_type": "g5.xlarge"},
-                "instance_type: there is no such field (did you mean instance_types?)",
-            ),
-            Row(
-                "an unknown field, close to a known one of two words",
-                {"marketplace": "spot"},
-                "marketplace: there is no such field (did you mean market?)",
-            ),
-            Row(
-                "a field for availability zones",
-                {"availability_zones": ["eu-central-1x"]},
-                "availability_zones: there is no such field",
-            ),
-            Row(
-                "an unknown field with a name that runs from right to left",
-                {"\u202esedon": 2},
-                "\\u202esedon: there is no such field",
-            ),
-            Row(
-                "half of a surrogate pair as a field's name",
-                {"\ud800": 1},
-                'request: "\\ud800" is not valid Unicode (it holds half of a surrogate pair)',
-                whole=True,
-            ),
-            Row(
-                "anything at all, while admission is closed",
-                {},
-                "request: admission is closed: deployment yard is being destroyed, or a destroy of it failed"
-                "; allowed: any request, after a person has deleted the item admission/closed of the table "
-                "yard-state, or after a destroy has ended and a deploy has created the stacks again",
-                closed="deployment yard is being destroyed, or a destroy of it failed",
-            ),
-        ),
-    ),
     Section(
         "region",
         "a region in which the deployment trains (regions with a cidr or a vpc in cdk.json), as in eu-central-1",

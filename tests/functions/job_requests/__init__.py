@@ -1,0 +1,1 @@
+"""The reading of a request, which Admit and a person's own computer share."""

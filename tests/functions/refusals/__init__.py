@@ -1,0 +1,1 @@
+"""The words of refusals, which functions share."""
