@@ -106,13 +106,13 @@ def way_in(job: StartedJob, attempt: int = 1) -> Way:
 
 def committed(job: StartedJob, text: str) -> bool:
     """Whether a file with that text was committed; the bucket has every file once, under its digest."""
-    yard = job.yard
-    found = yard.client("s3").list_objects_v2(Bucket=yard.places.bytes_, Prefix=f"jobs/{job.name}/")
-    small = [one["Key"] for one in found.get("Contents", []) if one["Size"] < 10_000]
-    return any(
-        text.encode() in yard.client("s3").get_object(Bucket=yard.places.bytes_, Key=key)["Body"].read()
-        for key in small
+    yard, s3 = job.yard, job.yard.client("s3")
+    pages = s3.get_paginator("list_objects_v2").paginate(
+        Bucket=yard.places.bytes_, Prefix=f"jobs/{job.name}/checkpoints/"
     )
+    small = [one["Key"] for page in pages for one in page.get("Contents", []) if one["Size"] < 1_000_000]
+    bodies = (s3.get_object(Bucket=yard.places.bytes_, Key=key)["Body"].read() for key in small)
+    return any(text.encode() in body for body in bodies)
 
 
 def write_and_commit(person: Person, job: StartedJob, file: str, text: str) -> None:
