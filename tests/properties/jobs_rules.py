@@ -316,7 +316,7 @@ class Jobs(RuleBasedStateMachine):
     @invariant()
     def each_keeps_to_its_own(self) -> None:
         if hasattr(self, "world"):
-            assert self.world.surprises == []
+            assert self.world.surprises == [], repr(self.world.surprises)[:1500]
             assert self.world.too_many() == []
             assert self.world.together() == []
 

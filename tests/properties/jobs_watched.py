@@ -26,7 +26,7 @@ MAY_WRITE = {
     "launcher": r"launch#{job}/\d+#\d+|regions/.*|groups/.*|capacity/{job}#.*|turn/launcher|empty/.*|jobs/{job}/waiting\.json",
     "attendant": (
         rf"order#[^/]+/\d+(#told)?|session#[^/]+/\d+|{NODE_ROLE}:i-[0-9a-f]+/(order|keys)|waiting/.*|pass/(attendant|await#.*)"
-        "|unhealthy#[^/]+/.*"
+        "|unhealthy#[^/]+/.*|curve#[^/]+/curve"
     ),
     "artifact_check": r"jobs/{job}/attempts/\d+/artifacts\.json",
     "terminator": r"jobs/{job}/report\.json|closed#{job}/\d+(#ended)?",
