@@ -60,6 +60,7 @@ def build(app: cdk.App, settings: Settings) -> None:
         common=common,
         data_buckets=settings.data_buckets,
         keep_data=settings.keep_data,
+        workbench=settings.workbench,
         sends_events=any(one.bucket is None for one in settings.campaigns.values()),
         compliance=settings.compliance,
     )

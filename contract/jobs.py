@@ -18,6 +18,8 @@ from contract.mounts import JobMount
 from contract.places import Place
 from contract.timing import Timing
 from contract.volumes import LEAST_IOPS, LEAST_THROUGHPUT
+from contract.workbench import FOLDER as BENCH
+from contract.workbench import Workbench
 
 
 class Market(str, Enum):
@@ -302,6 +304,8 @@ class Job:
     """Processes that the launcher starts on each node; 0 for one for each accelerator of its type, or one where that has none."""
     grid_line: GridLine | None = field(default=None, metadata=UNWRITTEN)
     """Names the line of a grid whose job this is; None for a job that a person started."""
+    workbench: Workbench | None = field(default=None, metadata=UNWRITTEN)
+    """What the job's JupyterLab does, whose command Admit wrote; None for every other job."""
     tags: dict[str, str] = field(default_factory=dict, metadata=UNWRITTEN)
     """The person's own, on everything that a launch makes; never ours."""
     preset: str = field(default="", metadata=UNWRITTEN)
@@ -328,6 +332,11 @@ class Job:
         name, and so its ARN. A redriven execution keeps its start. Where the start is unknown, the ARN decides."""
         same_start = started_at is None or abs(started_at - self.admitted_at) < SAME_START_S
         return self.execution == execution and same_start
+
+    @property
+    def benches_on_a_mount(self) -> bool:
+        """Whether the work of a workbench lies on a file system, and not in the job's checkpoint."""
+        return self.workbench is not None and any(one.at == BENCH for one in self.mounted)
 
     @property
     def late_error(self) -> str:

@@ -231,6 +231,11 @@ def people_policy(deployment: str, region: str) -> str:
     return f"{deployment}-people-{region}"
 
 
+def bench_policy(deployment: str, region: str) -> str:
+    """Name of the managed policy of people who have workbenches."""
+    return f"{deployment}-workbench-{region}"
+
+
 def training_role(deployment: str, region: str) -> str:
     """Name of the role of the grid's SageMaker trainings; roles have no region, so the home region keeps deployments apart."""
     return f"{deployment}-training-{region}"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from contract.codec import UNWRITTEN
 from contract.mounts import Kind
 
 
@@ -19,6 +20,8 @@ class NamedNetwork:
     """How many nodes of a job may run in one subnet."""
     home: bool
     """Whether its region is the home region, whose table and log all nodes write to."""
+    workbench: bool = field(default=False, metadata=UNWRITTEN)
+    """Whether nodes answer Session Manager."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

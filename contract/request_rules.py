@@ -15,7 +15,7 @@ RULES_FILE = "request-rules.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRules:
-    """The settings `presets`, `tags` and `required_tags`."""
+    """The settings `presets`, `tags`, `required_tags` and `workbench`."""
 
     presets: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Name to the fields that a request gets which names it, where it has none of its own."""
@@ -23,6 +23,8 @@ class RequestRules:
     """On everything that jobs and grids launch, whatever they ask for."""
     required_tags: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Key to the values that are allowed; empty for any."""
+    workbench: bool = False
+    """Whether requests may have a workbench."""
 
     @property
     def file(self) -> str:

@@ -10,7 +10,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from contract import agents, keys, names
-from stacks.parts import interfaces
+from stacks.parts import bench_rights, interfaces
 from stacks.parts.access_logs import AccessLogs
 from stacks.parts.bucket import Bucket
 from stacks.parts.common import Common
@@ -20,6 +20,7 @@ from stacks.parts.job_rights import instance
 from stacks.parts.logs import log_group
 from stacks.parts.people import people_policy
 from stacks.parts.right import grant
+from stacks.parts.rights import Rights
 from stacks.parts.service_roles import ServiceRoles
 from stacks.parts.table import StateTable
 from stacks.parts.topic import Topic
@@ -52,9 +53,11 @@ class FoundationStack(cdk.Stack):
         data_buckets: tuple[str, ...],
         keep_data: bool,
         sends_events: bool = False,
+        workbench: bool = False,
         compliance: bool = False,
     ) -> None:
-        """`sends_events` says whether EventBridge sees what is written to the home bucket."""
+        """`sends_events`: whether EventBridge sees what is written to the home bucket; `workbench`: whether nodes answer Session
+        Manager."""
         rights, deployment = common.rights, common.deployment
         super().__init__(
             scope,
@@ -85,11 +88,14 @@ class FoundationStack(cdk.Stack):
             *instance(rights),
             *rights.data(data_buckets),
             own_items(rights),
+            *(bench_rights.answer_sessions(rights) if workbench else ()),
         )
         account = ServiceRoles(self, "Account", deployment=deployment, log_retention_days=common.log_retention_days)
         table = StateTable(self, "State", physical_name=names.state_table(deployment), keep=keep_data)
         # The last one, because a table under deletion protection stays when a later resource cannot be created.
         people = people_policy(self, "People", rights=rights)
+        if workbench:
+            self._offer_benches(rights)
         table.node.add_dependency(home, log, topic, role, profile, account, people)
         self._alarm(common, table, topic)
         self.key = self._key(home, common, keep=keep_data) if compliance else None
@@ -106,6 +112,15 @@ class FoundationStack(cdk.Stack):
         self._tell(home, log, table, topic, people)
         cdk.CfnOutput(
             self, names.NODE_ROLE_ID, value=role.role_id, description="Whose reports are in the table of state"
+        )
+
+    def _offer_benches(self, rights: Rights) -> None:
+        policy = bench_rights.bench_policy(self, "Workbench", rights=rights)
+        cdk.CfnOutput(
+            self,
+            "WorkbenchPolicy",
+            value=policy.managed_policy_arn,
+            description="Attach this to people who open workbenches of their own: it allows nothing else",
         )
 
     def _alarm(self, common: Common, table: StateTable, topic: Topic) -> None:

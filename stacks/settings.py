@@ -215,6 +215,8 @@ class Settings(Block):
     tags: dict[TagKey, TagValue] = Field(default={}, max_length=MOST_OF_SETTINGS)
     """Tags, as of cost centres, on all resources of the stacks and on everything that jobs and grids launch, beside Trainyard's own
     (docs/guides/landing-zones.md)."""
+    workbench: bool = False
+    """Whether jobs may be workbenches: JupyterLab on a machine that its owner opens through Session Manager (docs/guides/workbench.md)."""
     compliance: bool = False
     """Customer keys for what is stored, flow logs, access logs and closed default security groups (docs/guides/compliance.md)."""
     catalogue: bool = False
@@ -301,7 +303,9 @@ class Settings(Block):
     @property
     def rules(self) -> RequestRules:
         """Returns what the functions read that judge requests."""
-        return RequestRules(presets=self.presets, tags=self.tags, required_tags=self.required_tags)
+        return RequestRules(
+            presets=self.presets, tags=self.tags, required_tags=self.required_tags, workbench=self.workbench
+        )
 
     @property
     def _nameable(self) -> Nameable:
@@ -332,6 +336,7 @@ class Settings(Block):
                 subnets=one.subnets,
                 most_nodes=self.limits.max_nodes,
                 home=one.region == self.home_region,
+                workbench=self.workbench,
             )
             for one in self.regions
             if one.vpc

@@ -175,6 +175,29 @@ def report(
     return report(command, name, kind=choose_kind(kind), opens=opens)
 
 
+@add_command(app, "open")
+def open_bench(
+    command: Command,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the job, a workbench that runs.")],
+    port: Annotated[
+        int, typer.Option("--port", metavar="N", min=1024, max=65535, help="The port of this computer.")
+    ] = 8888,
+    prints: Annotated[
+        bool, typer.Option("--print", help="Print the command and the address, and open nothing.")
+    ] = False,
+    opens: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
+) -> int:
+    """Open a workbench: a tunnel of Session Manager to it, and its page.
+
+    Ctrl-C closes the tunnel, not the workbench.
+
+    Example: trainyard open bench-1
+    """
+    from trainyard.opening import open_bench
+
+    return open_bench(command, name, port=port, prints=prints, opens=opens)
+
+
 @add_command(grids, "run")
 def run_grid(
     command: Command,

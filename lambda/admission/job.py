@@ -12,6 +12,7 @@ from contract.jobs import Job
 from job_requests.grid_line import GridLineField
 from job_requests.request import JobRequest
 from job_requests.values import StallField
+from job_requests.workbench_field import WorkbenchField
 
 DECIDED = frozenset({"code", "max_hours", "volume_gb"})
 """Fields of a request that the job has too, as a step has decided them."""
@@ -63,7 +64,7 @@ def _keep_fields(request: JobRequest) -> dict[str, Any]:
 
 
 def _freeze(value: Any) -> Any:
-    if isinstance(value, StallField | GridLineField):
+    if isinstance(value, StallField | GridLineField | WorkbenchField):
         return value.meant
     return tuple(value) if isinstance(value, list) else value
 

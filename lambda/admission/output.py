@@ -9,6 +9,7 @@ from admission.ladder import describe_rung
 from admission.money import estimate_cost
 from admission.mounts import describe_mounts
 from admission.resume import describe_source
+from admission.workbench import describe_bench
 from contract import links
 from contract.jobs import Job
 
@@ -28,6 +29,7 @@ def describe_job(job: Job, *, dry_run: bool = False) -> dict[str, Any]:
         "mounts": describe_mounts(job.mounted),
         "ladder": [describe_rung(rung) for rung in job.ladder],
         "left_out": list(job.left_out),
+        **({"workbench": describe_bench(job)} if job.workbench else {}),
         "resumes": describe_source(job),
         "step": job.resume.step if job.resume else -1,
         "estimate": estimate_cost(job),

@@ -63,9 +63,9 @@ SLOW = Warn(
 
 def checkpoint_age(facts: AttemptFacts, *, now: float) -> CheckpointAge | None:
     """Returns None where the attempt does not train: until its last node has begun, from the first one on that has ended or was ordered to,
-    and where the agents are of a version that does not measure."""
+    and where the agents are of a version that does not measure. None of a workbench: a person saves when they like."""
     reports = [node.report for node in facts.nodes.values()]
-    if len(reports) < facts.job.nodes or facts.obeyed is not None:
+    if len(reports) < facts.job.nodes or facts.obeyed is not None or facts.job.workbench is not None:
         return None
     if any(one.phase is not Phase.TRAINING or one.outcome is not None for one in reports):
         return None

@@ -78,6 +78,7 @@ OF_THE_INPUT = {
     "owner": "owner in the input",
     "dry_run": "nothing; Plan checks the line, and starts nothing if it is wrong",
     MARK: "nothing; the grid writes it",
+    "workbench": "nothing; a person starts each workbench",
 }
 
 

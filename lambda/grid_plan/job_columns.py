@@ -9,7 +9,7 @@ from grid_plan.cell_values import read_flag, read_json, read_number, read_text, 
 from grid_plan.columns import TrainingSpec
 from job_requests.request import JobRequest
 
-OF_THE_GRID = ("owner", "dry_run", "grid_line")
+OF_THE_GRID = ("owner", "dry_run", "grid_line", "workbench")
 """Fields of a request that the grid sets, or has no use for."""
 SYNONYM = "command"
 """Field of a request that a line calls entrypoint as well."""

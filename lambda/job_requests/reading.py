@@ -7,13 +7,16 @@ from collections.abc import Mapping, Set
 from pydantic import ValidationError
 
 from contract.execution_facts import MARK
+from contract.jobs import CheckpointLayout, Scope
 from contract.limits import Limits
 from contract.request_rules import NO_RULES, RequestRules
+from contract.workbench import build_command
 from job_requests.launchers import list_launcher_problems
 from job_requests.presets import PRESET, fill_from_preset
 from job_requests.request import JobRequest
 from job_requests.tag_fields import list_required_problems, list_tag_problems, list_value_problems
 from job_requests.values import MayBe
+from job_requests.workbench import list_workbench_problems
 from refusals.placeholders import find_placeholders
 from refusals.wording import lines, plain
 
@@ -47,19 +50,29 @@ def read(raw: object, limits: Limits, rules: RequestRules = NO_RULES) -> tuple[J
     left = find_placeholders(filled)
     request, problems, given = _validate(filled, limits, left.keys())
     is_judged = isinstance(given, Mapping) and not ("tags" in given and "tags" not in request.model_fields_set)
-    return request, [
+    return _serve_bench(request), [
         *unnamed,
         *([] if unnamed else _list_missing(given, limits)),
         *left.values(),
         *problems,
         *_list_problems_without_image(given, request),
         *list_launcher_problems(given, request),
+        *list_workbench_problems(given, request, rules),
         *([] if unnamed else _list_missing_types(given, limits)),
         *_list_doubles(request),
         *_list_limit_problems(request, limits),
         *list_tag_problems(request.tags, rules),
         *(list_required_problems(request.tags, rules) if is_judged and not unnamed else []),
     ]
+
+
+def _serve_bench(request: JobRequest) -> JobRequest:
+    """Writes the command of a workbench, and that its files are the checkpoint as they are: notebooks are no framework's."""
+    if request.workbench is None:
+        return request
+    command = list(build_command(request.workbench.meant))
+    checkpoint = {"checkpoint_scope": Scope.RANK0, "checkpoint_layout": CheckpointLayout.NONE}
+    return request.model_copy(update={"command": command, **checkpoint})
 
 
 def list_preset_problems(preset: Mapping[str, object], limits: Limits, rules: RequestRules) -> list[str]:
@@ -96,7 +109,7 @@ def _validate(given: object, limits: Limits, left: Set[str]) -> tuple[JobRequest
 
 
 def _list_missing(given: object, limits: Limits) -> list[str]:
-    if not isinstance(given, Mapping) or given.get("image") is not None:
+    if not isinstance(given, Mapping) or any(given.get(name) is not None for name in ("image", "workbench")):
         return []
     return [f"{name}: is missing; allowed: {list_allowed(limits)[name]}" for name in NEEDED if name not in given]
 

@@ -31,6 +31,7 @@ from job_requests.values import (
     Variable,
     one_of,
 )
+from job_requests.workbench_field import WORKBENCH_MAY_BE, WorkbenchField
 from refusals.fields import OWNER_MAY_BE, Owner, read_whole
 
 MOST_TYPES = 10
@@ -55,7 +56,11 @@ class JobRequest(ProgramFields):
             "then": {"not": {"required": ["instance_types", "accelerators"]}},
             "else": {
                 "oneOf": [{"required": ["instance_types"]}, {"required": ["accelerators"]}],
-                "anyOf": [{"required": ["image"]}, {"required": ["code", "command"]}],
+                "anyOf": [
+                    {"required": ["image"]},
+                    {"required": ["code", "command"]},
+                    {"required": ["workbench", "owner"]},
+                ],
                 "dependentRequired": {"arguments": ["image"], "processes_per_node": ["launcher"]},
                 **NEEDS_LAUNCHER,
             },
@@ -328,6 +333,15 @@ class JobRequest(ProgramFields):
     )
     owner: Annotated[Owner, MayBe(OWNER_MAY_BE)] = Field(
         default="", description="Whom to ask about this job; a tag on everything it uses."
+    )
+
+    workbench: Annotated[WorkbenchField | None, MayBe(WORKBENCH_MAY_BE)] = Field(
+        default=None,
+        description=(
+            "Makes the job a workbench: JupyterLab on its one node, which the owner opens through a tunnel. Its folder is the mount at "
+            "/bench, or else the job's checkpoint, from which resume_from goes on. In place of command; only with the setting workbench."
+        ),
+        examples=[{"idle_minutes": 60, "install": True}],
     )
 
     _whole = field_validator("nodes", "volume_gb", mode="before")(read_whole)

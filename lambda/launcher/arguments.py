@@ -138,6 +138,7 @@ def _tags(job: Job, attempt: int) -> dict[str, str]:
         tags.NODES: str(job.nodes),
         tags.MASTER_PORT: str(job.master_port),
         tags.ROLE: tags.WORKER_ROLE,
+        **({tags.WORKBENCH: "true"} if job.workbench else {}),
         **({tags.GRID: job.grid_line.grid, tags.LINE: str(job.grid_line.index)} if job.grid_line else {}),
     }
 

@@ -19,7 +19,7 @@ from aws.patience import patient
 from aws.s3 import HomeBucket
 from aws.state import State
 from aws.waits import CapacityWaits
-from contract import keys, links, money
+from contract import keys, links, money, workbench
 from contract.environments import LauncherEnvironment
 from contract.errors import CapacityUnavailable, InvalidRequest
 from contract.intents import Intent, Step
@@ -124,6 +124,7 @@ def _output(job: Job, intent: Intent, step: Step) -> dict[str, Any]:
         "instances": list(step.answer.instances),
         "master_address": step.answer.master_address,
         "network": describe_network(job, step),
+        **({"open": workbench.tunnel(step.rung.region, step.answer.instances[0])} if job.workbench else {}),
         "rungs": list_rungs(intent),
         "deadline": launched.deadline,
         "late_error": launched.late_error,

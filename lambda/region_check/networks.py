@@ -9,6 +9,8 @@ from contract.networks import NamedNetwork
 
 NEEDED = ("dynamodb", "ecr.api", "ecr.dkr", "logs")
 """Services beside S3 that nodes call: their reports, their images, their log. Secrets are for jobs that name some."""
+FOR_BENCHES = ("ssm", "ssmmessages")
+"""What nodes call besides, where jobs may be workbenches: Session Manager."""
 ELSEWHERE = ("tgw-", "pcx-", "arn:")
 """How ids begin that lead to other networks, whose endpoints this account may not see: transit gateways, peerings, core networks."""
 INTERNET_GATEWAY = "igw-"
@@ -107,7 +109,8 @@ def _endpoints(wanted: NamedNetwork, subnet: str, network: NetworkFacts, table: 
             f"{subnet} has no S3 endpoint of {wanted.vpc}, and a job's credentials open its bucket of bytes through one alone; add the "
             f"gateway endpoint of S3 to {table.id}, which costs nothing"
         )
-    missing = [service for service in NEEDED if not _reaches(network, table, service)]
+    needed = (*NEEDED, *FOR_BENCHES) if wanted.workbench else NEEDED
+    missing = [service for service in needed if not _reaches(network, table, service)]
     if missing and wanted.home and _leads_nowhere(table):
         yield (
             f"{subnet} has no route out of {wanted.vpc}, and no endpoint for {', '.join(missing)}; add a default route "

@@ -6,8 +6,8 @@ import { allowedContextKeysForRequest, runSimulation, runUnsafeSimulation } from
 // machine's ARN: https://github.com/NOAA-OWP/hydrovis/issues/837, and `grantTaskResponse` of the CDK.
 const UNKNOWN_TO_THE_REFERENCE = new Set(['states:SendTaskSuccess', 'states:SendTaskFailure', 'states:SendTaskHeartbeat'])
 
-// The reference also lacks the parameters that AWS publishes, whose ARNs have no account.
-const PUBLISHED = /^arn:[a-z-]+:ssm:[a-z0-9-]+::parameter\/aws\/service\//
+// The reference also lacks the parameters and documents that AWS publishes, whose ARNs have no account.
+const PUBLISHED = /^arn:[a-z-]+:ssm:[a-z0-9-]+::(parameter\/aws\/service\/|document\/AWS-)/
 const unknown = ({ action, resource }) => UNKNOWN_TO_THE_REFERENCE.has(action) || PUBLISHED.test(resource)
 
 // Of the keys with a part of their own name the simulator knows those with a slash and not `kms:EncryptionContext:`, which it would

@@ -114,7 +114,7 @@ class Attempt:
             now=aws_now, note=self._note,
         )  # fmt: skip
         self._launch = Launch(
-            job, node, self._workspace, bucket, self._work, note=self._note, pause=self._pause,
+            job, node, self._workspace, bucket, self._work, note=self._note, pause=self._pause, places=self._mounts.places,
             tell=lambda text: self._reporter.enter(Phase.CHECKING, text),
         )  # fmt: skip
         artifacts = Artifacts(

@@ -12,7 +12,7 @@ from operator import attrgetter
 from agent.commits import Folder
 from agent.layouts import Shards
 from agent.position import Position
-from agent.progress import ProgressFile
+from agent.progress import NoProgressFile, ProgressFile
 from agent.sets.answering import OTHERS_FIRST, Answer, AnsweringRank, answer, poll_s, waits_for_next
 from agent.sets.closing import Closer, NeverWhole
 from agent.sets.committing import Committer, is_right
@@ -46,9 +46,9 @@ class Checkpoints:
         self._now, self._note, self._clock, self._sleep = now, note, clock, sleep
         self._keys = BytesPrefix(place.job.id)
         self.state = SetState(due=place.boundary(now()))
-        self._recogniser = Recogniser(
-            folder, progress, layout=place.job.checkpoint_layout.value, clock=clock, changed_s=changed_s, note=note
-        )
+        self._is_bench = place.job.workbench is not None
+        word, layout = NoProgressFile() if self._is_bench else progress, place.job.checkpoint_layout.value
+        self._recogniser = Recogniser(folder, word, layout=layout, clock=clock, changed_s=changed_s, note=note)
         self._closer = Closer(place, store, self.state, now=now, note=note)
         self._thinning = Thinning(store, folder, job=place.job.id, rank=place.rank, now=now, note=note)
         self._committer = Committer(
@@ -261,6 +261,11 @@ class Checkpoints:
     def _find_doubt(self, plan: SetPlan, saved: Saved, shards: Shards | None, waited_s: float) -> str:
         """Why what lies here may not be whole yet, or not of the plan's checkpoint, where no name says so; empty where it may."""
         resting, state, every_s = self._recogniser.resting, self.state, self._place.every_s
+        is_over, late = math.isinf(waited_s), waited_s > every_s / 2
+        if self._is_bench:
+            return (
+                "" if is_over else resting.find_unrest(saved.own, saved.changes, saved.at, every_s=every_s, late=late)
+            )
         if shards is not None:
             again = any(one.place == plan.place and one.named_at != plan.named_at for one in state.plans.values())
             taken = (one.path for one in saved.own if one.path in shards.files and resting.has_taken(one))
@@ -269,8 +274,8 @@ class Checkpoints:
             return shards.reason
         if plan.names > 0:
             return ""
-        if not math.isinf(waited_s):
-            return resting.find_doubt(saved.own, saved.changes, saved.at, every_s=every_s, late=waited_s > every_s / 2)
+        if not is_over:
+            return resting.find_doubt(saved.own, saved.changes, saved.at, every_s=every_s, late=late)
         if saved.recognised.layout:
             return "no rank says which checkpoint is whole"
         doubt, torn = resting.find_doubt_at_end(saved.own, saved.changes, saved.at)

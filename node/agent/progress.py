@@ -109,6 +109,20 @@ class ProgressFile:
         return newest.step if self._named is None else self._named.step
 
 
+class NoProgressFile(ProgressFile):
+    """In the place of PROGRESS_FILE on a workbench, whose files a person saves one by one: the steps of a training that they try there say
+    nothing about them."""
+
+    def __init__(self) -> None:
+        super().__init__(Path(os.devnull))
+
+    def read(self) -> None:
+        return None
+
+    def restored(self, step: int, at: float) -> None:
+        """Names nothing."""
+
+
 def _opened(path: str, flags: int) -> int:
     """Never through a link, and without waiting for the other end of a pipe: the trainer puts there what it likes."""
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)

@@ -12,6 +12,7 @@ from contract.codec import Garbled, decode, encode
 from contract.environments import AdmissionEnvironment, GridEnvironment
 from contract.intents import Intent
 from contract.jobs import Job, Launcher
+from contract.workbench import Workbench
 from tests.builders import ADMISSION, INTENT, JOB, LAUNCHED
 from tests.functions.grid_plan.account import ENVIRONMENT
 
@@ -39,10 +40,13 @@ def test_equal_values_are_equal_bytes() -> None:
 
 
 def test_a_field_that_no_document_had_before_is_written_only_where_it_says_something() -> None:
-    assert not {"launcher", "processes_per_node"} & json.loads(encode(JOB)).keys()
+    assert not {"launcher", "processes_per_node", "workbench"} & json.loads(encode(JOB)).keys()
     started = replace(JOB, launcher=Launcher.MPI)
     assert json.loads(encode(started)).keys() - json.loads(encode(JOB)).keys() == {"launcher"}
     assert decode(Job, encode(started)) == started
+    bench = replace(JOB, workbench=Workbench(idle_minutes=60, install=True))
+    assert json.loads(encode(bench)).keys() - json.loads(encode(JOB)).keys() == {"workbench"}
+    assert decode(Job, encode(bench)) == bench
 
 
 def test_other_defaults_are_written() -> None:

@@ -54,11 +54,13 @@ class Dock:
         container = replace(CONTAINER, arguments=tuple(arguments))
         self.site.offer("", command=tuple(command), container=container, **({"code": None} | job))
 
-    def have(self, address: str, config: Any) -> None:
-        """The machine's docker has the image."""
+    def have(self, address: str, config: Any, built: str = "") -> None:
+        """The machine's docker has the image; `built` is its address in the registry on loopback, where it was built for real."""
         place = self.docker / "images" / hashlib.sha256(address.encode()).hexdigest()
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(json.dumps({"architecture": "amd64", "os": "linux", "config": config}))
+        if built:
+            place.with_suffix(".real").write_text(built)
 
     @property
     def containers(self) -> list[str]:

@@ -13,6 +13,7 @@ from localaws.conditions import Conditions
 from rehearsal.fault_keys import STATES
 from rehearsal.faults import parse_faults
 from rehearsal.yard import StartedJob, Yard
+from tests.rehearsal.benches import Laboratory
 from tests.rehearsal.jobs import ENDLESS, ONE, ended, train
 from tests.rehearsal.mailbox import Mailbox
 from tests.rehearsal.regions import REGIONS
@@ -148,6 +149,12 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     settings = {"regions": REGIONS, "timing": timing, "limits": {"leave_on_rebalance": True}}
     with Yard(tmp_path_factory.mktemp("yard") / "work", conditions, settings=settings) as deployed:
         yield deployed
+
+
+@pytest.fixture(scope="session")
+def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Laboratory:
+    """The JupyterLab of workbenches, which pip fetches once."""
+    return Laboratory(tmp_path_factory.mktemp("laboratory"))
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,7 @@ WIDE = {
     "job_roles": {"corpus": "arn:aws:iam::444455556666:role/corpus"},
     "images": {"arm64": "/lab/images/arm", "x86_64": "ami-0123456789abcdef0"},
     "keep_data": False,
+    "workbench": True,
     "catalogue": True,
     "regions": [
         {"region": "eu-central-1", "cidr": "10.70.0.0/16"},

@@ -61,9 +61,14 @@ def of_roles(deployment: Synthesised) -> dict[str, Policies]:
 
 def of_people(deployment: Synthesised) -> dict[str, Policies]:
     """The managed policy of people, as that of a role `People` which has no other."""
+    return {role("People"): {"People": offered(deployment, "People")}}
+
+
+def offered(deployment: Synthesised, name: str) -> dict[str, Any]:
+    """The managed policy of the foundation whose logical id begins so."""
     template = deployment.template("foundation")
-    (policy,) = resources(template, "AWS::IAM::ManagedPolicy").values()
-    return {role("People"): {"People": _resolved(policy["PolicyDocument"], template, {})}}
+    policy: dict[str, Any] = _resolved(only(template, "AWS::IAM::ManagedPolicy", name)["PolicyDocument"], template, {})
+    return policy
 
 
 def of_resource(deployment: Synthesised, kind: str) -> dict[str, Any]:

@@ -8,13 +8,14 @@ from typing import Any
 from tests.builders import GRID_LIMITS
 
 EVERYTHING: dict[str, Any] = {
+    "workbench": True,
     "catalogue": True,
     "campaigns": {
         "drive": {"prefix": "uploads/drive/", "suffix": "_READY", "input": {"manifest": "{data}/lines.jsonl"}}
     },
     "watch": {"digits": {"git": "https://github.com/owner/repository.git", "build": {"repository": "images"}}},
 }
-"""Every setting that brings a stack."""
+"""Every setting that brings a stack, a policy or a right."""
 SPEED = 20.0
 GIT_HOSTS = {"github.com": "github-token", "gitlab.com": "", "git.example.com": "github-token"}
 MOST_GRID = replace(GRID_LIMITS, max_lines=100_000, max_concurrent=1, max_hours=672.0)

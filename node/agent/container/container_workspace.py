@@ -25,6 +25,7 @@ from contract import containers, training
 from contract.containers import Container
 from contract.jobs import Job, Launcher
 from contract.mounts import JobMount
+from contract.workbench import FOLDER as BENCH
 
 LOOK_S = 0.2
 KINDS = ("infiniband/uverbs*", "infiniband/rdma_cm")
@@ -146,7 +147,7 @@ class ContainerWorkspace:
 
     @property
     def _has_scripts(self) -> bool:
-        return self._job.launcher is Launcher.MPI
+        return self._job.launcher is Launcher.MPI or self._job.workbench is not None
 
     def _mounts(self) -> list[Mount]:
         shown = {"checkpoints": containers.CHECKPOINTS, "artifacts": containers.ARTIFACTS, "data": containers.DATA}
@@ -154,6 +155,8 @@ class ContainerWorkspace:
         mounts = [Mount(source=self._work / name, target=target) for name, target in shown.items()]
         if self._has_scripts:
             mounts.append(Mount(source=self._work / "launcher", target=containers.LAUNCHER))
+        if self._job.workbench is not None and not self._job.benches_on_a_mount:
+            mounts.append(Mount(source=self._work / "checkpoints", target=BENCH))
         if self._job.code:
             mounts.append(Mount(source=self._work / "code", target=containers.CODE))
         if self._job.job_role:

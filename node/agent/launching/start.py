@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from agent.failures import CannotStart
 from agent.identity import NodeIdentity
-from agent.launching import mpi
+from agent.launching import bench, mpi
 from agent.launching.mpi_variables import EFA, PROCESS, SHARE, build_variables
 from agent.launching.relay import CommandRelay, Meeting, tell_end, wait_for_command
 from agent.metadata import Metadata
@@ -19,6 +19,8 @@ from agent.training import RunningTraining
 from agent.workspace import Workspace
 from contract.cluster import Cluster
 from contract.jobs import Job, Launcher
+from contract.mounts import JobMount
+from contract.workbench import FOLDER as BENCH
 
 AWS_OPEN_MPI = "/opt/amazon/openmpi/bin"
 """Where EFA's installer puts Open MPI on AWS's images, which only login shells have on their PATH."""
@@ -40,11 +42,13 @@ class Launch:
         note: Callable[[str], None],
         pause: Callable[[float], None],
         tell: Callable[[str], None],
+        places: Sequence[tuple[Path, JobMount]] = (),
     ) -> None:
-        """`store`: the bucket of the node's region. `pause` raises what ends the wait, such as an order; `tell` says in the node's report
-        what it waits for."""
+        """`store`: the bucket of the node's region; `places`: where the machine has the job's file systems. `pause` raises what ends the
+        wait, such as an order; `tell` says in the node's report what it waits for."""
         self._job, self._node, self._workspace, self._store = job, node, workspace, store
         self._folder, self._note, self._pause, self._tell = work / FOLDER, note, pause, tell
+        self._work, self._places = work, places
         self._arguments = job.container.arguments if job.container else ()
 
     def start(
@@ -55,6 +59,8 @@ class Launch:
     ) -> RunningTraining:
         """Starts the training. Raises CannotStart, and on nodes that wait for rank 0's mpirun MachineTrouble and what `pause` raises."""
         job, node = self._job, self._node
+        if job.workbench is not None:
+            return self._start_bench(environment, on_line)
         if job.launcher is Launcher.NONE:
             return self._workspace.start(job.command, environment, on_line, self._arguments)
         if len(node.addresses) != job.nodes:
@@ -70,6 +76,16 @@ class Launch:
             words = cluster.build_torchrun(job.command)
             return self._workspace.start(words, environment, on_line, self._arguments)
         return self._start_mpi(cluster, self._mpi_environment(environment, job.efas_of(kind) > 0), on_line)
+
+    def _start_bench(self, environment: Mapping[str, str], on_line: Callable[[str], None]) -> RunningTraining:
+        job, scripts, token = self._job, self._workspace.folders.launcher, bench.make_token()
+        bench.lay_out(self._folder)
+        folder = bench.find_folder(self._places, self._work)
+        words = bench.build_words(job, scripts, BENCH if job.container else str(folder))
+        inner = self._workspace.start(words, bench.add_variables(environment, scripts, token), on_line)
+        for line in bench.word_way_in(self._node.region, self._node.instance, token):
+            on_line(line)  # and to nothing else that the agent writes: the machine's own console may be read by others
+        return bench.BenchServer(inner, job, folder)
 
     def _start_mpi(
         self, cluster: Cluster, environment: Mapping[str, str], on_line: Callable[[str], None]

@@ -67,6 +67,14 @@ class Resting:
             return f"{missing} is of the save before, and other files are of the next one"
         return "" if late or rested_s > short_s else f"{changed[0].path} changed {rested_s:.0f} s ago"
 
+    def find_unrest(
+        self, own: Sequence[FileState], changes: Mapping[str, float], now: float, *, every_s: float, late: bool
+    ) -> str:
+        """The same for files that a person saves one by one: none belongs to another, and one that is cut off is as they have it."""
+        changed = self._changed(own)
+        rested_s = now - max((changes.get(one.path, 0.0) for one in changed), default=0.0)
+        return "" if late or rested_s > min(RESTS_S, every_s / 4) else f"{changed[0].path} changed {rested_s:.0f} s ago"
+
     def find_doubt_at_end(
         self, own: Sequence[FileState], changes: Mapping[str, float], ended_at: float
     ) -> tuple[str, bool]:

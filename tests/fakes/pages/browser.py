@@ -120,7 +120,7 @@ def open_browser() -> Iterator[Browser]:
     assert PROGRAM, "install the Debian package chromium"
     from_us, to_them = os.pipe()
     from_them, to_us = os.pipe()
-    with tempfile.TemporaryDirectory() as profile:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:  # a child of it may still write there
         options = ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage")
         quiet = ("--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync")
         command = [PROGRAM, *options, *quiet, f"--user-data-dir={profile}", "--remote-debugging-pipe"]

@@ -18,6 +18,7 @@ from contract.codec import compact, decode
 from contract.environments import CheckpointLimits
 from contract.orders import Order, OrderKind
 from contract.reports import Exit, NodeReport, Phase
+from contract.workbench import Workbench
 from tests.builders import JOB, NOW
 from tests.functions.attendant.attempts import FOUR, GIVEN, IDS, TRAINING, heard
 
@@ -39,6 +40,13 @@ def age(facts: AttemptFacts, now: float = HOURS) -> CheckpointAge:
 
 
 # Which attempts are counted
+
+
+def test_a_workbench_is_not_counted_because_a_person_saves_when_they_like() -> None:
+    facts = nodes({"phase_s": 9000.0}, {"phase_s": 9000.0})
+    bench = replace(facts, job=replace(facts.job, workbench=Workbench(idle_minutes=60)))
+    assert checkpoint_age(facts, now=HOURS) is not None
+    assert checkpoint_age(bench, now=HOURS) is None
 
 
 def test_a_job_that_has_just_begun_is_as_old_as_its_training() -> None:

@@ -193,6 +193,7 @@ def test_defaults_of_the_other_backend_do_not_apply(there: Account) -> None:
         ("owner", "ada", "owner in the input"),
         ("dry_run", True, "nothing"),
         ("grid_line", {"execution": "x", "index": 0}, "nothing"),
+        ("workbench", {"idle_minutes": 60}, "nothing; a person starts each workbench"),
     ],
 )
 def test_what_a_job_cannot_have_is_refused_by_name(there: Account, field: str, value: Any, may_be: str) -> None:

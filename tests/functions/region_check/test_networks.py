@@ -12,7 +12,7 @@ import pytest
 from aws.network_facts import GATEWAY, INTERFACE, Endpoint, NetworkFacts, Route, RouteTable, Subnet
 from contract.codec import encode
 from contract.networks import NamedNetwork
-from region_check.networks import NEEDED, list_doubts, refuse_network
+from region_check.networks import FOR_BENCHES, NEEDED, list_doubts, refuse_network
 from tests.builders import PLACE
 from tests.fakes.aws import ACCOUNT, Aws
 from tests.fakes.cloudformation import CloudFormation
@@ -166,6 +166,14 @@ def test_what_keeps_nodes_from_running_is_refused_with_its_id(what: str) -> None
     network, words = REFUSED[what]
     assert refusal(network).startswith("eu-central-1: ")
     assert words in refusal(network)
+
+
+def test_where_jobs_may_be_workbenches_session_manager_needs_a_way_too() -> None:
+    benches = replace(WANTED, workbench=True)
+    closed = replace(GOOD, route_tables=(CLOSED,), endpoints=(S3, *EVERY))
+    assert "and no endpoint for ssm, ssmmessages; add a default route" in refusal(closed, benches)
+    assert refusal(replace(closed, endpoints=(S3, *EVERY, *map(endpoint, FOR_BENCHES))), benches) == ""
+    assert refusal(GOOD, benches) == ""
 
 
 def test_away_from_home_endpoints_alone_are_not_enough() -> None:

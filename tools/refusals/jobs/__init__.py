@@ -22,6 +22,7 @@ from tools.refusals.jobs.table import LEAST, Row, Section
 from tools.refusals.jobs.tags import TAGS
 from tools.refusals.jobs.values import VALUES
 from tools.refusals.jobs.whole import WHOLE
+from tools.refusals.jobs.workbench import WORKBENCH
 
 ORDER = ("request", "name", *JobRequest.model_fields, "several")
 SECTIONS = tuple(
@@ -43,6 +44,7 @@ SECTIONS = tuple(
             RETRIES,
             STALL,
             TAGS,
+            WORKBENCH,
             *MONEY,
             *LOOKED_UP,
             *VALUES,

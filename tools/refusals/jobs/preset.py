@@ -6,6 +6,7 @@ from contract.request_rules import RequestRules
 from tools.refusals.jobs.table import CODE, SECRET, Row, Section
 
 RULES = RequestRules(
+    workbench=True,
     presets={
         "two-a10g": {
             "instance_types": ["g5.xlarge"],

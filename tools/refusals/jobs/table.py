@@ -49,18 +49,20 @@ class Section:
         taken: Any = None,
         left_out: Any = None,
         beside: Mapping[str, Any] = MappingProxyType({}),
+        without: Sequence[str] = (),
         name: str = "given",
     ) -> None:
         """`allowed` says what the field may be; it ends every line that does not say it in another way. `entry` says the same for one
         entry of a list or an object. `taken` is a right value, which job.json repeats as it was given (None where the job has no such
         field), `left_out` job.json's value without the field (None where the field is required, or job.json
-        then lacks it too), `beside` what a request with the right value needs beside it, `name` that of its execution.
+        then lacks it too), `beside` what a request with the right value needs beside it, `without` what it cannot have,
+        `name` that of its execution.
 
         A row that is a tuple gives a value to this field alone: what is wrong, the value, and the lines of the answer without the
         field's name at their beginning, which is `.` and a name for an entry.
         """
         self.field, self.allowed, self.entry = field, allowed, entry
-        self.taken, self.left_out, self.beside, self.name = taken, left_out, beside, name
+        self.taken, self.left_out, self.beside, self.name, self.without = taken, left_out, beside, name, without
         self.rows = tuple(one if isinstance(one, Row) else self._row(*one) for one in rows)
 
     def _row(self, what: str, value: Any, *says: str) -> Row:

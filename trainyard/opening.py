@@ -1,0 +1,150 @@
+"""The command `open`: the tunnel to a workbench, by AWS's own command line, and its page in the browser.
+
+Of the node's log, to which any code on the node may write, only the token is used; region and instance are those that Launch answered.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+import webbrowser
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from aws.clients import BRISK, client
+from contract import workbench
+from trainyard.deployment import Deployment
+from trainyard.logs import LogFilter, LogReader
+from trainyard.options import Command
+from trainyard.stops import CannotProceed, CommandExit
+from trainyard.story import Try
+from trainyard.watching import find, read_story
+
+PROGRAMS = {
+    "aws": "https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html",
+    "session-manager-plugin": (
+        "https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-working-with-install-plugin.html"
+    ),
+}
+"""What the tunnel needs on a person's computer, and where to get it."""
+LOOK_S = 0.5
+ANSWER_S = 5.0
+"""How long JupyterLab may take to answer before it is asked again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WayIn:
+    """How a bench is opened from this computer."""
+
+    command: Sequence[str]
+    address: str
+
+
+def open_bench(
+    command: Command,
+    name: str,
+    *,
+    port: int,
+    prints: bool,
+    opens: bool,
+    sleep: Callable[[float], object] = time.sleep,
+) -> int:
+    """Returns the exit code: that the tunnel was closed, or that it never was open."""
+    printer, deployment = command.printer, command.open_deployment()
+    way = find_way(deployment, name, port, command.profile)
+    printer.document({"command": list(way.command), "address": way.address})
+    if prints:
+        if not printer.as_json:
+            printer.say(f"{shlex.join(way.command)}\n{way.address}")
+        return CommandExit.DONE
+    _require_programs()
+    _require_port(port)
+    process = subprocess.Popen(way.command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    try:
+        if not _await_page(process, way.address, sleep):
+            printer.complain(f"{name}: the tunnel ended with code {process.returncode}; above are the words of aws")
+            return CommandExit.FAILED
+        printer.say(f"{name}: {way.address}\nCtrl-C closes the tunnel; the workbench goes on (trainyard stop {name})")
+        if opens and not webbrowser.open(way.address):
+            printer.say("no browser was found: open the address yourself")
+        process.wait()
+        printer.say(f"{name}: the tunnel is closed")
+        return CommandExit.DONE
+    except KeyboardInterrupt:
+        return CommandExit.LEFT
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def find_way(deployment: Deployment, name: str, port: int, profile: str | None) -> WayIn:
+    """Raises CannotProceed where the job is no workbench, has ended, or has no machine yet."""
+    found = find(deployment, name, ("job",))
+    if not found.status.runs:
+        raise CannotProceed(
+            f"NAME: {name} has ended: {found.status.name}; allowed: a workbench that runs. Start the next one with resume_from: {name}"
+        )
+    story = read_story(found.arn)
+    if story.plan and "workbench" not in story.plan:
+        raise CannotProceed(f"NAME: {name} is no workbench; allowed: a job whose request has `workbench`")
+    newest = story.attempt
+    if newest is None or newest.ended or not newest.instances:
+        raise CannotProceed(
+            f"{name}: it has no machine now (it is in {story.state or 'no state yet'}); try again in a minute"
+        )
+    token = read_token(deployment, name, newest)
+    if not token:
+        raise CannotProceed(
+            f"{name}: its machine {newest.instances[0]} has not said yet how it is opened: it boots; try again in a minute"
+        )
+    words = workbench.list_tunnel_words(newest.region, newest.instances[0], port)
+    return WayIn(command=[*words, *(["--profile", profile] if profile else [])], address=workbench.address(token, port))
+
+
+def read_token(deployment: Deployment, name: str, attempt: Try) -> str:
+    """Returns the first token in the log of the attempt's node: the agent writes it before any code of a person runs."""
+    wanted = LogFilter(job=name, rank=0, attempt=attempt.number)
+    reading = LogReader(client("logs", deployment.region, BRISK), deployment.log_group, wanted)
+    return next((token for event in reading.read_new() if (token := workbench.find_token(event["message"]))), "")
+
+
+def _require_programs() -> None:
+    for program, where in PROGRAMS.items():
+        if shutil.which(program) is None:
+            raise CannotProceed(
+                f"{program}: is not installed here; allowed: install it ({where}), or --print on this computer"
+            )
+
+
+def _require_port(port: int) -> None:
+    try:
+        socket.create_server((workbench.LOOPBACK, port)).close()
+    except OSError as problem:
+        raise CannotProceed(
+            f"--port: {port} of this computer is taken ({problem.strerror}); allowed: a free one, as in --port {port + 1}"
+        ) from None
+
+
+def _await_page(process: subprocess.Popen[bytes], address: str, sleep: Callable[[float], object]) -> bool:
+    """Waits until the page answers, for as long as the tunnel lives: an image without JupyterLab takes minutes to install it."""
+    while process.poll() is None:
+        if _answers(address):
+            return True
+        sleep(LOOK_S)
+    return False
+
+
+def _answers(address: str) -> bool:
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a proxy has another loopback
+    try:
+        direct.open(address, timeout=ANSWER_S).close()
+    except urllib.error.HTTPError:
+        return True
+    except OSError:
+        return False
+    return True
