@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from refusals.archive import MOST_CODE, listing
-from refusals.script import wanted_files
-from trainyard.offline import PackedCode
+from refusals.archive import MOST_CODE
 from trainyard.stops import CannotProceed
 
 if TYPE_CHECKING:
@@ -46,11 +44,6 @@ class Packed:
         return (
             f"{self.files} files, {show_bytes(self.unpacked)}, packed {show_bytes(self.size)}; largest: {large}{left}"
         )
-
-    def look_inside(self, words: list[str]) -> PackedCode:
-        """Lists the archive as Admit does; `words` are those of the command."""
-        with self.path.open("rb") as file:
-            return PackedCode(size=self.size, listing=listing(file, self.path.name, lambda: False, wanted_files(words)))
 
 
 def show_bytes(count: int) -> str:

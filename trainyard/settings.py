@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 CHECKOUT = Path(__file__).parents[1]
 FILE = "cdk.json"
 QUALIFIER = "@aws-cdk/core:bootstrapQualifier"
-NO_ACCOUNT = "account"
-"""Stands for the account in names where no request says which one it is."""
+NO_ACCOUNT = "0" * 12
+"""Stands for the account in names where no request says which one it is: registries and ARNs have to be whole."""
 DEPLOYMENT_MAY_BE = "2 to 20 lower-case letters, digits and single hyphens"
 DEPLOYMENT = re.compile(r"[a-z](-?[a-z0-9]){1,19}")
 

@@ -120,8 +120,18 @@ def read_cluster_line(
     own, problems = _translate(fields)
     base, found = _translate(defaults)
     given, unnamed = fill_from_preset(fill_missing(base, own), rules)
+    misplaced = _list_preset_conflicts(find_preset(given, rules) or {})
     whole = _add_settings(given, settings)
-    return ClusterSpec(whole, {}), [*problems, *(one for one in found if one not in problems), *unnamed]
+    return ClusterSpec(whole, {}), [*problems, *(one for one in found if one not in problems), *unnamed, *misplaced]
+
+
+def _list_preset_conflicts(preset: Mapping[str, Any]) -> list[str]:
+    """Rejects a preset with a field that no line may have. Its owner is that of a job where the input names none."""
+    return [
+        f"{PRESET}: has {name}, which means nothing with the backend {Backend.EC2.value}; allowed: a preset without it"
+        for name in OF_THE_INPUT
+        if name != "owner" and preset.get(name) is not None
+    ]
 
 
 def vary(spec: ClusterSpec, hyperparameters: Mapping[str, Any] | None) -> ClusterSpec:

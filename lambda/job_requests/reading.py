@@ -14,9 +14,14 @@ from contract.workbench import build_command
 from job_requests.launchers import list_launcher_problems
 from job_requests.presets import PRESET, fill_from_preset
 from job_requests.request import JobRequest
-from job_requests.tag_fields import list_required_problems, list_tag_problems, list_value_problems
+from job_requests.tag_fields import (
+    list_required_problems,
+    list_spelling_problems,
+    list_tag_problems,
+    list_value_problems,
+)
 from job_requests.values import MayBe
-from job_requests.workbench import list_workbench_problems
+from job_requests.workbench import list_bench_conflicts, list_workbench_problems
 from refusals.placeholders import find_placeholders
 from refusals.wording import lines, plain
 
@@ -29,7 +34,11 @@ ENTRIES = {name: one.entry for name, one in MAY_BE.items() if one.entry}
 """Says what the entries of a list or an object may be."""
 JUDGED_LATER = frozenset({"volume_gb"})
 """Fields whose limit another step holds: the one for disks knows what else needs room."""
-NEVER_PRESET = {PRESET: "presets do not nest", MARK: "a grid alone writes it"}
+NEVER_PRESET = {
+    PRESET: "presets do not nest",
+    "dry_run": "no job that names the preset would start",
+    MARK: "a grid alone writes it",
+}
 """Fields that no preset has, and why."""
 NEEDED = ("code", "command")
 """Fields that a request without an image has to have."""
@@ -87,10 +96,12 @@ def list_preset_problems(preset: Mapping[str, object], limits: Limits, rules: Re
         *left.values(),
         *problems,
         *(list_launcher_problems(given, request) if whole else []),
+        *list_bench_conflicts(given, request, rules),
         *_list_doubles(request),
         *_list_limit_problems(request, limits),
         *list_tag_problems(request.tags, rules),
         *list_value_problems(request.tags, rules),
+        *list_spelling_problems(request.tags, rules),
     ]
 
 
@@ -122,7 +133,7 @@ def _list_problems_without_image(given: object, request: JobRequest) -> list[str
 
 
 def _list_missing_types(given: object, limits: Limits) -> list[str]:
-    if isinstance(given, Mapping) and not {"instance_types", "accelerators"} & given.keys():
+    if isinstance(given, Mapping) and "instance_types" not in given and given.get("accelerators") is None:
         return [
             f"instance_types: is missing; allowed: {list_allowed(limits)['instance_types']}, or accelerators in its place, as in H100:8"
         ]
