@@ -84,7 +84,7 @@ def _followed(
     if wrong:
         diagnose(job, screen.console, run.out)
     screen.summary(summary, wrong, yard.left_out, run.out)
-    leave_page(yard, keys.JobPrefix(run.name).page, run.out, screen.say)
+    leave_page(job, keys.JobPrefix(run.name).page, run.out, screen.say)
     screen.say(f"summary, artifacts, logs and recorded calls: {shorten(run.out)}")
     if step := describe_next(run.out, is_well=not wrong, attempts=summary.attempts):
         screen.say(step)

@@ -11,6 +11,8 @@ from contract.intents import Intent, LaunchOutcome, ran_in
 from contract.jobs import Job
 from pages import words
 from pages.attempts import (
+    MOST_CODE,
+    MOST_SPOTS,
     AttemptHistory,
     Spot,
     TimeSpan,
@@ -48,6 +50,7 @@ def write_job(facts: JobFacts) -> bytes:
     outcome = judge_job(facts, attempts)
     last = attempts[-1] if attempts else None
     shown = attempts[-MOST_ATTEMPTS:]
+    newest = sorted(facts.closed, key=lambda one: (one.attempt, one.number), reverse=True)
     span = find_span(facts, shown)
     node_span = TimeSpan(begin=last.begin, end=last.end) if last else span
     return render(
@@ -56,7 +59,7 @@ def write_job(facts: JobFacts) -> bytes:
         outcome=outcome,
         title=f"job {facts.name}: {outcome.word}",
         tiles=_list_tiles(facts, attempts, outcome),
-        attempts=[_show_attempt(facts, attempts, one, span, outcome) for one in shown],
+        attempts=[_show_attempt(facts, attempts, one, span, outcome, MOST_SPOTS // len(shown)) for one in shown],
         ran=any(one.launched or one.reports for one in attempts),
         left_attempts=len(attempts) - len(shown),
         ticks=_list_ticks(span),
@@ -70,7 +73,8 @@ def write_job(facts: JobFacts) -> bytes:
         node_attempt=last.number if last else 0,
         node_ticks=_list_ticks(node_span),
         tails=list_tails(last.reports) if last else [],
-        checkpoints=sorted(facts.closed, key=lambda one: (one.attempt, one.number), reverse=True)[:MOST_CHECKPOINTS],
+        checkpoints=newest[:MOST_CHECKPOINTS],
+        left_checkpoints=max(0, len(newest) - MOST_CHECKPOINTS),
         kept=_list_kept(facts.report),
         links=keep_links(lambda: _list_links(job, facts)) if (job := facts.job) else [],
         request=_describe_request(facts.job) if facts.job else [],
@@ -83,7 +87,10 @@ def _list_links(job: Job, facts: JobFacts) -> list[tuple[str, str]]:
     found = {name: address for name, address in links.of_job(job).items() if name not in absent}
     if facts.walks:
         found = {name: address for name, address in found.items() if not name.startswith("artifacts")}
-        found |= {f"Artifacts in {one}": links.of_artifacts(job, one) for one in sorted(ran_in(facts.walks))}
+        found |= {
+            f"Artifacts in {words.visible(one, MOST_CODE)}": links.of_artifacts(job, one)
+            for one in sorted(ran_in(facts.walks))
+        }
     return [(LINKS.get(name, name[:1].upper() + name[1:]), address) for name, address in found.items()]
 
 
@@ -130,7 +137,12 @@ def _list_tiles(facts: JobFacts, attempts: Sequence[AttemptHistory], outcome: Ou
 
 
 def _show_attempt(
-    facts: JobFacts, attempts: Sequence[AttemptHistory], one: AttemptHistory, span: TimeSpan, outcome: Outcome
+    facts: JobFacts,
+    attempts: Sequence[AttemptHistory],
+    one: AttemptHistory,
+    span: TimeSpan,
+    outcome: Outcome,
+    most_answers: int,
 ) -> dict[str, Any]:
     """Returns an attempt as the template shows it."""
     following = next((other for other in attempts if other.number > one.number), None)
@@ -142,7 +154,7 @@ def _show_attempt(
     word, tone = (
         ("runs" if one.launched else "asks", "busy")
         if one.runs
-        else (one.error, "bad")
+        else (words.visible(one.error, MOST_CODE), "bad")
         if one.error
         else ("ended", "unsure")
     )
@@ -154,7 +166,7 @@ def _show_attempt(
         "lasted": words.duration(one.end - one.begin),
         "began": words.moment(one.begin),
         "segments": draw_attempt(one, span, again_from=again_from),
-        "answers": list_answers(one, span),
+        "answers": list_answers(one, span, most=most_answers),
         "diamonds": _list_checkpoints(facts, one, span),
         "word": word,
         "tone": tone,

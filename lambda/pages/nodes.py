@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from contract.reports import Exit, NodeReport
@@ -15,6 +15,8 @@ MOST_DRAWN = 16
 """Nodes that have a time line."""
 MOST_TAILS, MOST_LINES, MOST_LINE = 3, 60, 400
 """Nodes whose output is shown, its last lines, and characters of each."""
+MOST_OUTPUT = 26_000
+"""Bytes of a node's output, as it is written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,10 +57,22 @@ def list_tails(reports: Mapping[int, NodeReport]) -> list[Tail]:
     for one in failed:
         exit_ = find_failure(one)
         if exit_ is not None and exit_.tail and len(found) < MOST_TAILS:
-            lines = tuple(words.visible(text, MOST_LINE) for text in exit_.tail[-MOST_LINES:])
+            lines = _choose_lines(exit_.tail)
             reason = f"{exit_.error}: {exit_.reason}" if exit_.reason else exit_.error
-            found.append(Tail(rank=one.rank, reason=reason, lines=lines, left=max(0, len(exit_.tail) - MOST_LINES)))
+            found.append(Tail(rank=one.rank, reason=reason, lines=lines, left=len(exit_.tail) - len(lines)))
     return found
+
+
+def _choose_lines(tail: Sequence[str]) -> tuple[str, ...]:
+    """Returns the last lines of an output, as many as may be shown."""
+    lines, left = list[str](), MOST_OUTPUT
+    for line in reversed(tail[-MOST_LINES:]):
+        shown = words.visible(line, MOST_LINE)
+        left -= words.count_bytes(shown)
+        if left < 0:
+            break
+        lines.insert(0, shown)
+    return tuple(lines)
 
 
 def find_failure(report: NodeReport) -> Exit | None:

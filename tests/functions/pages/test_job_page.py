@@ -14,7 +14,16 @@ from contract import errors
 from contract.curves import Curve, Point
 from contract.jobs import Job
 from contract.reports import Exit
-from pages.attempts import TimeSpan, count_lost, draw_attempt, find_span, find_time_of, list_answers, list_attempts
+from pages.attempts import (
+    MOST_SPOTS,
+    TimeSpan,
+    count_lost,
+    draw_attempt,
+    find_span,
+    find_time_of,
+    list_answers,
+    list_attempts,
+)
 from pages.facts import JobFacts
 from pages.job import write_job
 from pages.nodes import list_nodes, list_tails
@@ -228,6 +237,7 @@ def test_what_is_left_out_is_counted() -> None:
         "The newest 60; 640 earlier answers are not shown.",
         "64 of 512",
         "The other 448 nodes are not shown.",
+        "980 earlier ones are not shown.",
         "440 lines before these: see the log.",
         "and 480 more",
         "and 80 more",
@@ -252,6 +262,21 @@ def test_each_answer_is_on_the_time_line_of_its_attempt() -> None:
     assert [one.endswith(": InsufficientInstanceCapacity") for one in words] == [True] * 3
     late = replace(attempt, end=attempt.begin)
     assert list_answers(late, find_span(facts, [late])) == []
+
+
+def test_the_newest_answers_of_many_attempts_are_on_the_time_lines() -> None:
+    walks = []
+    for attempt in range(1, 11):
+        walk = jobs.walk(attempt, NOW + 3600.0 * attempt, launched=False, rungs=jobs.SPOT * 20)
+        spread = [
+            replace(step, answer=replace(step.answer, at=walk.started_at + 50 * place))
+            for place, step in enumerate(walk.steps)
+            if step.answer
+        ]
+        walks.append(replace(walk, steps=tuple(spread)))
+    facts = replace(jobs.waiting(), walks=tuple(walks), now=NOW + 40_000)
+    assert write_job(facts).count(b'class="answer"') == MOST_SPOTS + 1, "one is in the legend"
+    assert write_job(replace(facts, walks=facts.walks[:1])).count(b'class="answer"') == 61
 
 
 def test_many_attempts_put_no_lines_across_the_curve() -> None:
