@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
+import os
 import re
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -13,14 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from aws.clients import client
 from aws.s3 import Bucket, HomeBucket
-from contract import archives, keys
+from contract import archives, keys, names
+from contract.codec import Garbled, build
 from contract.jobs import Job
+from pages.words import count
 from refusals.addresses import SCHEME
 from trainyard.deployment import Deployment
 from trainyard.options import Command
 from trainyard.packing import show_bytes
 from trainyard.printer import Printer
 from trainyard.stops import CannotProceed, CommandExit
+from trainyard.story import parse_object
 from trainyard.watching import find
 
 if TYPE_CHECKING:
@@ -47,10 +50,21 @@ class Artifact:
     """Empty where no list of the control plane names the file."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedArtifact:
+    """An entry of the control plane's list."""
+
+    rank: int
+    path: str
+    size: int
+    at: str
+    sha256: str | None = None
+
+
 def artifacts(command: Command, name: str, *, to: Path | None, rank: int | None, force: bool) -> int:
     """Returns the exit code."""
     printer, deployment = command.printer, command.open_deployment()
-    found = [one for one in list_artifacts(deployment, name) if rank in (None, one.rank)]
+    found = [one for one in list_artifacts(deployment, name, printer.complain) if rank in (None, one.rank)]
     if not found:
         printer.document({"job": name, "artifacts": []})
         printer.complain(
@@ -64,7 +78,7 @@ def artifacts(command: Command, name: str, *, to: Path | None, rank: int | None,
     return CommandExit.DONE
 
 
-def list_artifacts(deployment: Deployment, name: str) -> list[Artifact]:
+def list_artifacts(deployment: Deployment, name: str, say: Callable[[str], None]) -> list[Artifact]:
     """Returns the files of the newest list that the control plane wrote; without one, what lies in the buckets of the job's regions."""
     home = HomeBucket(deployment.home_bucket, deployment.region)
     job = home.job(name)
@@ -78,29 +92,39 @@ def list_artifacts(deployment: Deployment, name: str) -> list[Artifact]:
         if (one := LIST.fullmatch(key.removeprefix(prefix)))
     ]
     if lists:
-        return _read_list(home, job, max(lists))
+        return _read_list(home, job, max(lists), say)
     return [one for region in sorted(job.places) for one in _list_bucket(job, region)]
 
 
-def _read_list(home: HomeBucket, job: Job, attempt: int) -> list[Artifact]:
-    body = home.get(keys.JobPrefix(job.id).artifacts(attempt), most=MOST_LIST)
+def _read_list(home: HomeBucket, job: Job, attempt: int, say: Callable[[str], None]) -> list[Artifact]:
+    """Returns the files of a list, and says how many entries of it another version wrote. Raises Garbled where it is no list."""
+    key = keys.JobPrefix(job.id).artifacts(attempt)
+    entries = parse_object((home.get(key, most=MOST_LIST) or b"").decode(errors="replace")).get("artifacts")
+    if not isinstance(entries, list):
+        raise Garbled(f"{key} has no list `artifacts`")
     regions = {place.bucket: region for region, place in job.places.items()}
-    found = []
-    for one in json.loads(body or b"{}").get("artifacts", []):
-        bucket, _, key = (
-            str(one["at"]).removeprefix(SCHEME).partition("/")
-        )  # a key may have what no person's address has
+    found, strange = list[Artifact](), list[str]()
+    for number, raw in enumerate(entries):
+        try:
+            one: ListedArtifact = build(ListedArtifact, raw, f"artifacts[{number}]")
+        except Garbled as problem:
+            strange.append(str(problem))
+            continue
+        # A key may have what no person's address has.
+        bucket, _, where = one.at.removeprefix(SCHEME).partition("/")
         found.append(
             Artifact(
-                rank=int(one["rank"]),
-                path=str(one["path"]),
-                size=int(one["size"]),
+                rank=one.rank,
+                path=one.path,
+                size=one.size,
                 region=regions.get(bucket, ""),
                 bucket=bucket,
-                key=key,
-                sha256=str(one.get("sha256") or ""),
+                key=where,
+                sha256=one.sha256 or "",
             )
         )
+    if strange:
+        say(f"{key}: {count(len(strange), 'entry', 'entries')} written by another version, and left out: {strange[0]}")
     return found
 
 
@@ -121,6 +145,10 @@ def place(found: Sequence[Artifact], to: Path) -> dict[Artifact, Path]:
             inside = archives.inside(one.path)
         except archives.Refused as problem:
             raise CannotProceed(f"artifacts: rank {one.rank} {problem}; allowed: {problem.allowed}") from None
+        if several and not names.REGION_PATTERN.fullmatch(one.region):
+            raise CannotProceed(
+                f"artifacts: {one.path} lies in {one.bucket}, of no region of the job; allowed: the job's buckets"
+            )
         target = to / (one.region if several else "") / f"rank-{one.rank:04d}" / inside
         if not inside.parts or target in taken:
             raise CannotProceed(
@@ -128,6 +156,13 @@ def place(found: Sequence[Artifact], to: Path) -> dict[Artifact, Path]:
             )
         taken.add(target)
         targets[one] = target
+    for one, target in targets.items():
+        if taken & set(target.parents):
+            both = archives.file_and_folder(str(next(parent for parent in target.parents if parent in taken).name))
+            raise CannotProceed(
+                f"artifacts: rank {one.rank} {both}, as {one.path} says; no folder can hold both. allowed: single files, by "
+                "`aws s3 cp` from the addresses that --json prints without --to"
+            )
     return targets
 
 
@@ -147,7 +182,7 @@ def download(
         elif not is_same(target, one):
             if not force or target.is_dir():
                 raise CannotProceed(
-                    f"--to {to}: {target} is there, and is not the job's file; allowed: another folder, or --force"
+                    f"--to {to}: {target} is there, and is not the job's file as it is now; allowed: another folder, or --force"
                 )
             ahead.append(one)
     for one in ahead:
@@ -156,10 +191,18 @@ def download(
 
 
 def is_same(path: Path, artifact: Artifact) -> bool:
-    """Whether the file has the artifact's bytes, as far as its list says what they are."""
+    """Whether the file has the artifact's bytes: by the digest of the list or, without one, as a download of the object as it is now."""
     if path.is_symlink() or not path.is_file() or path.stat().st_size != artifact.size:
         return False
-    return bool(artifact.sha256) and _digest(path) == artifact.sha256
+    if artifact.sha256:
+        return _digest(path) == artifact.sha256
+    return path.stat().st_mtime == _read_change(artifact)
+
+
+def _read_change(artifact: Artifact) -> float:
+    """Returns when the object was written (UTC epoch seconds): a download has that time, by which it is known again."""
+    s3: S3Client = client("s3", artifact.region or None)
+    return s3.head_object(Bucket=artifact.bucket, Key=artifact.key)["LastModified"].timestamp()
 
 
 def _digest(path: Path) -> str:
@@ -174,12 +217,14 @@ def _download(one: Artifact, target: Path) -> None:
     s3: S3Client = client("s3", one.region or None)
     target.parent.mkdir(parents=True, exist_ok=True)
     half = target.with_name(f".{uuid.uuid4().hex}.part")
+    changed_at = _read_change(one)
     try:
         s3.download_file(one.bucket, one.key, str(half))
         if half.stat().st_size != one.size or (one.sha256 and _digest(half) != one.sha256):
             raise CannotProceed(
                 f"artifacts: s3://{one.bucket}/{one.key} is not what the job's list says; its file was not written"
             )
+        os.utime(half, (changed_at, changed_at))
         half.replace(target)
     finally:
         half.unlink(missing_ok=True)

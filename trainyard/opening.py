@@ -12,15 +12,15 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-import webbrowser
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from http.client import HTTPException
 
-from aws.clients import BRISK, client
-from contract import workbench
+from contract import names, workbench
 from trainyard.deployment import Deployment
 from trainyard.logs import LogFilter, LogReader
 from trainyard.options import Command
+from trainyard.reports import open_browser
 from trainyard.stops import CannotProceed, CommandExit
 from trainyard.story import Try
 from trainyard.watching import find, read_story
@@ -33,6 +33,8 @@ PROGRAMS = {
 }
 """What the tunnel needs on a person's computer, and where to get it."""
 LOOK_S = 0.5
+END_S = 5.0
+"""How long the tunnel may take to end."""
 ANSWER_S = 5.0
 """How long JupyterLab may take to answer before it is asked again."""
 
@@ -70,15 +72,25 @@ def open_bench(
             printer.complain(f"{name}: the tunnel ended with code {process.returncode}; above are the words of aws")
             return CommandExit.FAILED
         printer.say(f"{name}: {way.address}\nCtrl-C closes the tunnel; the workbench goes on (trainyard stop {name})")
-        if opens and not webbrowser.open(way.address):
+        if opens and not open_browser(way.address):
             printer.say("no browser was found: open the address yourself")
         process.wait()
         printer.say(f"{name}: the tunnel is closed")
         return CommandExit.DONE
     except KeyboardInterrupt:
+        printer.say(f"{name} goes on; to open it again: trainyard open {name}; to stop it: trainyard stop {name}")
         return CommandExit.LEFT
     finally:
-        process.terminate()
+        _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ends the tunnel, also where it does not end by itself."""
+    process.terminate()
+    try:
+        process.wait(END_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
         process.wait()
 
 
@@ -102,6 +114,10 @@ def find_way(deployment: Deployment, name: str, port: int, profile: str | None) 
         raise CannotProceed(
             f"{name}: its machine {newest.instances[0]} has not said yet how it is opened: it boots; try again in a minute"
         )
+    if not names.REGION_PATTERN.fullmatch(newest.region):
+        raise CannotProceed(
+            f"{name}: where its machine {newest.instances[0]} runs is not known: another version launched it; open it with that one"
+        )
     words = workbench.list_tunnel_words(newest.region, newest.instances[0], port)
     return WayIn(command=[*words, *(["--profile", profile] if profile else [])], address=workbench.address(token, port))
 
@@ -109,8 +125,10 @@ def find_way(deployment: Deployment, name: str, port: int, profile: str | None) 
 def read_token(deployment: Deployment, name: str, attempt: Try) -> str:
     """Returns the first token in the log of the attempt's node: the agent writes it before any code of a person runs."""
     wanted = LogFilter(job=name, rank=0, attempt=attempt.number)
-    reading = LogReader(client("logs", deployment.region, BRISK), deployment.log_group, wanted)
-    return next((token for event in reading.read_new() if (token := workbench.find_token(event["message"]))), "")
+    reading = LogReader(deployment.log_group, deployment.region, wanted)
+    return next(
+        (token for event in reading.read_new() if (token := workbench.find_token(str(event.get("message", ""))))), ""
+    )
 
 
 def _require_programs() -> None:
@@ -145,6 +163,6 @@ def _answers(address: str) -> bool:
         direct.open(address, timeout=ANSWER_S).close()
     except urllib.error.HTTPError:
         return True
-    except OSError:
+    except (OSError, HTTPException):
         return False
     return True

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from contract import names
+from trainyard import interrupts
 from trainyard.stops import CannotProceed
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ class SettingsFile:
 
     def parse(self) -> Settings:
         """Returns the settings, checked as a synth checks them. Raises CannotProceed with a line for each problem."""
-        from stacks.settings import BadSettings, Settings
+        with interrupts.hold():  # the CDK begins node
+            from stacks.settings import BadSettings, Settings
 
         try:
             return Settings.parse(self.block)

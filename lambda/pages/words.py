@@ -70,6 +70,7 @@ def number(value: object) -> str:
     found = finite(value)
     if found is None:
         return UNKNOWN
+    found += 0.0  # minus zero becomes zero
     if found.is_integer() and abs(found) < _WHOLE:
         return f"{found:,.0f}"
     return f"{found:,.6g}"
@@ -80,7 +81,8 @@ def usd(value: object) -> str:
     found = finite(value)
     if found is None:
         return UNKNOWN
-    return f"${found:,.2f}" if abs(found) < _WHOLE else f"${found:.3g}"
+    # What rounds to nothing has no sign.
+    return f"${round(found, 2) + 0.0:,.2f}" if abs(found) < _WHOLE else f"${found:.3g}"
 
 
 def count(amount: int, thing: str, several: str = "") -> str:
@@ -93,12 +95,13 @@ def duration(seconds: object) -> str:
     found = finite(seconds)
     if found is None or found < 0 or found > 1e10:
         return UNKNOWN
-    if found < _MINUTE_S:
-        return f"{found:.0f} s"
-    if found < _HOUR_S:
-        return _pair(round(found), _MINUTE_S, "min", 1, "s")
-    if found < _DAY_S:
-        return _pair(round(found / _MINUTE_S), 60, "h", 1, "min")
+    # Each is rounded before it is compared, so that no unit is shown as often as a larger one has it: 59.7 s is 1 min.
+    if (whole := round(found)) < _MINUTE_S:
+        return f"{whole} s"
+    if whole < _HOUR_S:
+        return _pair(whole, _MINUTE_S, "min", 1, "s")
+    if (minutes := round(found / _MINUTE_S)) < _DAY_S // _MINUTE_S:
+        return _pair(minutes, 60, "h", 1, "min")
     return _pair(round(found / _HOUR_S), 24, "d", 1, "h")
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from contract import keys
 from tests.builders import JOB, PLACE
-from tests.command_line.account import BYTES_BUCKET, YARD, Account, run
+from tests.command_line.account import BYTES_BUCKET, HOME_BUCKET, YARD, Account, run
 from tests.fakes.s3 import Bucket
 
 NAME = "digits"
@@ -167,6 +167,91 @@ def test_a_job_that_failed_has_what_lies_in_all_of_its_regions(there: Account, t
     ran = run("artifacts", NAME, "--to", tmp_path, *YARD)
     assert files_in(tmp_path) == {"eu-central-1/rank-0000/a.pt": b"home", "eu-west-1/rank-0000/a.pt": b"abroad"}
     assert "nothing has checked that these files are whole" in ran.out
+
+
+def test_a_second_download_of_a_job_that_failed_fetches_what_is_new(there: Account, tmp_path: Path) -> None:
+    there.admit(ADMITTED)
+    for name in ("a.pt", "b.pt"):
+        there.s3.write(BYTES_BUCKET, keys.BytesPrefix(NAME).artifact(0, name), name.encode())
+    assert run("artifacts", NAME, "--to", tmp_path, *YARD).code == 0
+    (tmp_path / "rank-0000" / "b.pt").unlink()
+    before = len(fetched(there))
+    ran = run("artifacts", NAME, "--to", tmp_path, *YARD)
+    assert (ran.code, ran.err) == (0, "")
+    assert fetched(there)[before:] == [keys.BytesPrefix(NAME).artifact(0, "b.pt")]
+    assert files_in(tmp_path) == {"rank-0000/a.pt": b"a.pt", "rank-0000/b.pt": b"b.pt"}
+
+
+@pytest.mark.parametrize("change", ["of the job", "of the person"])
+def test_a_file_that_was_changed_since_its_download_is_kept_without_force(
+    there: Account, tmp_path: Path, change: str
+) -> None:
+    key, file = keys.BytesPrefix(NAME).artifact(0, "a.pt"), tmp_path / "rank-0000" / "a.pt"
+    there.admit(ADMITTED)
+    there.s3.write(BYTES_BUCKET, key, b"old")
+    run("artifacts", NAME, "--to", tmp_path, *YARD)
+    if change == "of the job":
+        there.clock.now += 10
+        there.s3.write(BYTES_BUCKET, key, b"new")
+    else:
+        file.write_bytes(b"own")
+    kept = file.read_bytes()
+    ran = run("artifacts", NAME, "--to", tmp_path, *YARD)
+    assert (ran.code, file.read_bytes()) == (2, kept)
+    assert "is not the job's file as it is now; allowed: another folder, or --force" in ran.err
+    assert run("artifacts", NAME, "--to", tmp_path, "--force", *YARD).code == 0
+    assert file.read_bytes() == there.s3.read(BYTES_BUCKET, key)
+
+
+def fetched(there: Account) -> list[str]:
+    """Keys of the files that were downloaded."""
+    return [
+        call.params["Key"]
+        for call in there.calls
+        if call.name == "s3:GetObject" and call.params.get("Bucket") == BYTES_BUCKET
+    ]
+
+
+@pytest.mark.parametrize("names", [("out", "out/x"), ("out/x", "out"), ("a/b", "a/b/c/d")], ids=str)
+def test_a_name_that_is_both_file_and_folder_is_named_and_nothing_is_written(
+    there: Account, tmp_path: Path, names: tuple[str, str]
+) -> None:
+    there.admit(ADMITTED)
+    for name in names:
+        there.s3.write(BYTES_BUCKET, keys.BytesPrefix(NAME).artifact(0, name), b"x")
+    ran = run("artifacts", NAME, "--to", tmp_path / "to", *YARD)
+    assert (ran.code, ran.err.count("\n"), list(tmp_path.rglob("*"))) == (2, 1, [])
+    assert "both as a file and as a folder" in ran.err
+    assert "allowed: single files, by `aws s3 cp` from the addresses that --json prints without --to" in ran.err
+    assert len(run("artifacts", NAME, "--json", *YARD).documents[0]["artifacts"]) == 2
+
+
+@pytest.mark.parametrize("path", ["../x", "a/../../../x", ".."])
+def test_a_key_that_leads_elsewhere_is_refused_too(there: Account, tmp_path: Path, path: str) -> None:
+    there.admit(ADMITTED)
+    there.s3.write(BYTES_BUCKET, f"{keys.BytesPrefix(NAME).artifacts}rank-0000/{path}", b"x")
+    ran = run("artifacts", NAME, "--to", tmp_path / "to", *YARD)
+    assert (ran.code, ran.err.count("\n"), list(tmp_path.rglob("*"))) == (2, 1, [])
+    assert "points out of its folder" in ran.err
+
+
+def test_entries_of_another_version_are_counted_and_the_others_listed(there: Account) -> None:
+    keep(there, {"good": b"1"})
+    listed = json.loads(there.s3.read(HOME_BUCKET, keys.JobPrefix(NAME).artifacts(1)) or b"")
+    listed["artifacts"] += [{"rank": 0}, {"rank": "x", "path": "y", "size": 1, "at": ""}, None]
+    there.put(keys.JobPrefix(NAME).artifacts(1), json.dumps(listed).encode())
+    ran = run("artifacts", NAME, *YARD)
+    assert (ran.code, ran.out.count("good")) == (0, 1)
+    assert "3 entries written by another version, and left out: artifacts[1].path is missing" in ran.err
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"{}", b'{"artifacts": 1}'], ids=str)
+def test_a_list_that_is_none_is_one_line(there: Account, body: bytes) -> None:
+    there.admit(ADMITTED)
+    there.put(keys.JobPrefix(NAME).artifacts(1), body)
+    ran = run("artifacts", NAME, *YARD)
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert "was it written by another version?" in ran.err
 
 
 def test_json_has_where_each_file_is(there: Account, tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from contract import names
 from contract.workbench import DOCUMENT, address
 from tests.command_line.account import LAUNCH, PLAN, YARD, Account, History, run
 from tests.fakes.executions import GRID_MACHINE
+from tests.fakes.faults import Kind
+from trainyard import opening
 
 TOKEN, OTHER = "ab" * 32, "cd" * 32
 STREAM = names.log_stream("bench", 1, 0)
@@ -224,6 +226,69 @@ def test_a_tunnel_that_aws_denies_opens_no_page(programs: Path, opened: list[str
     ran = run("open", "bench", "--port", port, *YARD)
     assert (ran.code, opened) == (1, [])
     assert "the tunnel ended with code 254" in ran.err
+
+
+def test_a_machine_that_another_version_launched_is_said_to_be_so(there: Account) -> None:
+    history = History().enter("Admit").leave("Admit", {**PLAN, "workbench": {}}).enter("Launch")
+    there.begin("bench", history=history.leave("Launch", {"instances": ["i-0"]}).enter("Train"))
+    there.write_line(STREAM, f"trainyard: then open {address(TOKEN)}")
+    ran = run("open", "bench", "--print", *YARD)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert "where its machine i-0 runs is not known: another version launched it" in ran.err
+
+
+@pytest.mark.usefixtures("bench", "programs")
+def test_an_interrupt_closes_the_tunnel_and_says_how_to_open_it_again(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_: str) -> bool:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(webbrowser, "open", interrupt)
+    ran = run("open", "bench", "--port", port, *YARD)
+    assert ran.code == 130
+    assert ran.out.splitlines()[-1] == (
+        "bench goes on; to open it again: trainyard open bench; to stop it: trainyard stop bench"
+    )
+    socket.create_server(("127.0.0.1", port)).close()
+
+
+@pytest.mark.usefixtures("bench")
+def test_a_tunnel_that_does_not_want_to_end_is_ended(
+    programs: Path, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_: str) -> bool:
+        raise KeyboardInterrupt
+
+    stubborn = TUNNEL.replace(
+        "import http.server", "import signal\nsignal.signal(15, signal.SIG_IGN)\nimport http.server"
+    )
+    (programs / "aws").write_text(stubborn)
+    monkeypatch.setattr(webbrowser, "open", interrupt)
+    monkeypatch.setattr(opening, "END_S", 0.1)
+    assert run("open", "bench", "--port", port, *YARD).code == 130
+    socket.create_server(("127.0.0.1", port)).close()
+
+
+@pytest.mark.usefixtures("bench")
+def test_a_browser_that_fails_leaves_the_tunnel_open(
+    programs: Path, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (programs / "aws").write_text(TUNNEL.replace("while True:\n    server", "server"))  # ends after one page
+    monkeypatch.setattr(webbrowser, "open", lambda _: (_ for _ in ()).throw(webbrowser.Error("no browser")))
+    ran = run("open", "bench", "--port", port, *YARD)
+    assert (ran.code, ran.err) == (0, "")
+    assert "no browser was found: open the address yourself" in ran.out
+
+
+@pytest.mark.parametrize("fault", [Kind.THROTTLED, Kind.UNREACHABLE])
+def test_a_bench_that_cannot_be_asked_for_is_one_line(
+    bench: Account, fault: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("botocore.endpoint.time", bench.clock)
+    bench.faults.add(fault, "logs:FilterLogEvents", times=99)
+    ran = run("open", "bench", "--print", *YARD)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
 
 
 def test_a_job_that_is_no_workbench_is_said_to_be_none(there: Account) -> None:

@@ -57,6 +57,17 @@ RULES = {
 }
 
 
+BELOW = {
+    "every folder taken back below an ignored one": ("*/\n", "!**/\n"),
+    "every folder taken back below a name": ("sub\n", "!**/\n"),
+    "everything taken back below an ignored folder": ("*\n!*.py\n", "!**\n"),
+    "every folder below": ("*.bin\n", "**/\n"),
+    "a folder's own rules against itself": ("!*/\n", "*/\n**/\n"),
+    "the folder's own name": ("", "sub\n/sub\n"),
+}
+"""Rules of the top and those of `sub/`, which has files of its own and a folder."""
+
+
 def plant(folder: Path, rules: str, below: str = "*.tmp\n") -> None:
     for name in TREE:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -86,6 +97,56 @@ def test_an_upload_has_what_git_would_add(tmp_path: Path, rules: str) -> None:
     plant(folder, rules)
     subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
     assert names_in(pack(folder, tmp_path / "code.tar.gz")) == ask_git(folder)
+
+
+@pytest.mark.parametrize(("rules", "below"), BELOW.values(), ids=BELOW)
+def test_rules_of_a_folder_are_about_what_lies_in_it(tmp_path: Path, rules: str, below: str) -> None:
+    folder = tmp_path / "code"
+    (folder / "sub" / "deep").mkdir(parents=True)
+    (folder / "sub" / "deep" / "x.txt").write_text("")
+    plant(folder, rules, below)
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    assert names_in(pack(folder, tmp_path / "code.tar.gz")) == ask_git(folder)
+
+
+def test_of_a_folder_in_an_ignored_one_no_file_is_taken_back(tmp_path: Path) -> None:
+    plant(tmp_path, "src/\n!src/build/\n!src/build/*\n")
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    with pytest.raises(CannotProceed, match="has no file that"):
+        pack(tmp_path / "src" / "build", tmp_path / "code.tar.gz")
+
+
+def test_a_link_to_a_folder_is_none_as_git_sees_it(tmp_path: Path) -> None:
+    folder = tmp_path / "code"
+    folder.mkdir()
+    plant(folder, "*.bin\nlinked/\n")
+    (folder / "linked").symlink_to("src")
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    assert "linked" in (found := names_in(pack(folder, tmp_path / "code.tar.gz")))
+    assert found == ask_git(folder)
+
+
+def test_a_folder_in_place_of_a_gitignore_has_no_rules(tmp_path: Path) -> None:
+    folder = tmp_path / "code"
+    (folder / ".gitignore").mkdir(parents=True)
+    (folder / "train.py").write_text("")
+    assert names_in(pack(folder, tmp_path / "code.tar.gz")) == {"train.py"}
+
+
+def test_a_file_that_shrinks_while_it_is_packed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "code"
+    folder.mkdir()
+    (folder / "log.txt").write_bytes(b"x" * 100_000)
+    describe = packing._describe_entry
+
+    def shrink(written: tarfile.TarFile, path: Path, name: str) -> tarfile.TarInfo:
+        entry = describe(written, path, name)
+        path.write_bytes(b"x" * 50_000)
+        return entry
+
+    monkeypatch.setattr(packing, "_describe_entry", shrink)
+    with pytest.raises(CannotProceed, match=r"log\.txt became shorter while it was packed; allowed: a folder in which"):
+        pack(folder, tmp_path / "code.tar.gz")
 
 
 def test_rules_of_the_repository_above_and_of_its_exclude_file_count(tmp_path: Path) -> None:
