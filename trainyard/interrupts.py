@@ -27,6 +27,13 @@ def begin_command() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def hear_every_end() -> None:
+    """Has a SIGTERM and a terminal that is closed end the command as Ctrl-C does, so that programs which it began are ended too."""
+    for one in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(one) is signal.SIG_DFL:
+            signal.signal(one, signal.default_int_handler)
+
+
 @contextmanager
 def hold() -> Iterator[None]:
     """Has Ctrl-C wait until the end of the block, and then end it. Programs that begin in the block do not hear of it at all, where they

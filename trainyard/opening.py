@@ -5,19 +5,22 @@ Of the node's log, to which any code on the node may write, only the token is us
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
+import signal
 import socket
 import subprocess
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from http.client import HTTPException
+from http.client import HTTPConnection, HTTPException
+from urllib.parse import urlsplit
 
 from contract import names, workbench
 from trainyard.deployment import Deployment
+from trainyard.interrupts import hear_every_end
 from trainyard.logs import LogFilter, LogReader
 from trainyard.options import Command
 from trainyard.reports import open_browser
@@ -66,7 +69,8 @@ def open_bench(
         return CommandExit.DONE
     _require_programs()
     _require_port(port)
-    process = subprocess.Popen(way.command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    hear_every_end()
+    process = subprocess.Popen(way.command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)
     try:
         if not _await_page(process, way.address, sleep):
             printer.complain(f"{name}: the tunnel ended with code {process.returncode}; above are the words of aws")
@@ -85,13 +89,17 @@ def open_bench(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ends the tunnel, also where it does not end by itself."""
-    process.terminate()
-    try:
+    """Ends the tunnel with the plugin that `aws` began for it, also where they do not end by themselves."""
+    _signal(process, signal.SIGTERM)
+    with suppress(subprocess.TimeoutExpired):
         process.wait(END_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    _signal(process, signal.SIGKILL)
+    process.wait()
+
+
+def _signal(process: subprocess.Popen[bytes], what: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):  # none of them is left; a system may say so in either way
+        os.killpg(process.pid, what)
 
 
 def find_way(deployment: Deployment, name: str, port: int, profile: str | None) -> WayIn:
@@ -158,11 +166,14 @@ def _await_page(process: subprocess.Popen[bytes], address: str, sleep: Callable[
 
 
 def _answers(address: str) -> bool:
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a proxy has another loopback
+    """Takes whatever comes first for an answer, without a proxy, which has another loopback, and without a look at where it may lead."""
+    where = urlsplit(address)
+    asking = HTTPConnection(where.netloc, timeout=ANSWER_S)
     try:
-        direct.open(address, timeout=ANSWER_S).close()
-    except urllib.error.HTTPError:
-        return True
+        asking.request("GET", f"{where.path}?{where.query}")
+        asking.getresponse()
     except (OSError, HTTPException):
         return False
+    finally:
+        asking.close()
     return True

@@ -25,6 +25,10 @@ def list_workbench_problems(given: object, request: JobRequest, rules: RequestRu
         problems.append(
             "owner: is missing, and only its owner may open a workbench; allowed: your user name, or the value of your role's tag owner"
         )
+    if request.workbench is not None and request.owner != request.owner.strip():
+        problems.append(
+            f'owner: "{request.owner}" is no name, and only its owner may open a workbench; allowed: without spaces around it'
+        )
     return problems
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import signal
 import socket
 import sys
 import urllib.request
@@ -14,6 +15,7 @@ import pytest
 
 from contract import names
 from contract.workbench import DOCUMENT, address
+from localaws.testing.waiting import until
 from tests.command_line.account import LAUNCH, PLAN, YARD, Account, History, run
 from tests.fakes.executions import GRID_MACHINE
 from tests.fakes.faults import Kind
@@ -268,6 +270,49 @@ def test_a_tunnel_that_does_not_want_to_end_is_ended(
     monkeypatch.setattr(opening, "END_S", 0.1)
     assert run("open", "bench", "--port", port, *YARD).code == 130
     socket.create_server(("127.0.0.1", port)).close()
+
+
+PLUGIN = """
+import signal, subprocess
+signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+plugin = subprocess.Popen([sys.executable, "-c", "import signal, time; signal.pause()"])
+Path(__file__).with_name("plugin").write_text(str(plugin.pid))
+"""
+"""What `aws` begins for the tunnel, and leaves behind when it is ended itself."""
+
+
+@pytest.mark.usefixtures("bench")
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_however_the_command_is_ended_the_plugin_of_the_tunnel_ends_too(
+    programs: Path, port: int, monkeypatch: pytest.MonkeyPatch, end: signal.Signals
+) -> None:
+    def send(_: str) -> bool:
+        signal.raise_signal(end)
+        return True
+
+    (programs / "aws").write_text(TUNNEL.replace('print("Starting', f'import os{PLUGIN}print("Starting'))
+    monkeypatch.setattr(webbrowser, "open", send)
+    before = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)]
+    try:
+        assert run("open", "bench", "--port", port, *YARD).code == 130
+    finally:
+        signal.signal(signal.SIGTERM, before[0])
+        signal.signal(signal.SIGHUP, before[1])
+    plugin = int((programs / "plugin").read_text())
+    until(lambda: not Path(f"/proc/{plugin}/cmdline").is_file() or not Path(f"/proc/{plugin}/cmdline").read_bytes())
+
+
+@pytest.mark.usefixtures("bench")
+@pytest.mark.parametrize("place", ["http://192.0.2.1/", "http://[", "http://127.0.0.1:1/"])
+def test_a_page_that_leads_elsewhere_is_there_and_is_not_followed(
+    programs: Path, opened: list[str], port: int, place: str
+) -> None:
+    leads = TUNNEL.replace(
+        "        self.end_headers()", f"        self.send_header('Location', {place!r})\n        self.end_headers()"
+    )
+    (programs / "aws").write_text(leads.replace("200 if", "302 if"))
+    assert run("open", "bench", "--port", port, *YARD).code == 0
+    assert len(opened) == 1
 
 
 @pytest.mark.usefixtures("bench")
