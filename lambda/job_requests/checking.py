@@ -11,6 +11,7 @@ from contract.request_rules import NO_RULES, RequestRules
 from job_requests.offered import list_forbidden, refuse_region
 from job_requests.reading import read
 from job_requests.request import JobRequest
+from job_requests.roles import judge_parts
 from refusals.archive import Listing, listing
 from refusals.requirements import requirements_problems
 from refusals.script import archive_problems, wanted_files
@@ -46,9 +47,9 @@ def list_problems(
     request, problems = read(raw, limits, rules)
     return [
         *problems,
-        *list_forbidden(request.instance_types, limits).values(),
+        *judge_parts(request, lambda part: list_forbidden(part.instance_types, limits).values()),
         *_list_region_problems(request, regions),
-        *(_list_code_problems(request, code) if code else []),
+        *(judge_parts(request, lambda part: _list_code_problems(part, code)) if code else []),
     ]
 
 
