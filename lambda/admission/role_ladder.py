@@ -22,7 +22,7 @@ def build_role_ladder(resolved: ResolvedRequest) -> PlacedRequest:
     have to do with later types and markets, and then a cheaper one before a dearer one."""
     ladders = [build_ladder(part).ladder for part in resolved.parts]
     problems = place_problems(resolved.request, (one.problems for one in ladders))
-    rungs = [] if problems else _join_zones(resolved, [_sort_zones(one.rungs) for one in ladders])
+    rungs = [] if problems else _join_ladders(resolved, ladders)
     if not rungs and not problems:
         problems = [
             "roles: no zone of the deployment offers types for all of them; allowed: types that one zone offers"
@@ -47,23 +47,27 @@ def _sort_zones(rungs: Sequence[Rung]) -> Zones:
     return zones
 
 
-def _join_zones(resolved: ResolvedRequest, each: Sequence[Zones]) -> list[Rung]:
-    shared = [place for place in each[0] if all(place in zones for zones in each)]
+def _join_ladders(resolved: ResolvedRequest, ladders: Sequence[Ladder]) -> list[Rung]:
+    kinds = [list(dict.fromkeys((rung.instance_type, rung.market) for rung in one.rungs)) for one in ladders]
+    zones = [_sort_zones(one.rungs) for one in ladders]
+    shared = [place for place in zones[0] if all(place in one for one in zones)]
     share = max(1, MOST_RUNGS // max(1, len(shared)))
     found = list[tuple[int, Rung]]()
     for place in shared:
-        for later, chosen in islice(_list_choices([zones[place] for zones in each]), share):
+        for chosen in islice(_list_choices([one[place] for one in zones]), share):
+            each = zip(kinds, chosen, strict=True)
+            later = sum(known.index((rung.instance_type, rung.market)) for known, rung in each)
             found.append((later, _join_rungs(resolved, chosen)))
     found.sort(key=lambda one: (one[0], math.inf if one[1].usd is None else one[1].usd))
     return [rung for _, rung in found]
 
 
-def _list_choices(options: Sequence[Sequence[Rung]]) -> Iterator[tuple[int, list[Rung]]]:
-    """Yields one option of each role, those first that come early in all ladders together, and how late they come."""
+def _list_choices(options: Sequence[Sequence[Rung]]) -> Iterator[list[Rung]]:
+    """Yields one option of each role, those first that come early in all of them together."""
     lengths = [len(one) for one in options]
     for later in range(sum(lengths) - len(lengths) + 1):
         for indexes in _list_sums(lengths, later):
-            yield later, [one[index] for one, index in zip(options, indexes, strict=True)]
+            yield [one[index] for one, index in zip(options, indexes, strict=True)]
 
 
 def _list_sums(lengths: Sequence[int], total: int) -> Iterator[tuple[int, ...]]:

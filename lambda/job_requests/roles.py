@@ -8,6 +8,7 @@ from typing import Any
 from contract.health import HealthCheck
 from contract.limits import Limits
 from contract.roles import RoleEnd
+from contract.tag_forms import MOST_OF_A_REQUEST
 from contract.training import ROLE, ROLE_ADDRESSES, ROLE_RANK
 from job_requests.request import JobRequest
 from job_requests.role_field import INHERITED, RoleField
@@ -40,6 +41,8 @@ def list_role_problems(given: object, request: JobRequest, limits: Limits) -> li
         against.append(f"roles: they have {together} nodes; allowed: {most}")
     if all(one.ends is not RoleEnd.JOB for one in request.roles):
         against.append(f"roles: none of them ends the job; allowed: ends {RoleEnd.JOB.value} for one at least")
+    if len(request.tags) >= MOST_OF_A_REQUEST:  # EC2's limit, and nodes with roles have one more of ours
+        against.append(f"tags: has {len(request.tags)} entries; allowed: up to {MOST_OF_A_REQUEST - 1} beside roles")
     if request.health is HealthCheck.DEEP:
         against.append(
             f"health: {HealthCheck.DEEP.value} measures the network between nodes that are alike, and roles may differ; "

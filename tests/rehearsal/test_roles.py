@@ -15,7 +15,6 @@ from contract import keys, tags
 from contract.codec import decode
 from contract.jobs import Job
 from localaws.conditions import Conditions
-from localaws.containers import real
 from localaws.services import ec2
 from rehearsal.faults import parse_faults
 from rehearsal.grid import build_image
@@ -30,7 +29,6 @@ COPY train.py /app/
 ENTRYPOINT ["python", "/app/train.py"]
 """
 BASE = "pytorch-training:2.8.0-gpu-py312-cu129-ubuntu22.04-ec2"
-LACKS = real.lacks()
 STATES = ("Launch", "Train", "Sync", "Terminate")
 FAULTS = [
     "node-lost:rank=2,step=20,closed=10,job=lost-ps",
@@ -65,7 +63,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     """A deployment with two images of the example."""
     folder = tmp_path_factory.mktemp("roles")
     conditions = Conditions(speed=10.0, faults=parse_faults(FAULTS))
-    with Yard(folder / "work", conditions, wanted=["workflow", "builds", "reaper"], real_images=not LACKS) as yard:
+    with Yard(folder / "work", conditions, wanted=["workflow", "builds"]) as yard:
         for tag, more in (("roles-1", ""), ("eval-1", "ENV LOOKS_ON=1\n")):
             place = folder / tag
             shutil.copytree(EXAMPLE, place)
@@ -84,8 +82,8 @@ def jobs(built: Yard) -> dict[str, StartedJob]:
     fails = [{"name": "chief"}, {"name": "worker", "command": ["python", "-c", "raise SystemExit(7)"]}, SERVER]
     requests: dict[str, dict[str, Any]] = {
         "five": {**FIVE, "checkpoint_minutes": 0.02},
-        "lost-ps": {**base, "command": train(1200), "roles": [*PAIR, SERVER]},
-        "lost-worker": {**base, "command": train(1200), "roles": [*PAIR, SERVER]},
+        "lost-ps": {**base, "command": train(800), "roles": [*PAIR, SERVER]},
+        "lost-worker": {**base, "command": train(800), "roles": [*PAIR, SERVER]},
         "early": {**base, "command": train(100), "roles": early},
         "fails": {**base, "command": train(5000), "roles": fails},
         "half": {**base, "command": train(20), "roles": [*PAIR, SERVER]},
