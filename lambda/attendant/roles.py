@@ -38,7 +38,7 @@ class Completion:
     """A job whose deciding nodes have all ended with 0."""
 
     to_stop: tuple[int, ...]
-    """Ranks that serve nobody any more, and do not know it yet."""
+    """Ranks that have nothing left to serve, and do not know it yet."""
     awaited: tuple[int, ...]
     """Ranks without which the attempt does not end yet."""
 

@@ -26,7 +26,7 @@ from contract.shapes import list_shapes
 from launcher.answers import ENDS_WALK
 from launcher.arguments import LaunchMarks, build_arguments, security_group
 from launcher.groups import describe_reach, shorten_jobs
-from launcher.quotas import find_asked, is_closed_with, list_kinds
+from launcher.quotas import find_kind, is_closed_with, list_kinds
 
 STARTED = frozenset({"pending", "running"})
 GONE = "InvalidCapacityReservation"
@@ -250,7 +250,7 @@ def record_answer(intent: Intent, place: int, answer: LaunchAnswer, *, recoverin
     if answer.is_half:  # the attempt is over, and the next one reads what it closes
         return replace(intent, steps=tuple(steps))
     if answer.refused or answer.outcome in {LaunchOutcome.QUOTA, LaunchOutcome.CLOSED}:
-        rung = find_asked(steps[place].rung, answer)
+        rung = find_kind(steps[place].rung, answer)
         for other, step in enumerate(steps):
             if not step.is_final and any(is_closed_with(one, rung, answer) for one in list_kinds(step.rung)):
                 steps[other] = replace(step, answer=answer)
@@ -291,7 +291,7 @@ def find_error(intent: Intent, now: float) -> JobError:
     if (half := intent.half) is not None and half.answer is not None:
         return LaunchIncomplete(
             f"{len(half.answer.instances)} nodes were launched in {half.rung.zone}, and EC2 did not launch those of "
-            f"{find_asked(half.rung, half.answer).instance_type}: {half.answer.code}: {half.answer.message} What runs is ended, and "
+            f"{find_kind(half.rung, half.answer).instance_type}: {half.answer.code}: {half.answer.message} What runs is ended, and "
             "another attempt looks for a place that has all."
         )
     if answers and all(answer.refused for answer in answers) and intent.next_place is None:
@@ -322,7 +322,7 @@ def describe_rungs(intent: Intent) -> str:
 def _describe_rung(step: Step) -> str:
     assert step.answer is not None
     said = step.answer.code or step.answer.outcome.value
-    said += f" for {find_asked(step.rung, step.answer).instance_type}" if step.answer.shape else ""
+    said += f" for {find_kind(step.rung, step.answer).instance_type}" if step.answer.shape else ""
     words = f": {step.answer.message}" if step.answer.refused else ""
     return f"{step.rung.instance_type} in {step.rung.zone} ({step.rung.market.value}): {said}{words}"
 

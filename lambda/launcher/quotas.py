@@ -22,7 +22,7 @@ def list_kinds(rung: Rung) -> list[Rung]:
     return [one.rung for one in rung.shapes] or [rung]
 
 
-def find_asked(rung: Rung, answer: LaunchAnswer) -> Rung:
+def find_kind(rung: Rung, answer: LaunchAnswer) -> Rung:
     """Returns the type and market that the answer is about."""
     return list_kinds(rung)[answer.shape]
 
