@@ -201,8 +201,7 @@ def restore() -> tuple[list[float], int]:
 def save(weights: list[float], version: int) -> None:
     """Replaces the checkpoint, and then says which one it is."""
     replace(Path(os.environ["CHECKPOINT_DIR"], "weights.json"), {"weights": weights, "version": version})
-    world = sum(map(len, CLUSTER.values()))
-    told = {"step": version, "checkpoint": version, "metric": find_loss(weights), "world_size": world}
+    told = {"step": version, "checkpoint": version, "metric": find_loss(weights)}
     replace(Path(os.environ["PROGRESS_FILE"]), told)
 
 

@@ -87,6 +87,9 @@ class AttemptHistory:
     def place(self) -> str:
         """Type, zone and market, in words; empty where nothing was launched."""
         step = self.launched.launched if self.launched else None
+        if step and step.rung.shapes:
+            each = (f"{one.nodes:,} × {one.rung.instance_type} {one.rung.market.value}" for one in step.rung.shapes)
+            return f"{', '.join(each)} in {step.rung.zone}"
         return f"{step.rung.instance_type} in {step.rung.zone}, {step.rung.market.value}" if step else ""
 
 

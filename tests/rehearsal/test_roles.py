@@ -18,6 +18,7 @@ from localaws.conditions import Conditions
 from localaws.services import ec2
 from rehearsal.faults import parse_faults
 from rehearsal.grid import build_image
+from rehearsal.summary import summarise
 from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import AGAIN, HAPPY, ended, failed, left, path, stopped, stored, succeeded
 
@@ -127,6 +128,13 @@ def test_a_job_of_five_nodes_ends_although_a_server_never_exits_and_the_evaluato
     assert evaluator
     assert (evaluator.code, evaluator.ordered) == (3, False)
     assert left(job) == []
+    assert summarise(job, wall_s=0.0).roles == [
+        "rank 0, chief 0: exited with code 0",
+        "rank 1, worker 0: exited with code 0",
+        "rank 2, worker 1: exited with code 0",
+        "rank 3, ps 0: was stopped",
+        "rank 4, evaluator 0: exited with code 3",
+    ]
 
 
 def test_each_role_has_its_image_and_its_type_in_one_zone(jobs: dict[str, StartedJob]) -> None:
