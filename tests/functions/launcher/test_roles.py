@@ -245,7 +245,7 @@ def end_of(job: Job, store: Store, clock: Clock, attempt: int) -> JobError:
 def test_the_patience_goes_on_over_attempts_that_never_began() -> None:
     store, clock, job = Attempts(), Clock(), replace(WITH_ROLES, ladder=(HERE,))
     began, attempt = clock.time, 1
-    while isinstance(end_of(job, store, clock, attempt), LaunchIncomplete):
+    while attempt < 40 and isinstance(end_of(job, store, clock, attempt), LaunchIncomplete):
         clock.time += 30  # until Terminate has ended the half
         attempt += 1
     assert isinstance(end_of(job, store, clock, attempt), CapacityUnavailable)
