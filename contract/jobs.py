@@ -188,13 +188,13 @@ class Rung:
     """From when on the reservation can be used, UTC epoch seconds."""
     ends_at: float | None = None
     """When AWS begins to end the nodes of a Capacity Block, UTC epoch seconds; None for never."""
-    shapes: tuple[Shape, ...] = field(default=(), metadata=UNWRITTEN)
+    shapes: tuple[LaunchShape, ...] = field(default=(), metadata=UNWRITTEN)
     """Of a job with roles, the scarcest first: then `instance_type` has the types of all for people, `market` and `image` are those of the
     first shape, and `usd` and `most_usd` the mean of all nodes. Empty where all nodes are alike."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class LaunchShape:
     """Nodes of consecutive ranks that one request of RunInstances launches."""
 
     rung: Rung

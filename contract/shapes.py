@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from contract.containers import Container
-from contract.jobs import Job, Rung, Shape
+from contract.jobs import Job, LaunchShape, Rung
 from contract.roles import find_place
 
 
-def list_shapes(job: Job, rung: Rung) -> tuple[Shape, ...]:
+def list_shapes(job: Job, rung: Rung) -> tuple[LaunchShape, ...]:
     """Returns the shapes of a rung in the order in which they are asked for; all nodes are of one where the job has no roles."""
-    return rung.shapes or (Shape(rung=rung, first_rank=0, nodes=job.nodes),)
+    return rung.shapes or (LaunchShape(rung=rung, first_rank=0, nodes=job.nodes),)
 
 
 def find_rung(job: Job, rung: Rung, rank: int) -> Rung:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from contract import names, tags
 from contract.environments import AdmissionEnvironment, GridLimits
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
-from contract.jobs import Ami, Code, Job, Market, Rung, Shape
+from contract.jobs import Ami, Code, Job, LaunchShape, Market, Rung
 from contract.limits import Limits
 from contract.mounts import FileSystem, JobMount, Kind
 from contract.places import Place, Zone
@@ -99,8 +99,8 @@ def shaped(zone: str, second: str = "m5.large") -> Rung:
     first = rung(zone)
     other = replace(first, instance_type=second)
     shapes = (
-        Shape(rung=first, first_rank=0, nodes=3, role="chief+worker"),
-        Shape(rung=other, first_rank=3, nodes=2, role="ps+evaluator"),
+        LaunchShape(rung=first, first_rank=0, nodes=3, role="chief+worker"),
+        LaunchShape(rung=other, first_rank=3, nodes=2, role="ps+evaluator"),
     )
     return replace(first, instance_type=f"{first.instance_type} + {second}", shapes=shapes)
 

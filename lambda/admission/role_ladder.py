@@ -9,7 +9,7 @@ from itertools import islice
 
 from admission.ladder import MOST_RUNGS, Ladder, PlacedRequest, build_ladder
 from admission.resolve import ResolvedRequest
-from contract.jobs import Market, Rung, Shape
+from contract.jobs import LaunchShape, Market, Rung
 from job_requests.role_field import RoleField
 from job_requests.roles import place_problems
 
@@ -33,7 +33,7 @@ def build_role_ladder(resolved: ResolvedRequest) -> PlacedRequest:
     )
 
 
-def average(shapes: Sequence[Shape], read: Callable[[Rung], float | None]) -> float | None:
+def average(shapes: Sequence[LaunchShape], read: Callable[[Rung], float | None]) -> float | None:
     """Returns the mean over all nodes of a price; None where that of a shape is not known."""
     each = [(read(one.rung), one.nodes) for one in shapes]
     known = [usd * nodes for usd, nodes in each if usd is not None]
@@ -93,20 +93,20 @@ def _join_rungs(resolved: ResolvedRequest, chosen: Sequence[Rung]) -> Rung:
     )
 
 
-def _list_shapes(roles: Sequence[RoleField], chosen: Sequence[Rung]) -> list[Shape]:
+def _list_shapes(roles: Sequence[RoleField], chosen: Sequence[Rung]) -> list[LaunchShape]:
     """Returns a shape for each run of roles whose machines are alike: what one call launches, EC2 launches whole or not at all."""
-    shapes, first = list[Shape](), 0
+    shapes, first = list[LaunchShape](), 0
     for role, rung in zip(roles, chosen, strict=True):
         if shapes and shapes[-1].rung == rung:
             before = shapes[-1]
             shapes[-1] = replace(before, nodes=before.nodes + role.count, role=f"{before.role}+{role.name}")
         else:
-            shapes.append(Shape(rung=rung, first_rank=first, nodes=role.count, role=role.name))
+            shapes.append(LaunchShape(rung=rung, first_rank=first, nodes=role.count, role=role.name))
         first += role.count
     return shapes
 
 
-def _sort_scarce(resolved: ResolvedRequest, shape: Shape) -> tuple[float, bool, int]:
+def _sort_scarce(resolved: ResolvedRequest, shape: LaunchShape) -> tuple[float, bool, int]:
     """Sorts by what shows that machines are scarce: their on-demand price, then spot, then how many are wanted at once."""
     rung = shape.rung
     usd = resolved.facts.regions[rung.region].on_demand.get(rung.instance_type, math.inf)

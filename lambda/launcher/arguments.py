@@ -11,7 +11,7 @@ from typing import Any
 
 from contract import tags
 from contract.intents import Step
-from contract.jobs import Job, Market, Rung, Shape
+from contract.jobs import Job, LaunchShape, Market, Rung
 from contract.places import Place, Zone
 from contract.volumes import LEAST_IOPS, LEAST_THROUGHPUT
 from launcher import interfaces
@@ -44,14 +44,14 @@ def build_arguments(
     group: str,
     security_group: str,
     marks: LaunchMarks,
-    shape: Shape | None = None,
+    shape: LaunchShape | None = None,
 ) -> dict[str, Any]:
     """RunInstances for all nodes on one rung, or for those of one shape, whole but for UserData and ClientToken.
 
     `group` is a placement group's name, empty for none. Every volume is encrypted, those of the image's further devices too: IAM denies
     any other. The launch itself sets the tags: a later CreateTags could fail, and an untagged instance belongs to no job.
     """
-    shape = shape or Shape(rung=rung, first_rank=0, nodes=job.nodes)
+    shape = shape or LaunchShape(rung=rung, first_rank=0, nodes=job.nodes)
     place = job.places[rung.region]
     key = {"KmsKeyId": place.volume_key} if place.volume_key else {}
     encrypted = {"Encrypted": True, "DeleteOnTermination": True, **key}
@@ -134,7 +134,7 @@ def name_node(job: Job, attempt: int, rank: int) -> str:
     return f"{job.id}/{attempt}/{rank}"
 
 
-def _tags(job: Job, attempt: int, shape: Shape) -> dict[str, str]:
+def _tags(job: Job, attempt: int, shape: LaunchShape) -> dict[str, str]:
     return {
         tags.NAME: name_node(job, attempt, 0) if job.nodes == 1 else f"{job.id}/{attempt}",
         tags.DEPLOYMENT: job.deployment,

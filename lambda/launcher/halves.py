@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome
-from contract.jobs import Job, Rung, Shape
+from contract.jobs import Job, LaunchShape, Rung
 from contract.shapes import list_shapes
 from launcher.quotas import is_closed_with
 
@@ -29,7 +29,7 @@ def pass_over_half(job: Job, before: Intent) -> dict[Rung, LaunchAnswer]:
     code = f"NotAsked: {answer.code} in attempt {before.attempt}"
     spared = replace(answer, code=code, instances=(), shape=0, doubted=False)
 
-    def needs(shape: Shape) -> bool:
+    def needs(shape: LaunchShape) -> bool:
         one, other = shape.rung, failed.rung
         if answer.refused or answer.outcome in {LaunchOutcome.QUOTA, LaunchOutcome.CLOSED}:
             return is_closed_with(one, other, answer)

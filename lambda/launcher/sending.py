@@ -10,7 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from aws.ec2 import Ec2
 from aws.facts import Instance
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
-from contract.jobs import Shape
+from contract.jobs import LaunchShape
 from launcher.answers import meaning
 from launcher.arguments import token
 
@@ -31,7 +31,7 @@ class StepSender:
     on_silence: Callable[[], None]
     """Hears of a call that had no answer."""
 
-    def send(self, shapes: Sequence[Shape]) -> LaunchAnswer:
+    def send(self, shapes: Sequence[LaunchShape]) -> LaunchAnswer:
         """Launches the nodes of all shapes, in their order, or returns the first answer that is none, with what was launched before it. The
         same tokens again find what they launched."""
         launched: dict[int, list[Instance]] = {}
