@@ -17,7 +17,7 @@ from rehearsal.pages import leave_page
 from rehearsal.parts import Parts
 from rehearsal.runs import Run, leave, shorten
 from rehearsal.screen import Screen, describe_next
-from rehearsal.summary import shortcomings, summarise
+from rehearsal.summary import count_nodes, shortcomings, summarise
 from rehearsal.yard import StartedJob, Yard
 
 STACKS = ("workflow", "reaper", "pages")
@@ -77,7 +77,7 @@ def _followed(
         summary = summarise(job, wall_s=time.monotonic() - screen.began)
         job.download(run.out)
         leave(run.out, summary.document(), yard.aws.recorder.calls)
-    wrong = late or shortcomings(summary, nodes=request.get("nodes", 1), metric_at_least=options.metric_at_least)
+    wrong = late or shortcomings(summary, nodes=count_nodes(request), metric_at_least=options.metric_at_least)
     wrong = [*wrong, *(f"fault {name} of the scenario never happened" for name in director.missing())]
     if options.entries:
         director.write(run.out / "scenario.json")

@@ -116,6 +116,7 @@ def examine_job(
 ) -> FileFindings:
     """Judges the request of a job. `archive` takes the place of its code, and is called `shown` in a refusal (by the address of its upload
     where that is empty). `account` is the deployment's, empty for the one that the request names."""
+    from job_requests.roles import list_wanted_files
     from trainyard.offline import PackedCode, Supposed, judge_job, list_unknown, read_request
     from trainyard.supposed import describe_admission, find_account, hide_account, list_file_systems
 
@@ -130,8 +131,8 @@ def examine_job(
     )
     if archive is not None:
         given = {**given, "code": f"s3://{env.bucket}/{keys.UPLOADS}{archive.name}"}
-        words = read_request(given, known)[0].launched_words
-        known = replace(known, code=PackedCode.look_inside(archive, words, shown))
+        files = list_wanted_files(read_request(given, known)[0])
+        known = replace(known, code=PackedCode.look_inside(archive, files, shown))
     refusal = judge_job(given, name, known, now=time.time())
     return FileFindings(Subject.JOB, hide_account(refusal), list_unknown(given, known))
 

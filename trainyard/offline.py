@@ -26,8 +26,8 @@ from contract.request_rules import NO_RULES, RequestRules
 from git_code.commit import GitCommit
 from job_requests.reading import read
 from job_requests.request import JobRequest
+from job_requests.roles import split_request
 from refusals.archive import Listing, listing
-from refusals.script import wanted_files
 from refusals.wording import plain
 
 FAMILIES = ("x86_64", "arm64", "neuron")
@@ -45,10 +45,10 @@ class PackedCode:
     """What a refusal calls it; empty for the address to which it would be uploaded."""
 
     @classmethod
-    def look_inside(cls, archive: Path, words: Sequence[str], shown: str = "") -> PackedCode:
-        """Lists the archive as Admit does; `words` are those of the command."""
+    def look_inside(cls, archive: Path, files: Sequence[str], shown: str = "") -> PackedCode:
+        """Lists the archive as Admit does; `files` are those that commands name."""
         with archive.open("rb") as file:
-            found = listing(file, archive.name, lambda: False, wanted_files(words))
+            found = listing(file, archive.name, lambda: False, files)
         return cls(size=archive.stat().st_size, listing=found, shown=shown)
 
 
@@ -131,6 +131,15 @@ def _suppose(request: JobRequest, name: str, known: Supposed) -> RequestFacts:
         },
         code=_suppose_code(request, name, known),
         archive=known.code.listing if known.code else None,
+        role_answers={
+            part.image: {
+                region: found
+                for region, image in read_image(part.image, env).in_regions(wanted).items()
+                if (found := _suppose_registry(image)) is not None
+            }
+            for part in split_request(request)
+            if request.roles and part.image
+        },
     )
 
 
@@ -168,7 +177,8 @@ def _suppose_region(
 
 def _name_types(request: JobRequest, env: AdmissionEnvironment) -> Sequence[str]:
     """Returns the types of the request; one that the deployment allows where the request names accelerators in their place."""
-    return request.instance_types or [env.limits.instance_types[0].replace("*", "any")]
+    types = dict.fromkeys(name for part in split_request(request) for name in part.instance_types)
+    return [*types] or [env.limits.instance_types[0].replace("*", "any")]
 
 
 def _suppose_accelerated(request: JobRequest, types: Sequence[str]) -> tuple[InstanceType, ...]:

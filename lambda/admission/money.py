@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from admission.facts import RegionFacts
 from admission.ladder import Ladder
 from admission.resolve import ResolvedRequest
+from admission.role_ladder import average
 from admission.volumes import Disk, SizedRequest
 from contract.jobs import Job, Market, Rung
 from contract.money import HOUR_S, hourly_usd, least_s, up_to_cents
@@ -81,7 +82,13 @@ def _price_rungs(rungs: Sequence[Rung], facts: Mapping[str, RegionFacts], disk: 
             return None
         return hour + region.volumes.hourly_usd(gb=disk.gb, iops=disk.iops, throughput=disk.throughput)
 
-    return tuple(replace(rung, most_usd=most(rung)) for rung in rungs)
+    def price(rung: Rung) -> Rung:
+        if not rung.shapes:
+            return replace(rung, most_usd=most(rung))
+        shapes = tuple(replace(one, rung=price(one.rung)) for one in rung.shapes)
+        return replace(rung, shapes=shapes, most_usd=average(shapes, lambda one: one.most_usd))
+
+    return tuple(map(price, rungs))
 
 
 def _drop_dear(ladder: Ladder, budget: Budget) -> Ladder:

@@ -14,7 +14,7 @@ from refusals.wording import plain
 ARCHIVE = Path(__file__).parents[1]
 """The root of a function's archive."""
 PRESET = "preset"
-ALTERNATIVES = (("instance_types", "accelerators"), ("region", "regions"))
+ALTERNATIVES = (("instance_types", "accelerators"), ("region", "regions"), ("nodes", "roles"))
 """Of these a request has one; its own takes the place of the other one in what fills it."""
 DEPENDENT = {"launcher": ("processes_per_node",), "command": ("arguments",)}
 """Fields that fill nothing where the request sets another value for the field they depend on."""

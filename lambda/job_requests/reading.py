@@ -14,6 +14,7 @@ from contract.workbench import build_command
 from job_requests.launchers import list_launcher_problems
 from job_requests.presets import PRESET, fill_from_preset
 from job_requests.request import JobRequest
+from job_requests.roles import count_nodes, list_role_problems
 from job_requests.tag_fields import (
     list_required_problems,
     list_spelling_problems,
@@ -41,7 +42,8 @@ NEVER_PRESET = {
 }
 """Fields that no preset has, and why."""
 NEEDED = ("code", "command")
-"""Fields that a request without an image has to have."""
+"""Fields that a request without one of OWN_PROGRAM has to have."""
+OWN_PROGRAM = ("image", "workbench", "roles")
 
 
 def list_allowed(limits: Limits) -> dict[str, str]:
@@ -59,7 +61,7 @@ def read(raw: object, limits: Limits, rules: RequestRules = NO_RULES) -> tuple[J
     left = find_placeholders(filled)
     request, problems, given = _validate(filled, limits, left.keys())
     is_judged = isinstance(given, Mapping) and not ("tags" in given and "tags" not in request.model_fields_set)
-    return _serve_bench(request), [
+    return _count_roles(_serve_bench(request)), [
         *unnamed,
         *([] if unnamed else _list_missing(given, limits)),
         *left.values(),
@@ -67,6 +69,7 @@ def read(raw: object, limits: Limits, rules: RequestRules = NO_RULES) -> tuple[J
         *_list_problems_without_image(given, request),
         *list_launcher_problems(given, request),
         *list_workbench_problems(given, request, rules),
+        *list_role_problems(given, request, limits),
         *([] if unnamed else _list_missing_types(given, limits)),
         *_list_doubles(request),
         *_list_limit_problems(request, limits),
@@ -82,6 +85,11 @@ def _serve_bench(request: JobRequest) -> JobRequest:
     command = list(build_command(request.workbench.meant))
     checkpoint = {"checkpoint_scope": Scope.RANK0, "checkpoint_layout": CheckpointLayout.NONE}
     return request.model_copy(update={"command": command, **checkpoint})
+
+
+def _count_roles(request: JobRequest) -> JobRequest:
+    """Writes how many nodes the roles have together."""
+    return request.model_copy(update={"nodes": count_nodes(request)}) if request.roles else request
 
 
 def list_preset_problems(preset: Mapping[str, object], limits: Limits, rules: RequestRules) -> list[str]:
@@ -120,7 +128,7 @@ def _validate(given: object, limits: Limits, left: Set[str]) -> tuple[JobRequest
 
 
 def _list_missing(given: object, limits: Limits) -> list[str]:
-    if not isinstance(given, Mapping) or any(given.get(name) is not None for name in ("image", "workbench")):
+    if not isinstance(given, Mapping) or any(given.get(name) is not None for name in OWN_PROGRAM):
         return []
     return [f"{name}: is missing; allowed: {list_allowed(limits)[name]}" for name in NEEDED if name not in given]
 
@@ -133,7 +141,11 @@ def _list_problems_without_image(given: object, request: JobRequest) -> list[str
 
 
 def _list_missing_types(given: object, limits: Limits) -> list[str]:
-    if isinstance(given, Mapping) and "instance_types" not in given and given.get("accelerators") is None:
+    if (
+        isinstance(given, Mapping)
+        and not {"instance_types", "roles"} & given.keys()
+        and given.get("accelerators") is None
+    ):
         return [
             f"instance_types: is missing; allowed: {list_allowed(limits)['instance_types']}, or accelerators in its place, as in H100:8"
         ]

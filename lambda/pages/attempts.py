@@ -91,6 +91,9 @@ class AttemptHistory:
     def place(self) -> str:
         """Type, zone and market, in words; empty where nothing was launched."""
         step = self.launched.launched if self.launched else None
+        if step and step.rung.shapes:
+            each = (f"{one.nodes:,} × {name_place(one.rung)}, {one.rung.market.value}" for one in step.rung.shapes)
+            return "; ".join(each)
         return f"{name_place(step.rung)}, {step.rung.market.value}" if step else ""
 
 

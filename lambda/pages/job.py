@@ -9,6 +9,8 @@ from typing import Any
 from contract import links, money
 from contract.intents import Intent, LaunchOutcome, ran_in
 from contract.jobs import Job
+from contract.roles import Role
+from contract.shapes import list_types
 from pages import words
 from pages.attempts import (
     MOST_CODE,
@@ -68,7 +70,9 @@ def write_job(facts: JobFacts) -> bytes:
         charts=draw_curves(facts, attempts),
         points=list_points(facts),
         cost=_describe_cost(facts, attempts, shown),
-        nodes=list_nodes(last.reports, node_span, _find_launch(last)) if last else [],
+        nodes=list_nodes(last.reports, node_span, _find_launch(last), facts.job.roles if facts.job else ())
+        if last
+        else [],
         all_nodes=len(last.reports) if last else 0,
         node_attempt=last.number if last else 0,
         node_ticks=_list_ticks(node_span),
@@ -124,7 +128,7 @@ def _list_tiles(facts: JobFacts, attempts: Sequence[AttemptHistory], outcome: Ou
     if last:
         tiles.append(("attempts", f"{len(attempts):,}"))
     if last and last.place:
-        nodes = f"{facts.job.nodes:,} × " if facts.job else ""
+        nodes = f"{facts.job.nodes:,} × " if facts.job and not facts.job.roles else ""
         tiles.append(("nodes", f"{nodes}{last.place}"))
     if last and last.reached is not None:
         tiles.append(("last step", words.number(last.reached)))
@@ -269,12 +273,12 @@ def _round_up(usd: float | None) -> float | None:
 def _describe_request(job: Job) -> list[tuple[str, str]]:
     """Returns what was asked for."""
     image = job.container.source if job.container else ", ".join(dict.fromkeys(one.image.id for one in job.ladder))
-    types = ", ".join(dict.fromkeys(one.instance_type for one in job.ladder))
+    types = ", ".join(list_types(job))
+    program = [("Command", _word_command(job.command)), ("Image", image)]
     facts = [
         ("Owner", job.owner),
         ("Nodes", f"{job.nodes:,} of {types}"),
-        ("Command", shlex.join(job.command) if job.command else "the image's entry point"),
-        ("Image", image),
+        *([_describe_role(role) for role in job.roles] or program),
         ("Code", job.code.source if job.code else "in the image"),
         ("Hours", f"{words.number(job.max_hours)} at most"),
         ("Money", f"{words.usd(job.max_cost_usd)} at most" if job.max_cost_usd is not None else "no cap"),
@@ -283,3 +287,13 @@ def _describe_request(job: Job) -> list[tuple[str, str]]:
         ("Goes on from", f"{job.resume.job}, step {words.number(job.resume.step)}" if job.resume else ""),
     ]
     return [(name, words.visible(said, MOST_COMMAND)) for name, said in facts if said]
+
+
+def _word_command(command: Sequence[str]) -> str:
+    return shlex.join(command) if command else "the image's entry point"
+
+
+def _describe_role(role: Role) -> tuple[str, str]:
+    """Returns how many nodes a role has, what they run, and what its end means."""
+    image = f" in {role.container.source}" if role.container else ""
+    return f"Role {role.name}", f"{role.count:,}, ends {role.ends.value}: {_word_command(role.command)}{image}"

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from contract.reports import Exit, NodeReport
+from contract.roles import Role, find_place
 from pages import words
 from pages.attempts import Segment, TimeSpan, draw_phases
 
@@ -24,6 +25,8 @@ class NodeRow:
     """A node as a page shows it."""
 
     rank: int
+    role: str
+    """Its role and its place there; empty in a job without roles."""
     instance: str
     phase: str
     step: str
@@ -44,10 +47,12 @@ class Tail:
     """Lines before these that the report has too."""
 
 
-def list_nodes(reports: Mapping[int, NodeReport], span: TimeSpan, since: float) -> list[NodeRow]:
+def list_nodes(
+    reports: Mapping[int, NodeReport], span: TimeSpan, since: float, roles: Sequence[Role] = ()
+) -> list[NodeRow]:
     """Returns the nodes, those first that failed first, at most MOST_NODES."""
     shown = sorted(reports.values(), key=lambda one: (_failed_at(one), not one.unhealthy, one.rank))[:MOST_NODES]
-    return [_show(one, span, since, is_drawn=place < MOST_DRAWN) for place, one in enumerate(shown)]
+    return [_show(one, span, since, roles, is_drawn=place < MOST_DRAWN) for place, one in enumerate(shown)]
 
 
 def list_tails(reports: Mapping[int, NodeReport]) -> list[Tail]:
@@ -88,14 +93,16 @@ def _failed_at(report: NodeReport) -> float:
     return 1e12 if at is None else min(at, 1e12)
 
 
-def _show(report: NodeReport, span: TimeSpan, since: float, *, is_drawn: bool) -> NodeRow:
+def _show(report: NodeReport, span: TimeSpan, since: float, roles: Sequence[Role], *, is_drawn: bool) -> NodeRow:
     failure = find_failure(report)
     said = report.unhealthy or report.note
     if failure is not None:
         said = f"{failure.error}: {failure.reason}" if failure.reason else failure.error
     lasted = f" for {words.duration(report.phase_s)}" if words.finite(report.phase_s) and report.exit is None else ""
+    place = find_place(roles, report.rank)
     return NodeRow(
         rank=report.rank,
+        role=f"{place.role.name} {place.index}" if place else "",
         instance=report.instance,
         phase=f"{report.phase.value}{lasted}",
         step=words.number(report.progress.step) if report.progress else "–",

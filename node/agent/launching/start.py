@@ -125,10 +125,10 @@ class Launch:
 
 
 def describe_cluster(job: Job, node: NodeIdentity) -> dict[str, str]:
-    """Returns the cluster in TensorFlow's words, where there are several nodes and all their addresses are known."""
-    if job.nodes == 1 or len(node.addresses) != job.nodes:
+    """Returns the cluster in TensorFlow's words, where there are several nodes, or roles, and all their addresses are known."""
+    if (job.nodes == 1 and not job.roles) or len(node.addresses) != job.nodes:
         return {}
-    return Cluster(addresses=node.addresses, rank=node.rank, port=job.master_port).build_variables()
+    return Cluster(addresses=node.addresses, rank=node.rank, port=job.master_port, roles=job.roles).build_variables()
 
 
 def format_command(job: Job) -> str:
