@@ -79,7 +79,7 @@ class Printer:
             self._write_message(line)
 
     def _write_message(self, line: str) -> None:
-        """Where nobody can read messages, nobody is left to whom it can be said."""
+        """Raises OutputClosed where messages cannot be written: no other stream is left that a person reads."""
         try:
             _write(line, self._err)
         except OutputFailed:
