@@ -66,8 +66,8 @@ class PatientReader:
 
 
 def keep_following(kind: str, name: str, printer: Printer, follow: Callable[[], int]) -> int:
-    """Returns the exit code of `follow`. Where Ctrl-C or an error ends it, says how to follow and how to stop what goes on: on stderr, where
-    stdout can no longer be written."""
+    """Returns the exit code of `follow`. Where Ctrl-C or an error ends it, says how to follow and how to stop what goes on. Where stdout
+    can no longer be written, it says so on stderr."""
     try:
         return _follow_or_leave(kind, name, printer, follow)
     except OutputFailed as problem:
