@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from trainyard.options import JSON_OPTION, Command, Follow, Pause, add_command
+from trainyard.options import JSON_OPTION, Command, Follow, Pause, add_command, word_output
 from trainyard.printer import Printer
 from trainyard.stops import CannotProceed, CommandExit
 
@@ -304,11 +304,21 @@ def doctor(command: Command) -> int:
 
 def run_app(arguments: Sequence[str]) -> int:
     """Carries out the command of these arguments. Returns the exit code. What is wrong with them is a document too where JSON is wanted."""
+    printer = Printer(as_json=JSON_OPTION in arguments)
+    try:
+        return word_output(lambda: _run_words(arguments, printer), printer)
+    except OSError as problem:  # typer prints help and usage itself
+        if problem.errno is None:
+            raise
+        printer.give_up(f"stdout: {problem.strerror}; what is printed is not whole")
+        return CommandExit.STOPPED
+
+
+def _run_words(arguments: Sequence[str], printer: Printer) -> int:
     try:
         return int(app(args=list(arguments), prog_name="trainyard", standalone_mode=False) or CommandExit.DONE)
     except typer.TyperException as problem:
         wrong: Any = problem  # the part of click that typer does not publish
-        if JSON_OPTION in arguments:
-            Printer(as_json=True).document({"error": type(wrong).__name__, "cause": wrong.format_message()})
+        printer.document({"error": type(wrong).__name__, "cause": wrong.format_message()})
         wrong.show()
         return CommandExit.STOPPED

@@ -24,6 +24,8 @@ MANIFESTS = (".csv", ".jsonl", ".ndjson")
 """Endings of manifests; every other file is a request or an input."""
 OF_GRIDS = frozenset({"defaults", "sweep", "allow_duplicates"})
 """Fields that no request of a job has."""
+NEEDED_OF_IMAGES = frozenset({"repository", "tag"})
+"""Fields that each input of an image build has."""
 ANY_NAME = "check"
 """Stands for the name of the execution, which a person gives at the start."""
 
@@ -91,8 +93,29 @@ def examine(file: Path, settings: Settings, *, code: Path | None, given: Path | 
         case Started.SEARCH:
             return examine_search(found)
         case Started.JOB if not OF_GRIDS & found.keys():
+            require_subject(file, found)
             return _examine_job_with_code(found, settings, code, name or ANY_NAME)
     return examine_grid(found, settings)
+
+
+def require_subject(file: Path, found: Mapping[str, Any]) -> None:
+    """Raises CannotProceed for the input of an image build, and for settings: neither has a field of a job's request."""
+    from image_build.request import ImageRequest
+    from job_requests.request import JobRequest
+    from stacks.settings import Settings
+
+    if found.keys() & JobRequest.model_fields.keys():
+        return
+    if NEEDED_OF_IMAGES & found.keys() and found.keys() <= ImageRequest.model_fields.keys() | {"copy"}:
+        what = "the input of an image build"
+    elif found.keys() & {*Settings.model_fields, "app"}:
+        what = "settings of a deployment"
+    else:
+        return
+    raise CannotProceed(
+        f"{file}: is {what}, which `check` does not read; allowed: the request of a job, the input of a grid or of a search, or a "
+        f"manifest ({', '.join(MANIFESTS)})"
+    )
 
 
 def _examine_job_with_code(given: Mapping[str, Any], settings: Settings, code: Path | None, name: str) -> FileFindings:

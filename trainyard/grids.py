@@ -84,8 +84,9 @@ def show_status(deployment: Deployment, found: Watched, printer: Printer, *, fol
             found.kind, found.name, printer, lambda: follow_campaign(deployment, found, printer, every_s=every_s)
         )
     _report(found, describe(deployment, found), printer, Timekeeper().now())
-    if not found.status.runs and found.kind == "search":  # results of a grid have a command of their own
-        _show_end(found, read_trials(deployment, found.name), printer)
+    if not found.status.runs:
+        # Results of a grid have a command of their own.
+        _show_end(found, read_trials(deployment, found.name) if found.kind == "search" else None, printer)
     return CommandExit.DONE
 
 
@@ -154,7 +155,20 @@ def grid_results(command: Command, name: str) -> int:
     deployment = command.open_deployment()
     results = read_results(deployment, name)
     if results is None:
-        find(deployment, name, ("grid",))
-        raise CannotProceed(f"{name}: no line of it has ended yet; `trainyard grid status {name}` says how it stands")
+        raise _word_missing(find(deployment, name, ("grid",)))
     results.show(command.printer)
     return CommandExit.DONE
+
+
+def _word_missing(grid: Watched) -> CannotProceed:
+    """Says why a grid has no results."""
+    if grid.status.runs:
+        why = "no line of it has ended yet"
+    elif grid.status.name == "SUCCEEDED":
+        why = "it succeeded, but its results are gone"
+    else:
+        error, cause = explain_end(grid.status.name, grid.status.error, grid.status.cause)
+        why = f"it has no results, because it ended before any line of it did: {grid.status.name}: {error}: {cause}".rstrip(
+            "."
+        )
+    return CannotProceed(f"{grid.name}: {why}; `trainyard grid status {grid.name}` says how it stands")

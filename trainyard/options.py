@@ -15,7 +15,7 @@ from contract.codec import is_text
 from trainyard import interrupts
 from trainyard.printer import Printer
 from trainyard.settings import SettingsFile, find_settings, name_deployment
-from trainyard.stops import CannotProceed, CommandExit, OutputClosed, say_problem
+from trainyard.stops import CannotProceed, CommandExit, OutputClosed, OutputFailed, say_problem
 
 if TYPE_CHECKING:
     from trainyard.deployment import Deployment
@@ -81,14 +81,27 @@ class Command:
 
 def carry_out(call: Callable[[], int], given: Mapping[str, object], printer: Printer) -> int:
     """Returns the exit code of a command, whatever becomes of it: an error is its lines, and in JSON a document too."""
+    return word_output(lambda: _word_interrupt(call, given, printer), printer)
+
+
+def word_output(call: Callable[[], int], printer: Printer) -> int:
+    """Returns the exit code of a call, also where what it prints cannot be written or is no longer read."""
+    try:
+        return call()
+    except OutputFailed as problem:
+        printer.give_up(str(problem))
+        return CommandExit.STOPPED
+    except OutputClosed:
+        return CommandExit.LEFT
+
+
+def _word_interrupt(call: Callable[[], int], given: Mapping[str, object], printer: Printer) -> int:
     try:
         interrupts.begin_command()
         return _word_errors(call, given, printer)
     except KeyboardInterrupt:
         printer.document({"error": KeyboardInterrupt.__name__, "cause": INTERRUPTED})
         printer.complain(INTERRUPTED)
-        return CommandExit.LEFT
-    except OutputClosed:
         return CommandExit.LEFT
 
 

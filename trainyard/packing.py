@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import os
 import stat
 import tarfile
@@ -14,7 +16,7 @@ from refusals.archive import MOST_CODE
 from trainyard.stops import CannotProceed
 
 if TYPE_CHECKING:
-    from dulwich.ignore import IgnoreFilter, Pattern
+    from dulwich.ignore import Pattern
 
 GIT, IGNORE = ".git", ".gitignore"
 NEVER = frozenset({GIT, "__pycache__", ".venv", "node_modules"})
@@ -62,11 +64,9 @@ class IgnoredFiles:
     """
 
     def __init__(self, folder: Path) -> None:
-        from dulwich.ignore import IgnoreFilter
-
         self._top = _find_repository(folder) or folder
-        self._read = IgnoreFilter.from_path
-        self._rules: dict[Path, IgnoreFilter | None] = {}
+        self._exclude = _find_common_folder(self._top / GIT) / "info" / "exclude"
+        self._rules: dict[Path, list[Pattern]] = {}
         self._is_inside_ignored = any(
             self._excludes(one, is_folder=True) for one in (folder, *folder.parents) if one.is_relative_to(self._top)
         )
@@ -87,7 +87,7 @@ class IgnoredFiles:
         above = [one for one in path.parents if one.is_relative_to(self._top)]
         for folder, file in (
             *((one, one / IGNORE) for one in above),
-            (self._top, self._top / GIT / "info" / "exclude"),
+            (self._top, self._exclude),
         ):
             relative = os.fsencode(path.relative_to(folder))
             for rule in reversed(self._list_rules(file)):
@@ -98,13 +98,35 @@ class IgnoredFiles:
     def _list_rules(self, file: Path) -> list[Pattern]:
         """Returns the rules of a file; none where there is no such file, and, as in git, where it is a link."""
         if file not in self._rules:
-            self._rules[file] = self._read(str(file)) if file.is_file() and not file.is_symlink() else None
-        found = self._rules[file]
-        return found.patterns if found else []
+            self._rules[file] = _read_rules(file) if file.is_file() and not file.is_symlink() else []
+        return self._rules[file]
 
 
 def _find_repository(folder: Path) -> Path | None:
     return next((one for one in (folder, *folder.parents) if (one / GIT).exists()), None)
+
+
+def _find_common_folder(git: Path) -> Path:
+    """Returns the folder of a repository that its worktrees share. A worktree and a submodule have a file in the place of `.git`, which
+    leads to a folder of their own; that of a worktree leads on to the shared one."""
+    if git.is_file():
+        git = _follow(git, "gitdir:")
+    common = git / "commondir"
+    return _follow(common) if common.is_file() else git
+
+
+def _follow(file: Path, before: str = "") -> Path:
+    """Returns the path that stands in a file of git, which is relative to the file's folder."""
+    text = os.fsdecode(file.read_bytes().rstrip(b"\r\n"))
+    return file.parent / text.removeprefix(before).lstrip(" " if before else "")
+
+
+def _read_rules(file: Path) -> list[Pattern]:
+    """Returns the rules of a file, as git reads them: a byte order mark before the first one is no part of it."""
+    from dulwich.ignore import IgnoreFilter, read_ignore_patterns
+
+    body = file.read_bytes().removeprefix(codecs.BOM_UTF8)
+    return IgnoreFilter(read_ignore_patterns(io.BytesIO(body)), path=str(file)).patterns
 
 
 def pack(folder: Path, archive: Path) -> Packed:

@@ -9,7 +9,16 @@ from typing import TypeVar
 
 from trainyard.deployment import renew_session
 from trainyard.printer import Printer
-from trainyard.stops import CannotProceed, CommandExit, OutputClosed, explain, is_of_credentials, may_pass, say_problem
+from trainyard.stops import (
+    CannotProceed,
+    CommandExit,
+    OutputClosed,
+    OutputFailed,
+    explain,
+    is_of_credentials,
+    may_pass,
+    say_problem,
+)
 
 T = TypeVar("T")
 
@@ -57,22 +66,31 @@ class PatientReader:
 
 
 def keep_following(kind: str, name: str, printer: Printer, follow: Callable[[], int]) -> int:
-    """Returns the exit code of `follow`. Where Ctrl-C or an error ends it, says how to follow and how to stop what goes on."""
+    """Returns the exit code of `follow`. Where Ctrl-C or an error ends it, says how to follow and how to stop what goes on. Where stdout
+    can no longer be written, it says so on stderr."""
+    try:
+        return _follow_or_leave(kind, name, printer, follow)
+    except OutputFailed as problem:
+        printer.complain(f"{problem}\n{word_left(kind, name)}")
+        return CommandExit.LEFT
+
+
+def _follow_or_leave(kind: str, name: str, printer: Printer, follow: Callable[[], int]) -> int:
     try:
         return follow()
     except KeyboardInterrupt:
-        pass
+        printer.document({"error": KeyboardInterrupt.__name__, "cause": word_left(kind, name)})
     except (CannotProceed, OutputClosed):
         raise
     except Exception as problem:
         say_problem(problem, printer)
-    say_left(kind, name, printer)
+    printer.say(word_left(kind, name))
     return CommandExit.LEFT
 
 
-def say_left(kind: str, name: str, printer: Printer) -> None:
+def word_left(kind: str, name: str) -> str:
     """Says what goes on, how to follow it, and how to stop it."""
-    printer.say(f"{name} goes on; to follow it again: {name_status(kind, name)} -f; to stop it: trainyard stop {name}")
+    return f"{name} goes on; to follow it again: {name_status(kind, name)} -f; to stop it: trainyard stop {name}"
 
 
 def name_status(kind: str, name: str) -> str:

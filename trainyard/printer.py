@@ -8,13 +8,15 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TextIO
 
 from contract.text import one_line
-from trainyard.stops import OutputClosed
+from trainyard.stops import OutputClosed, OutputFailed
 
 MOST_LINE = 20_000
 """Characters of a line."""
@@ -45,6 +47,15 @@ def _write(line: str, stream: TextIO) -> None:
         print(line, file=stream, flush=True)
     except BrokenPipeError:
         raise OutputClosed from None
+    except OSError as problem:
+        _discard(stream)
+        raise OutputFailed(f"stdout: {problem.strerror}; what is printed is not whole") from None
+
+
+def _discard(stream: TextIO) -> None:
+    """Has nothing of the stream be written any more: at the end of the process Python would try again, and say that it failed."""
+    with suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:  # noqa: PTH123  (tests' streams have no number)
+        os.dup2(nowhere.fileno(), stream.fileno())
 
 
 class Printer:
@@ -57,12 +68,28 @@ class Printer:
     def say(self, text: str) -> None:
         """Prints lines for a person: on stderr where stdout has JSON."""
         for line in clean_lines(text) or [""]:
-            _write(line, self._err if self.as_json else self._out)
+            if self.as_json:
+                self._write_message(line)
+            else:
+                _write(line, self._out)
 
     def complain(self, text: str) -> None:
         """Prints lines about what went wrong, on stderr."""
         for line in clean_lines(text):
+            self._write_message(line)
+
+    def _write_message(self, line: str) -> None:
+        """Raises OutputClosed where messages cannot be written: no other stream is left that a person reads."""
+        try:
             _write(line, self._err)
+        except OutputFailed:
+            raise OutputClosed from None
+
+    def give_up(self, text: str) -> None:
+        """Says on stderr, where it can, why no more is printed, and prints no more."""
+        with suppress(OutputClosed):
+            self.complain(text)
+        _discard(self._out)
 
     def document(self, value: Any) -> None:
         """Prints one JSON document on a line, where JSON is wanted."""

@@ -146,7 +146,7 @@ class SearchTrials:
     best: str
     """The best one, as JSON; empty where there is none."""
     strange: str
-    """Why trials.csv cannot be read; empty where it can."""
+    """What of trials.csv cannot be read; empty where all can."""
     table: str
     """Address of trials.csv."""
 
@@ -155,7 +155,7 @@ class SearchTrials:
         for row in self.rows:
             printer.document(row)
         if self.strange:
-            say_strange(f"the trials were written by another version, and are not shown: {self.strange}", printer)
+            say_strange(self.strange, printer)
         if printer.as_json:
             return
         columns = [one for one in (self.rows[0] if self.rows else {}) if one and one.startswith(PARAMETER)]
@@ -180,10 +180,18 @@ def read_trials(deployment: Deployment, name: str) -> SearchTrials | None:
     try:
         rows += csv.DictReader(io.StringIO(body.decode(errors="replace"), newline=""))
     except csv.Error as problem:
-        strange = f"{prefix.trials} is not CSV: {problem}"
+        strange = (
+            f"the trials were written by another version, and are not shown: {prefix.trials} is not CSV: {problem}"
+        )
+    whole = [one for one in rows if None not in one]
+    if len(whole) < len(rows):
+        longer = count(len(rows) - len(whole), "trial")
+        strange = (
+            strange or f"{longer} written by another version, and not shown: more cells than columns in {prefix.trials}"
+        )
     best = parse_object((home.get(prefix.best) or b"").decode(errors="replace"))
     return SearchTrials(
-        rows=rows,
+        rows=whole,
         strange=strange,
         best=json.dumps(best, ensure_ascii=False) if best else "",
         table=f"s3://{deployment.home_bucket}/{prefix.trials}",

@@ -49,7 +49,9 @@ def read_json(path: Path) -> Any:
     if path.is_dir():
         raise CannotProceed(f"{path}: is a folder; allowed: a file of JSON")
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(
+            path.read_text(encoding="utf-8-sig")
+        )  # editors of Windows begin a file with a byte order mark
     except FileNotFoundError:
         raise CannotProceed(f"{path}: there is no such file") from None
     except UnicodeDecodeError:

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
+from botocore.parsers import ResponseParserError
 
 from aws.clients import BRISK, client
 from aws.facts import Status
@@ -27,7 +28,7 @@ from trainyard.packing import pack
 from trainyard.patience import PatientReader, Timekeeper, keep_following, name_status
 from trainyard.printer import Printer
 from trainyard.settings import read_object
-from trainyard.stops import CannotProceed, CommandExit, is_without_answer, say_problem
+from trainyard.stops import CannotProceed, CommandExit, OutputFailed, is_without_answer, say_problem
 from trainyard.watching import Watched, read_execution
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ NAME_LONGEST = 80
 PLAN_S = 240.0
 """Admit may take three minutes."""
 LOOK_S = 1.0
+UNREADABLE = (AttributeError, LookupError, TypeError, ValueError, RuntimeError, ArithmeticError)
+"""What reading an answer raises that is none of Step Functions."""
 
 
 def run(
@@ -102,22 +105,32 @@ def begin(
         printer.say(f"to follow it: {name_status(kind, name)} -f; to stop it: trainyard stop {name}")
         return CommandExit.DONE
 
+    unsure = f"{name} may have been started; to see it: {name_status(kind, name)}; to stop it: trainyard stop {name}"
     try:
-        started = start(deployment, kind, name, given)
-        return keep_following(kind, name, printer, lambda: show(started))
+        return _start_or_be_unsure(
+            lambda: start(deployment, kind, name, given),
+            lambda started: keep_following(kind, name, printer, lambda: show(started)),
+            unsure,
+            printer,
+        )
+    except OutputFailed as problem:
+        printer.complain(f"{problem}\n{unsure}")
+        return CommandExit.LEFT
+
+
+def _start_or_be_unsure(
+    begin: Callable[[], Watched], follow: Callable[[Watched], int], unsure: str, printer: Printer
+) -> int:
+    """Says so where it is not known whether the execution was started."""
+    try:
+        return follow(begin())
     except KeyboardInterrupt:
-        return _say_unsure(kind, name, printer)
+        printer.document({"error": KeyboardInterrupt.__name__, "cause": unsure})
     except Exception as problem:
         if not is_without_answer(problem):
             raise
         say_problem(problem, printer)
-        return _say_unsure(kind, name, printer)
-
-
-def _say_unsure(kind: str, name: str, printer: Printer) -> int:
-    printer.say(
-        f"{name} may have been started; to see it: {name_status(kind, name)}; to stop it: trainyard stop {name}"
-    )
+    printer.say(unsure)
     return CommandExit.LEFT
 
 
@@ -233,10 +246,21 @@ def _name_taken(name: str) -> CannotProceed:
 
 
 def start(deployment: Deployment, kind: str, name: str, given: Mapping[str, Any]) -> Watched:
-    """Starts an execution. Raises CannotProceed where the name is taken, or the input too large."""
+    """Starts an execution. Raises CannotProceed where the name is taken, or the input too large, and ResponseParserError where the answer
+    cannot be read."""
     states: SFNClient = client("stepfunctions", None, BRISK)
+    machine, text = deployment.machine(kind), json.dumps(given)
     try:
-        answer = states.start_execution(stateMachineArn=deployment.machine(kind), name=name, input=json.dumps(given))
+        answer = states.start_execution(stateMachineArn=machine, name=name, input=text)
+        # Step Functions may not know it yet where it is asked.
+        return Watched(
+            kind=kind,
+            name=name,
+            arn=answer["executionArn"],
+            status=Status(name=RUNNING, started_at=answer["startDate"].timestamp()),
+            given=given,
+            output={},
+        )
     except ClientError as problem:
         if code_of(problem) == "ExecutionAlreadyExists":
             raise _name_taken(name) from None
@@ -245,12 +269,5 @@ def start(deployment: Deployment, kind: str, name: str, given: Mapping[str, Any]
                 f"request: Step Functions does not take it: {problem}; allowed: up to 262,144 bytes of JSON"
             ) from None
         raise
-    # Step Functions may not know it yet where it is asked.
-    return Watched(
-        kind=kind,
-        name=name,
-        arn=answer["executionArn"],
-        status=Status(name=RUNNING, started_at=answer["startDate"].timestamp()),
-        given=given,
-        output={},
-    )
+    except UNREADABLE as problem:
+        raise ResponseParserError(f"StartExecution: {problem!r}") from None

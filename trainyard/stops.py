@@ -68,6 +68,10 @@ class OutputClosed(Exception):
     """Whoever read what is printed reads it no longer, as `head` does after its lines."""
 
 
+class OutputFailed(OutputClosed):
+    """What is printed can no longer be written: the disk of its file is full, for example. The message says it."""
+
+
 class Complaining(Protocol):
     """What an error is printed by: a Printer."""
 
@@ -102,6 +106,7 @@ def explain_client_error(problem: Exception) -> str:
 def explain(problem: Exception) -> str:
     """Returns the line for an error that a person can meet; empty for any other, which is a fault of this program."""
     from botocore import exceptions as aws
+    from botocore.parsers import ResponseParserError
 
     from aws.s3 import ObjectTooLarge
 
@@ -117,6 +122,8 @@ def explain(problem: Exception) -> str:
         return f"credentials: {problem}; allowed: aws configure, aws sso login, or variables such as AWS_PROFILE"
     if isinstance(problem, aws.TokenRetrievalError | aws.SSOError | aws.UnauthorizedSSOTokenError):
         return f"credentials: {problem}; {RENEW}"
+    if isinstance(problem, ResponseParserError):
+        return f"network: the answer is not one of AWS: {problem}; allowed: a network, a proxy or --endpoint-url that leads to AWS"
     if isinstance(problem, aws.HTTPClientError | aws.ConnectionError):
         return f"network: {problem}; allowed: a network, a proxy or --endpoint-url through which AWS can be reached"
     if isinstance(problem, aws.BotoCoreError):
@@ -148,10 +155,13 @@ def is_of_credentials(problem: Exception) -> bool:
 def is_without_answer(problem: Exception) -> bool:
     """Whether AWS may have done what was asked of it, and did not say so."""
     from botocore import exceptions as aws
+    from botocore.parsers import ResponseParserError
 
     if isinstance(problem, aws.ClientError):
         return int(problem.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)) >= BUSY_STATUS
-    return isinstance(problem, aws.HTTPClientError | aws.ConnectionError | aws.IncompleteReadError)
+    return isinstance(
+        problem, aws.HTTPClientError | aws.ConnectionError | aws.IncompleteReadError | ResponseParserError
+    )
 
 
 def may_pass(problem: Exception) -> bool:

@@ -31,7 +31,14 @@ class Try:
     launched_at: float | None = None
     error: str = ""
     cause: str = ""
-    ended: bool = False
+    ended_at: float | None = None
+    """When Terminate was called; None before that."""
+    is_billed: bool = False
+    """Whether Terminate has said what it cost, with all attempts before it."""
+
+    @property
+    def ended(self) -> bool:
+        return self.ended_at is not None
 
 
 @dataclass(slots=True)
@@ -58,12 +65,14 @@ class Story:
     def cost_at_most(self, now: float) -> float | None:
         """US dollars that the job has cost at most until `now`; None where a price is not known."""
         spent = finite(self.cost.get("usd_at_most", 0.0))
-        newest = self.attempt
-        if spent is None or newest is None or newest.ended or newest.launched_at is None:
-            return spent
-        if newest.hourly_usd is None:
-            return None
-        return spent + newest.hourly_usd * max(0.0, now - newest.launched_at) / 3600
+        for one in self.tries:
+            if spent is None or one.is_billed or one.launched_at is None:
+                continue
+            until = now if one.ended_at is None else one.ended_at
+            spent = (
+                None if one.hourly_usd is None else spent + one.hourly_usd * max(0.0, until - one.launched_at) / 3600
+            )
+        return spent
 
 
 def tell(events: Iterable[Mapping[str, Any]]) -> Story:
@@ -117,7 +126,10 @@ def _exit(story: Story, state: str, answer: Mapping[str, Any], at: float) -> Non
         )
     elif state == TERMINATE:
         cost = answer.get("cost")
-        story.cost = cost if isinstance(cost, dict) else {}
+        if isinstance(cost, dict) and "usd_at_most" in cost:
+            story.cost = cost
+            for one in story.tries:
+                one.is_billed = True
         story.step = max(story.step, _whole(answer.get("step")))
 
 
@@ -141,7 +153,7 @@ def _end_attempt(story: Story, payload: Mapping[str, Any], at: float) -> None:
     newest = story.attempt
     if newest is None or newest.ended:  # a state is tried again, which says nothing new
         return
-    newest.ended = True
+    newest.ended_at = at
     problem = payload.get("problem")
     if not isinstance(problem, dict):
         story.lines.append((at, f"attempt {newest.number}: the training is done, and its nodes end"))

@@ -17,6 +17,8 @@ NOT_KNOWN = ""
 """Stands for what no check without AWS looks at."""
 SHOWN_ACCOUNT = "account"
 """What words for a person call an account that is not known."""
+HIDDEN = re.compile(rf"(?<!\d){NO_ACCOUNT}(?!\d)")
+"""Zeros inside of a longer number are a person's own."""
 
 
 def find_account(text: str, deployment: str, region: str) -> str:
@@ -38,7 +40,7 @@ def find_account(text: str, deployment: str, region: str) -> str:
 
 def hide_account(words: str) -> str:
     """Returns words for a person without the digits that stand for an account."""
-    return words.replace(NO_ACCOUNT, SHOWN_ACCOUNT)
+    return HIDDEN.sub(SHOWN_ACCOUNT, words)
 
 
 def describe_admission(settings: Settings, account: str) -> AdmissionEnvironment:

@@ -20,6 +20,8 @@ LONG_SPOT_HOURS = 2.0
 """On spot, a job that is longer has to commit checkpoints often enough."""
 MOST_LOST = 0.25
 """The share of a spot job's hours that may pass between two checkpoints."""
+MOST_PRICED = 1_000_000
+"""Nodes. More are refused for their number, and have no price that a float can be."""
 LEAST_PAID_HOURS = 1.0
 """A cap has to pay for all nodes for so long, or for the job's hours where these are fewer; never for less than a launch is worth."""
 
@@ -57,7 +59,7 @@ def add_prices(sized: SizedRequest) -> PricedRequest:
     request = resolved.request
     rungs = _price_rungs(sized.ladder.rungs, resolved.facts.regions, disk)
     ladder = replace(sized.ladder, rungs=rungs)
-    if request.reservation is None:
+    if request.reservation is None and request.nodes <= MOST_PRICED:
         budget = Budget(
             nodes=request.nodes, hours=resolved.hours, cap_usd=request.max_cost_usd, timing=resolved.env.timing
         )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import zlib
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 import pytest
 
 from contract import keys
+from contract.commits import digest_parts
 from tests.builders import JOB, PLACE
 from tests.command_line.account import BYTES_BUCKET, HOME_BUCKET, YARD, Account, run
 from tests.fakes.s3 import Bucket
@@ -156,6 +159,99 @@ def test_bytes_that_are_not_those_of_the_list_leave_no_file(
     assert ran.code == 2
     assert "is not what the job's list says" in ran.err
     assert files_in(tmp_path / "out") == {}
+
+
+def digest_of_parts(body: bytes, part: int = 4) -> str:
+    """The digest that a node writes of a large file that it sent in parts of so many bytes."""
+    parts = [body[start : start + part] for start in range(0, len(body), part)]
+    return digest_parts(len(body), part, map(zlib.crc32, parts))
+
+
+@pytest.mark.parametrize("body", [b"12345678", b"123456789", b"123", b"1"], ids=str)
+def test_a_large_file_is_checked_by_its_parts(there: Account, tmp_path: Path, body: bytes) -> None:
+    keep(there, {"model.pt": body}, sha256="", crc32=digest_of_parts(body))
+    ran = run("artifacts", NAME, "--to", tmp_path, *YARD)
+    assert (ran.code, files_in(tmp_path)) == (0, {"rank-0000/model.pt": body})
+    assert "whole" not in ran.out
+    before = len(fetched(there))
+    assert run("artifacts", NAME, "--to", tmp_path, *YARD).code == 0
+    assert len(fetched(there)) == before
+
+
+@pytest.mark.parametrize("body", [b"123456780", b"123406789", b"567812349"], ids=str)
+def test_other_bytes_in_place_of_a_large_file_leave_no_file(there: Account, tmp_path: Path, body: bytes) -> None:
+    keep(there, {"model.pt": body}, sha256="", crc32=digest_of_parts(b"123456789"))
+    ran = run("artifacts", NAME, "--to", tmp_path / "out", *YARD)
+    assert (ran.code, files_in(tmp_path / "out")) == (2, {})
+    assert "is not what the job's list says" in ran.err
+
+
+def test_another_file_of_the_size_and_time_of_a_large_one_is_kept_without_force(there: Account, tmp_path: Path) -> None:
+    keep(there, {"model.pt": b"123456789"}, sha256="", crc32=digest_of_parts(b"123456789"))
+    run("artifacts", NAME, "--to", tmp_path, *YARD)
+    file = tmp_path / "rank-0000" / "model.pt"
+    at = file.stat().st_mtime
+    file.write_bytes(b"123456780")
+    os.utime(file, (at, at))
+    assert run("artifacts", NAME, "--to", tmp_path, *YARD).code == 2
+    assert file.read_bytes() == b"123456780"
+
+
+@pytest.mark.parametrize("crc32", ["4", "0-" + "0" * 64, "-1", "4-", "x-" + "0" * 64, "4-" + "g" * 64], ids=str)
+def test_a_digest_of_another_version_is_not_taken_for_none(there: Account, tmp_path: Path, crc32: str) -> None:
+    keep(there, {"model.pt": b"123"}, sha256="", crc32=crc32)
+    ran = run("artifacts", NAME, "--to", tmp_path / "out", *YARD)
+    assert "1 entry written by another version, and left out: artifacts[0].crc32 is no digest" in ran.err
+    assert files_in(tmp_path / "out") == {}
+
+
+def test_a_list_without_a_digest_names_the_first_file_that_it_lacks_it_of(there: Account) -> None:
+    keep(there, {"a.pt": b"1", "b.pt": b"2"}, sha256="")
+    there.end(there.begin(NAME))
+    ran = run("artifacts", NAME, *YARD)
+    assert "no digest of 2 files, first of a.pt: nothing has checked that they are whole" in ran.out
+    assert "did not end well" not in ran.out
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        ("RUNNING", "The job has not ended: nothing"),
+        ("SUCCEEDED", "The job succeeded, but its list of artifacts is gone: nothing"),
+        ("FAILED", "The job did not end well: nothing"),
+        ("", "There is no list of the job's artifacts: nothing"),
+    ],
+)
+def test_without_a_list_the_status_of_the_job_says_why_nothing_is_checked(
+    there: Account, status: str, words: str
+) -> None:
+    there.admit(ADMITTED)
+    there.s3.write(BYTES_BUCKET, keys.BytesPrefix(NAME).artifact(0, "a.pt"), b"1")
+    if status:
+        execution = there.begin(NAME)
+        if status != "RUNNING":
+            there.end(execution, status)
+    assert words in run("artifacts", NAME, *YARD).out
+
+
+@pytest.mark.parametrize("place", ["out", "out/rank-0000", "out/rank-0000/sub"])
+@pytest.mark.parametrize("what", ["file", "loop", "nowhere"])
+def test_what_is_in_the_place_of_a_folder_is_named_and_nothing_is_written(
+    there: Account, tmp_path: Path, place: str, what: str
+) -> None:
+    keep(there, {"a.pt": b"1", "sub/deep/model.pt": b"123"})
+    path = tmp_path / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if what == "file":
+        path.write_bytes(b"mine")
+    else:
+        path.symlink_to(path if what == "loop" else tmp_path / "gone")
+    before = sorted(tmp_path.rglob("*"))
+    ran = run("artifacts", NAME, "--to", tmp_path / "out", "--force", *YARD)
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert str(path) in ran.err
+    assert "allowed: a folder, or a place where one can be made" in ran.err
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_a_job_that_failed_has_what_lies_in_all_of_its_regions(there: Account, tmp_path: Path) -> None:

@@ -327,12 +327,15 @@ ACCOUNT_WIDE = {
 """Settings of a deployment in which all of them can run."""
 OTHERS = {"build.json", "settings.json"}
 """What is no request of a job, a grid or a search."""
-EVERY = [*EXAMPLES.rglob("*.json"), *EXAMPLES.rglob("*.jsonl"), *EXAMPLES.rglob("manifest.csv")]
+EVERY = [
+    one
+    for pattern in ("*.json", "*.jsonl", "manifest.csv")
+    for one in sorted(EXAMPLES.rglob(pattern))
+    if one.name not in OTHERS
+]
 
 
-@pytest.mark.parametrize(
-    "file", [one for one in sorted(EVERY) if one.name not in OTHERS], ids=lambda one: str(one.relative_to(EXAMPLES))
-)
+@pytest.mark.parametrize("file", EVERY, ids=lambda one: str(one.relative_to(EXAMPLES)))
 def test_every_example_is_right_once_its_placeholders_are_replaced(tmp_path: Path, file: Path) -> None:
     settings = write(tmp_path, {"context": {BLOCK: ACCOUNT_WIDE}}, "cdk.json")
     text = file.read_text()
@@ -347,7 +350,7 @@ def test_every_example_is_right_once_its_placeholders_are_replaced(tmp_path: Pat
     assert (ran.code, ran.err) == (0, "")
 
 
-@pytest.mark.parametrize("file", sorted(EVERY), ids=lambda one: str(one.relative_to(EXAMPLES)))
+@pytest.mark.parametrize("file", EVERY, ids=lambda one: str(one.relative_to(EXAMPLES)))
 def test_an_example_as_it_stands_is_judged_without_a_word_about_an_account_that_is_not_known(file: Path) -> None:
     ran = run("check", file)
     assert ran.code in (0, 2)
@@ -362,3 +365,38 @@ def test_a_document_of_another_version_is_no_request_and_is_refused_in_words(tmp
         for document in json.loads(version.read_text()).values():
             found = examine(write(tmp_path, document), settings, code=None, given=None, name=None)
             assert found.problems
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        *((path, "the input of an image build") for path in sorted(EXAMPLES.rglob("build.json"))),
+        *((path, "settings of a deployment") for path in sorted(EXAMPLES.rglob("settings.json"))),
+        (ROOT / "cdk.json", "settings of a deployment"),
+    ],
+    ids=lambda one: str(one.relative_to(ROOT)) if isinstance(one, Path) else one,
+)
+def test_a_file_that_is_no_request_is_named_with_those_that_are(given: Path, what: str) -> None:
+    ran = run("check", given)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert f"is {what}, which `check` does not read; allowed: the request of a job, the input of a grid" in ran.err
+
+
+@pytest.mark.parametrize("given", [{}, {"comand": ["true"]}, {"repository": "images", "command": ["true"]}], ids=str)
+def test_a_request_with_wrong_fields_alone_is_judged_as_one(tmp_path: Path, given: dict[str, Any]) -> None:
+    assert "would be refused" in run("check", write(tmp_path, given)).err
+
+
+def test_a_byte_order_mark_before_a_request_is_no_part_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "job.json"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(LEAST).encode())
+    plain = run("check", write(tmp_path, dict(LEAST), "plain.json"))
+    assert run("check", path).err == plain.err
+
+
+@pytest.mark.parametrize("nodes", ["1" + "0" * 400, "9" * 400])
+def test_a_number_that_no_float_can_be_is_refused_as_too_large(tmp_path: Path, nodes: str) -> None:
+    text = json.dumps({**LEAST, "nodes": "@", "max_cost_usd": 5}).replace('"@"', nodes)
+    ran = run("check", write(tmp_path, text))
+    assert ran.code == 2
+    assert f"- nodes: {nodes[:80]}... is too large; allowed: a whole number from 1" in ran.err

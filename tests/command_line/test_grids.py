@@ -195,6 +195,45 @@ def test_a_grid_without_results_says_how_to_see_it(there: Account) -> None:
     assert "yard has no grid called none" in run("grid", "results", "none", *YARD).err
 
 
+def test_a_grid_that_failed_says_why_where_it_is_looked_at(there: Account) -> None:
+    there.end(there.begin("sweep", GRID_MACHINE), "FAILED", error="InvalidRequest", cause="line 1: image: is missing.")
+    ran = run("grid", "status", "sweep", *YARD)
+    assert (ran.code, ran.err) == (0, "InvalidRequest: line 1: image: is missing.\n")
+    assert run("grid", "status", "sweep", "--json", *YARD).documents[-1] == {
+        "grid": "sweep",
+        "status": "FAILED",
+        "error": "InvalidRequest",
+        "cause": "line 1: image: is missing.",
+    }
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "words"),
+    [
+        ("FAILED", "NoCapacity", "before any line of it did: FAILED: NoCapacity: none; `trainyard grid status sweep`"),
+        ("ABORTED", "", "before any line of it did: ABORTED: "),
+        ("SUCCEEDED", "", "sweep: it succeeded, but its results are gone;"),
+    ],
+)
+def test_a_grid_that_ended_without_results_is_not_said_to_run(
+    there: Account, status: str, error: str, words: str
+) -> None:
+    there.end(there.begin("sweep", GRID_MACHINE), status, error=error, cause="none." if error else "")
+    ran = run("grid", "results", "sweep", *YARD)
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert words in ran.err
+    assert "yet" not in ran.err
+
+
+def test_a_trial_with_more_cells_than_columns_is_counted_and_the_others_shown(there: Account) -> None:
+    there.end(there.begin("lr", SEARCH_MACHINE))
+    there.put(SearchPrefix("lr").trials, b"trial,value\n0,0.5\n1,0.5,x\n")
+    ran = run("search", "status", "lr", *YARD)
+    assert "1 trial written by another version, and not shown: more cells than columns in searches/lr/trials" in ran.err
+    _, first, problem = run("search", "status", "lr", "--json", *YARD).documents
+    assert (first, problem["error"]) == ({"trial": "0", "value": "0.5"}, "Garbled")
+
+
 def test_a_search_is_started_and_its_trials_are_shown(there: Account, tmp_path: Path) -> None:
     prefix = SearchPrefix("lr")
     columns = "trial,grid,index,status,value,hp.lr,region,job,seconds,cost_usd,reason,model_artifact,log\n"

@@ -53,6 +53,8 @@ RULES = {
     "a slash in the middle": "doc/frotz\nfoo/*.txt\n",
     "two stars in the middle": "foo/**/baz.txt\n",
     "lines of Windows": "*.bin\r\nlogs/\r\n",
+    "a byte order mark": "\ufeff*.bin\nlogs/\n",
+    "a byte order mark of a second line": "*.bin\n\ufefflogs/\n",
     "nothing": "",
 }
 
@@ -156,6 +158,40 @@ def test_rules_of_the_repository_above_and_of_its_exclude_file_count(tmp_path: P
     with pytest.raises(CannotProceed, match="has no file that"):
         pack(tmp_path / "data", tmp_path / "code.tar.gz")
     assert names_in(pack(tmp_path / "src", tmp_path / "code.tar.gz")) == {"model.py", "build/x.o", "out"}
+
+
+def git(folder: Path, *words: str) -> None:
+    person = ["-c", "user.name=ada", "-c", "user.email=ada@example.com", "-c", "protocol.file.allow=always"]
+    subprocess.run(["git", *person, *words], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("kind", ["worktree", "worktree of relative paths", "submodule"])
+def test_a_repository_whose_git_is_a_file_has_its_exclude_file_too(tmp_path: Path, kind: str) -> None:
+    first = tmp_path / "first"
+    first.mkdir()
+    git(first, "init", "-q")
+    git(first, "commit", "-q", "--allow-empty", "-m", "x")
+    if kind == "submodule":
+        folder, exclude = first / "code", first / ".git" / "modules" / "code" / "info" / "exclude"
+        git(first, "submodule", "add", "-q", str(first), "code")
+    else:
+        folder, exclude = tmp_path / "code", first / ".git" / "info" / "exclude"
+        git(first, "worktree", "add", "-q", str(folder))
+    if kind == "worktree of relative paths":
+        (folder / ".git").write_text("gitdir: ../first/.git/worktrees/code\n")
+    plant(folder, "*.bin\n")
+    exclude.write_text("secret.env\n")
+    assert "secret.env" not in (found := names_in(pack(folder, tmp_path / "code.tar.gz")))
+    assert found - {".git"} == ask_git(folder)
+
+
+@pytest.mark.parametrize("text", [b"", b"gitdir: \n", b"gitdir: none", b"\0\xff", b"gitdir: .git"], ids=repr)
+def test_a_file_in_place_of_a_repository_that_leads_nowhere_ends_no_command(tmp_path: Path, text: bytes) -> None:
+    folder = tmp_path / "code"
+    folder.mkdir()
+    plant(folder, "*.bin\n")
+    (folder / ".git").write_bytes(text)
+    assert {"train.py", ".git"} & names_in(pack(folder, tmp_path / "code.tar.gz")) == {"train.py"}
 
 
 def test_rules_count_without_a_repository_too(tmp_path: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
 from botocore import exceptions as aws
 from botocore.exceptions import ClientError
+from botocore.parsers import ResponseParserError
 
 from tests.command_line.account import YARD, Account, History, run
 from tests.fakes.executions import GRID_MACHINE
@@ -34,6 +36,7 @@ PASSING = [
     aws.ReadTimeoutError(endpoint_url="https://x"),
     aws.ConnectionClosedError(endpoint_url="https://x"),
     aws.IncompleteReadError(actual_bytes=1, expected_bytes=2),
+    ResponseParserError("no XML"),
     aws.UnauthorizedSSOTokenError(),
     aws.TokenRetrievalError(provider="sso", error_msg="x"),
     aws.NoCredentialsError(),
@@ -143,6 +146,17 @@ def test_whatever_ends_following_says_what_goes_on(
     assert lines.splitlines()[-1] == (
         f"digits goes on; to follow it again: trainyard {command} digits -f; to stop it: trainyard stop digits"
     )
+
+
+def test_an_interrupt_leaves_a_last_document_with_what_goes_on() -> None:
+    def interrupt() -> int:
+        raise KeyboardInterrupt
+
+    out, err = io.StringIO(), io.StringIO()
+    assert keep_following("grid", "sweep", Printer(as_json=True, out=out, err=err), interrupt) == 130
+    words = "sweep goes on; to follow it again: trainyard grid status sweep -f; to stop it: trainyard stop sweep"
+    assert json.loads(out.getvalue()) == {"error": "KeyboardInterrupt", "cause": words}
+    assert err.getvalue() == f"{words}\n"
 
 
 def test_what_cannot_be_followed_at_all_is_not_said_to_go_on() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.parsers import ResponseParserError
 
 from tests.command_line.account import HOME_BUCKET, LAUNCH, PLAN, YARD, Account, History, run
 from tests.fakes.executions import Execution
@@ -189,6 +190,31 @@ def test_a_start_without_an_answer_names_the_job_that_may_run(
     assert (ran.code, "digits" in started(there)) == (130, is_started)
     assert ran.out.splitlines()[-1].startswith("digits may have been started; to see it: trainyard status digits;")
     assert ran.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [{}, {"executionArn": "x"}, ResponseParserError("no JSON"), ValueError("no time"), AttributeError("a list")],
+    ids=repr,
+)
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_start_whose_answer_cannot_be_read_names_the_job_that_may_run(
+    there: Account, job: Path, answer: dict[str, Any] | Exception, as_json: bool
+) -> None:
+    def garble(_: object) -> dict[str, Any]:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def begin(execution: Execution) -> None:
+        there.end(execution, output={**PLAN, "dry_run": True})
+        there.answers["stepfunctions:StartExecution"] = garble
+
+    there.states.executions.began = begin
+    ran = run("run", job, "--name", "digits", "--no-follow", *["--json"] * as_json, *YARD)
+    assert ran.code == 130
+    assert ran.err.startswith("network: the answer is not one of AWS: ")
+    assert "digits may have been started; to see it: trainyard status digits;" in ran.out + ran.err
 
 
 def test_a_right_that_is_missing_while_following_says_that_the_job_goes_on(there: Account, job: Path) -> None:

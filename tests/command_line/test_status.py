@@ -74,6 +74,16 @@ def test_a_job_says_state_attempt_nodes_step_cost_and_links(there: Account) -> N
     assert whole["error"] == ""
 
 
+def test_a_job_that_failed_while_its_nodes_were_to_end_has_cost_something(there: Account) -> None:
+    history = History().admit().launch()
+    history.at += 3600
+    history.enter("Terminate").schedule({"problem": None})
+    job = there.begin(history=history)
+    assert "cost so far: $2.50 at most" in run("status", "digits", *YARD).out
+    there.end(job, "FAILED", error="States.TaskFailed")
+    assert "cost so far: $2.50 at most" in run("status", "digits", *YARD).out
+
+
 def test_a_job_that_failed_says_why(there: Account) -> None:
     there.end(there.begin(history=History().admit()), "FAILED", error="TrainingFailed", cause="code 3\nmore")
     ran = run("status", "digits", *YARD)

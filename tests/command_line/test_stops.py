@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from botocore import exceptions as aws
 from botocore.exceptions import ClientError
+from botocore.parsers import ResponseParserError
 
 from contract.codec import Garbled
 from tests.command_line.account import YARD, Account, run
@@ -53,6 +54,7 @@ def answer(code: str, message: str = "no") -> ClientError:
         (aws.ConnectTimeoutError(endpoint_url="https://x"), "network: ", "a proxy"),
         (aws.ReadTimeoutError(endpoint_url="https://x"), "network: ", "a proxy"),
         (aws.SSLError(endpoint_url="https://x", error=ValueError("bad")), "network: ", "bad"),
+        (ResponseParserError("no element found"), "network: ", "--endpoint-url"),
         (aws.NoRegionError(), "AWS: ", "region"),
         (PermissionError(13, "Permission denied", "/root/x"), "/root/x: Permission denied", ""),
         (Garbled("Job.nodes is missing"), "Job.nodes is missing", "another version"),

@@ -117,6 +117,22 @@ def test_the_cost_so_far_has_the_attempts_that_ended_and_the_one_that_runs() -> 
     assert story.cost_at_most(NOW - 1e6) == pytest.approx(3.0)
 
 
+@pytest.mark.parametrize("answer", [None, {}, {"cost": None}, {"cost": {}}, {"cost": [1]}], ids=str)
+def test_an_attempt_costs_until_its_end_for_as_long_as_terminate_has_not_said_what(answer: Any) -> None:
+    history = History().admit().launch().end_attempt("NodeLost", "gone", usd=3.0).enter("Pause").launch()
+    history.at += 3600
+    history.enter("Terminate").schedule({"problem": {"error": "NodeLost", "cause": "gone"}})
+    if answer is not None:
+        history.leave("Terminate", answer)
+    newest = (story := tell(history.events)).attempt
+    assert newest is not None
+    assert newest.launched_at is not None
+    assert newest.ended_at is not None
+    hours = (newest.ended_at - newest.launched_at) / 3600
+    assert hours > 1
+    assert story.cost_at_most(history.at + 1e6) == pytest.approx(3.0 + 2.5 * hours)
+
+
 @pytest.mark.parametrize("usd", ["unknown", None])
 def test_a_cost_that_is_not_known_is_not_guessed(usd: object) -> None:
     story = tell(History().admit().launch().end_attempt("NodeLost", "gone", usd=usd).events)
