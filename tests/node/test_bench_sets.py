@@ -136,9 +136,7 @@ def test_a_file_dated_in_the_future_waits_for_nothing(begin: Callable[..., Rank]
 def test_half_a_checkpoint_of_a_framework_holds_no_other_file_back(begin: Callable[..., Rank]) -> None:
     """A person may train on a bench: to its commits that is a folder as any other."""
     rank = begin()
-    rank.write("checkpoint-10/trainer_state.json", '{"global_step": 10}')
-    rank.write("checkpoint-10/optimizer.pt", "PK\x03\x04")
-    rank.write("checkpoint-10/model.safetensors", "half")
+    rank.write("step-10/__0_0.distcp", "half")
     rank.write("notes.ipynb", "beside it")
     pass_time([rank], EVERY_S + 3 * RESTS_S)
     assert "notes.ipynb" in committed(rank)
