@@ -378,7 +378,8 @@ def test_nothing_that_a_job_puts_in_its_place_is_written_through_or_waited_for(
     secret, place, notes = tmp_path / "secret", tmp_path / NOTICE, list[str]()
     secret.write_text("kept")
     puts: dict[str, Callable[[], object]] = {
-        "link": lambda: place.symlink_to(secret), "hard link": lambda: place.hardlink_to(secret), "pipe": lambda: os.mkfifo(place), "folder": place.mkdir,
+        "link": lambda: place.symlink_to(secret), "hard link": lambda: place.hardlink_to(secret),
+        "pipe": lambda: os.mkfifo(place), "folder": place.mkdir,
     }  # fmt: skip
     running = serve(Running(), ONE, tmp_path, at=ONE.stop_at, notes=notes)
     if races:
