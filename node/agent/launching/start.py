@@ -85,7 +85,7 @@ class Launch:
         inner = self._workspace.start(words, bench.add_variables(environment, scripts, token), on_line)
         for line in bench.word_way_in(self._node.region, self._node.instance, token):
             on_line(line)  # and to nothing else that the agent writes: the machine's own console may be read by others
-        return bench.BenchServer(inner, job, folder)
+        return bench.BenchServer(inner, job, folder, note=self._note)
 
     def _start_mpi(
         self, cluster: Cluster, environment: Mapping[str, str], on_line: Callable[[str], None]
