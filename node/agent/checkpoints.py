@@ -21,8 +21,8 @@ from agent.sets.state import SetState
 from agent.snapshot import Changed, FileState
 from agent.store import Store
 from agent.thinning import Thinning
-from contract.codec import decode, encode
-from contract.commits import Commit, Part, SetPlan
+from contract.codec import compact, decode, encode
+from contract.commits import Commit, EmptyPart, Part, SetPlan
 from contract.jobs import CheckpointLayout
 from contract.keys import LAST_SET, BytesPrefix
 
@@ -113,6 +113,28 @@ class Checkpoints:
         with suppress(NeverWhole):
             self._answer(self._plan_last(saved), math.inf, at)
         return True
+
+    def leave(self) -> None:
+        """Answers the last set with nothing, for a rank that others do not wait for and whose command never began; no set of theirs would
+        be closed otherwise. Says nothing where a server may have files in S3 that it never brought back: a set without them may be half
+        a checkpoint."""
+        place, now = self._place, self._now()
+        if place.rank >= place.ranks or place.rank not in place.may_leave:
+            return
+        if place.rank not in place.alone and self._may_have_files():
+            return
+        plan = self._read_plan(LAST_SET) or SetPlan(
+            number=LAST_SET, step=-1, names=0, named_at=0.0, opened_at=now, rank=place.rank
+        )
+        self._committer.say(plan, Part.NOTHING, compact(EmptyPart()))
+        self.state.number = LAST_SET
+        self.state.take_answer(plan, "", due=place.boundary(now))
+        with suppress(NeverWhole):
+            self._settle()
+
+    def _may_have_files(self) -> bool:
+        """Whether S3 may have files of this rank from before the attempt; not known where it restored nothing."""
+        return self._place.begins_with_files and (self.state.restored is None or bool(self._folder.list_own()))
 
     # Opening
 
@@ -288,7 +310,7 @@ class Checkpoints:
         if verdict.part is Part.FILES:
             return self._committer.commit(plan, saved, lambda: self._replan(plan))
         if verdict.part is Part.NOTHING:
-            self._committer.say(plan, Part.NOTHING, b"{}")
+            self._committer.say(plan, Part.NOTHING, compact(EmptyPart(ended_well=saved.ended_well)))
         else:
             self._committer.miss(plan, verdict.reason)
         return plan, saved

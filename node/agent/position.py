@@ -38,6 +38,16 @@ class Position:
         return list_ranks(self.job.roles, RoleEnd.SERVED, RoleEnd.ALONE)
 
     @property
+    def alone(self) -> tuple[int, ...]:
+        """Ranks that may fail: whatever becomes of their own files, the checkpoint is that of the others."""
+        return list_ranks(self.job.roles, RoleEnd.ALONE)
+
+    @property
+    def begins_with_files(self) -> bool:
+        """Whether there may be a checkpoint to restore."""
+        return self.attempt > 1 or self.job.resume is not None
+
+    @property
     def every_s(self) -> float:
         return self.job.checkpoint_minutes * 60
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ import pytest
 from agent.identity import Patience, identify
 from agent.launching.start import describe_cluster
 from agent.retention import history
-from contract import tags
+from agent.saver import SAVED, Saver
+from contract import keys, tags
 from contract.cluster import Cluster
 from contract.codec import decode
 from contract.commits import CheckpointSet, Part
@@ -23,7 +25,7 @@ from contract.roles import Role, RoleEnd, find_place, list_ranks
 from contract.shapes import seen_by
 from tests.builders import JOB, ROLES, WITH_ROLES
 from tests.node.fakes import FakeS3
-from tests.node.folders import BUCKET, EVERY_S, Clock, Rank, closed, pass_time, to_boundary
+from tests.node.folders import BUCKET, EVERY_S, Clock, Rank, artifacts, closed, pass_time, to_boundary
 
 ADDRESSES = tuple(f"10.0.0.{number}" for number in range(4, 9))
 TF = Cluster(addresses=ADDRESSES, rank=0, port=2222, roles=ROLES)
@@ -148,15 +150,32 @@ def test_ranks_that_no_role_has_have_no_place() -> None:
 
 
 def of_roles(
-    root: Path, s3: FakeS3, *ends: RoleEnd, scope: Scope = Scope.AUTO, wanted: bool | None = None
+    root: Path,
+    s3: FakeS3,
+    *ends: RoleEnd,
+    scope: Scope = Scope.AUTO,
+    wanted: bool | None = None,
+    attempt: int = 1,
 ) -> list[Rank]:
     """A rank of each role, which has to have shards where it ends the job, or where all have to."""
     roles = tuple(
         Role(name=f"r{rank}", count=1, ends=one, checkpoints=one is RoleEnd.JOB if wanted is None else wanted)
         for rank, one in enumerate(ends)
     )
-    clock = Clock()
-    return [Rank(root, s3, rank, nodes=len(ends), scope=scope, clock=clock, roles=roles) for rank in range(len(ends))]
+    clock, nodes = Clock(), len(ends)
+    return [Rank(root, s3, rank, attempt, nodes=nodes, scope=scope, clock=clock, roles=roles) for rank in range(nodes)]
+
+
+def never_began(rank: Rank) -> None:
+    """What the agent does at the end where no command of the rank was started."""
+    kept: Any = artifacts(rank)
+    reporter: Any = SimpleNamespace(change=lambda **_: None, set_closed=lambda _: None)
+    assert Saver(rank.checkpoints, kept, reporter, every_s=EVERY_S, note=rank.notes.append).finish() == SAVED
+
+
+def set_of_key(key: str) -> int:
+    found = keys.set_of(key)
+    return found.number if found else 0
 
 
 def set_of(s3: FakeS3) -> CheckpointSet:
@@ -197,6 +216,62 @@ def test_a_worker_that_has_ended_still_does(tmp_path: Path, s3: FakeS3) -> None:
     to_boundary(every, [])
     every[0].save(10, model="M")
     pass_time(every[:1], EVERY_S)
+    assert closed(s3) == []
+
+
+def test_an_evaluator_whose_command_never_began_keeps_no_set_open(tmp_path: Path, s3: FakeS3) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.ALONE)
+    never_began(every[1])
+    to_boundary(every, [])
+    every[0].save(10, model="M")
+    pass_time(every[:1], EVERY_S)
+    every[0].save(20, model="N").checkpoints.finish()
+    assert sorted(set_of_key(key) for key in closed(s3)) == [1, LAST_SET]
+
+
+def test_who_never_began_and_is_the_last_to_answer_closes_the_last_set(tmp_path: Path, s3: FakeS3) -> None:
+    """All are ordered to stop while the server still loads its image."""
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.SERVED)
+    every[0].save(20, model="N").checkpoints.finish()
+    assert closed(s3) == []
+    never_began(every[1])
+    assert (set_of(s3).step, [bool(one) for one in set_of(s3).parts]) == (20, [True, False])
+
+
+@pytest.mark.parametrize("is_restored", [False, True])
+def test_a_server_that_never_began_does_not_say_that_it_has_nothing_where_s3_has_its_files(
+    tmp_path: Path, s3: FakeS3, *, is_restored: bool
+) -> None:
+    first = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.SERVED)
+    for rank in first:
+        rank.write(f"shard-{rank.rank}", "x")
+        rank.at(10, checkpoint=10).checkpoints.finish(ended_well=True)
+    again = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.SERVED, attempt=2)
+    again[0].restore()
+    if is_restored:
+        again[1].restore()
+    never_began(again[1])
+    again[0].save(20, **{"shard-0": "y"}).checkpoints.finish()
+    assert len(closed(s3)) == 1
+
+
+def test_a_server_that_never_began_and_has_restored_nothing_of_its_own_leaves(tmp_path: Path, s3: FakeS3) -> None:
+    first = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.SERVED)
+    first[0].save(10, model="M")
+    for rank in first:
+        rank.checkpoints.finish(ended_well=True)
+    again = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.SERVED, attempt=2)
+    for rank in again:
+        rank.restore()
+    never_began(again[1])
+    again[0].save(20, model="N").checkpoints.finish()
+    assert set_of(s3).step == 20
+
+
+def test_a_worker_that_never_began_says_nothing(tmp_path: Path, s3: FakeS3) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.JOB)
+    every[0].save(20, model="N").checkpoints.finish()
+    never_began(every[1])
     assert closed(s3) == []
 
 
