@@ -249,6 +249,8 @@ class Checkpoints:
         if verdict.part is None:
             state.why = verdict.reason
             return False
+        if verdict.part is Part.MISSED and plan.number == LAST_SET and self._place.rank in self._place.alone:
+            verdict = Answer(Part.NOTHING)  # the checkpoint is that of the others
         state.looks.clear()
         silent = plan.names > 0 and saved.named is None and (not plan.layout or verdict.part is Part.NOTHING)
         plan, saved = self._say_answer(plan, saved, verdict)

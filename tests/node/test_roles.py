@@ -275,6 +275,83 @@ def test_a_worker_that_never_began_says_nothing(tmp_path: Path, s3: FakeS3) -> N
     assert closed(s3) == []
 
 
+# The last set of a job that is done
+
+
+@pytest.mark.parametrize("ends", [RoleEnd.ALONE, RoleEnd.SERVED])
+def test_the_last_set_waits_for_no_node_that_is_lost_once_the_job_is_done(
+    tmp_path: Path, s3: FakeS3, ends: RoleEnd
+) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.JOB, ends)
+    every[0].save(300, model="final").checkpoints.finish(ended_well=True)
+    assert closed(s3) == []
+    every[1].checkpoints.finish(ended_well=True)
+    assert (set_of(s3).step, [bool(one) for one in set_of(s3).parts]) == (300, [True, False, False])
+
+
+@pytest.mark.parametrize("is_well", [[True, False], [False, True]])
+def test_the_last_set_of_a_job_that_is_not_done_waits_for_all(tmp_path: Path, s3: FakeS3, is_well: list[bool]) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.JOB, RoleEnd.ALONE)
+    every[0].save(300, model="final")
+    for rank, ended_well in enumerate(is_well):
+        every[rank].checkpoints.finish(ended_well=ended_well)
+    assert closed(s3) == []
+
+
+def test_the_last_set_waits_for_a_server_whose_files_are_in_s3(tmp_path: Path, s3: FakeS3) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.SERVED)
+    to_boundary(every)
+    for rank in every:
+        rank.save(10, **{f"shard-{rank.rank}": "x"})
+    pass_time(every, EVERY_S)
+    assert len(closed(s3)) == 1
+    every[0].save(300, **{"shard-0": "final"}).checkpoints.finish(ended_well=True)
+    assert len(closed(s3)) == 1
+
+
+def test_files_that_come_after_the_last_set_was_closed_are_added_to_it(tmp_path: Path, s3: FakeS3) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.ALONE, RoleEnd.ALONE)
+    every[0].save(300, model="final").checkpoints.finish(ended_well=True)
+    for rank in every[1:]:
+        rank.write(f"scores-{rank.rank}", "0.9")
+        rank.checkpoints.finish(ended_well=True)
+    assert [bool(one) for one in set_of(s3).parts] == [True, True, True]
+
+
+def test_files_of_another_step_do_not_undo_a_last_set_that_is_closed(tmp_path: Path, s3: FakeS3) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.ALONE)
+    every[0].save(300, model="final").checkpoints.finish(ended_well=True)
+    every[1].save(100, scores="0.5").checkpoints.finish()
+    assert (set_of(s3).step, [bool(one) for one in set_of(s3).parts]) == (300, [True, False])
+
+
+def test_an_evaluator_that_failed_long_ago_keeps_no_last_set_open(tmp_path: Path, s3: FakeS3) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.ALONE)
+    every[1].save(100, scores="0.5").checkpoints.finish()
+    every[0].save(300, model="final").checkpoints.finish(ended_well=True)
+    assert (set_of(s3).step, [bool(one) for one in set_of(s3).parts]) == (300, [True, False])
+
+
+def test_an_evaluator_with_half_a_file_keeps_no_last_set_open(tmp_path: Path, s3: FakeS3) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.ALONE)
+    every[1].save(100, scores="0.5").clock.now += 1.0
+    every[1].write("scores", "newer than its name")
+    every[1].checkpoints.finish()
+    every[0].save(300, model="final").checkpoints.finish(ended_well=True)
+    assert history(key for _, key in s3.objects).closed == {(1, LAST_SET)}
+
+
+@pytest.mark.parametrize("ends", [RoleEnd.ALONE, RoleEnd.SERVED])
+def test_a_role_with_checkpoints_that_has_ended_keeps_no_set_open(tmp_path: Path, s3: FakeS3, ends: RoleEnd) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, ends, scope=Scope.SHARDS, wanted=True)
+    every[1].checkpoints.finish()
+    for step in range(1, 6):
+        to_boundary(every[:1])
+        every[0].save(step * 10, model=str(step))
+        pass_time(every[:1], EVERY_S)
+    assert set_of(s3).step == 50
+
+
 def test_who_has_left_has_nothing_of_sets_that_it_did_not_answer() -> None:
     prefix = BytesPrefix("job-1")
     keys = [prefix.part(1, 1, 0), prefix.part(1, 1, 1), prefix.part(1, 2, 0), prefix.part(1, LAST_SET, 1, "none")]
