@@ -128,8 +128,18 @@ def test_a_ladder_of_many_choices_is_bounded(there: Account) -> None:
     both = {"instance_types": ["g5.xlarge", "g4dn.xlarge"], "market": "spot-then-on-demand"}
     roles = [{"name": f"r{number}", **both} for number in range(12)]
     job = admitted(there, *roles, checkpoint_minutes=5)
-    assert 100 < len(job.ladder) <= 240
+    assert 20 < len(job.ladder) <= 240
     assert all(one.rung.market is Market.SPOT for one in job.ladder[0].shapes)
+
+
+def test_what_a_walk_writes_down_is_bounded_by_the_requests_of_all_rungs(there: Account) -> None:
+    """Neighbours of different types: each rung is twelve requests."""
+    both = ["g5.xlarge", "g4dn.xlarge"]
+    roles = [{"name": f"r{number}", "instance_types": both[:: 1 - number % 2 * 2]} for number in range(12)]
+    job = admitted(there, *roles)
+    assert len(job.ladder) > 2
+    assert {rung.zone for rung in job.ladder} >= {"eu-central-1a", "eu-central-1c"}
+    assert 120 < sum(len(rung.shapes) for rung in job.ladder) <= 240
 
 
 def test_no_zone_that_has_types_for_all_roles_is_refused(there: Account) -> None:
