@@ -74,6 +74,15 @@ def _list_each(given: Mapping[str, Any], request: JobRequest) -> Iterator[str]:
                 yield f"{where}.arguments: the role has no image; allowed: arguments beside an image, or words of command"
 
 
+def list_argument_problems(request: JobRequest) -> list[str]:
+    """Rejects arguments of a request for which a role without an image would have no use."""
+    without = [one.name for one in request.roles if one.image is None and not (one.command or one.arguments)]
+    return [
+        f"arguments: role {name} has no image that would take them; allowed: arguments of the roles with images, or words of command"
+        for name in without[:1]
+    ]
+
+
 def count_nodes(request: JobRequest) -> int:
     """Returns how many nodes the job has."""
     return sum(one.count for one in request.roles) if request.roles else request.nodes

@@ -194,6 +194,23 @@ def test_a_job_without_roles_says_nothing_of_them(there: Account) -> None:
     assert b'"shapes"' not in written
 
 
+def test_arguments_of_the_request_go_to_roles_with_images_of_their_own(there: Account) -> None:
+    image = {"image": "images:v1"}
+    given = {name: value for name, value in LEAST.items() if name not in {"code", "command"}}
+    start({**given, "arguments": ["--fast"], "roles": [{**CHIEF, **image}, {"name": "worker", **image}]})
+    job = there.job("job-1")
+    assert job is not None
+    assert [one.container.arguments if one.container else () for one in job.roles] == [("--fast",)] * 2
+
+
+def test_arguments_that_a_role_without_an_image_would_get_are_refused(there: Account) -> None:  # noqa: ARG001
+    given = {**LEAST, "arguments": ["--fast"]}
+    said = refused({**given, "roles": [{"name": "a", "image": "images:v1"}, {"name": "b"}]})
+    assert "arguments: role b has no image that would take them; allowed: arguments of the roles with images" in said
+    said = refused({**given, "roles": [{"name": "A-a", "image": "images:v1"}]})
+    assert "arguments:" not in said
+
+
 def test_what_roles_lack_may_stand_in_the_request_and_must_stand_somewhere() -> None:
     limits: Limits = ADMISSION.limits
     given = {"code": LEAST["code"], "roles": [{"name": "chief", "command": "python a.py"}, {"name": "ps"}]}
