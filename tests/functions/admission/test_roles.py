@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from admission.facts import SourceFacts
+from admission.resume import resolve_source
 from contract.codec import encode
-from contract.jobs import Job, Market, Rung
+from contract.jobs import Job, Market, Rung, Selection, SourceCheckpoint
 from contract.limits import Limits
 from contract.request_rules import RequestRules
-from contract.roles import RoleEnd
+from contract.roles import Role, RoleEnd
 from contract.shapes import list_containers
-from job_requests.reading import read
-from tests.builders import ADMISSION
+from job_requests.reading import list_preset_problems, read
+from tests.builders import ADMISSION, ROLES, WITH_ROLES
 from tests.fakes.yard import home
 from tests.functions.admission.account import Account, account, refused, start
 from tools.refusals.jobs import LEAST
@@ -209,6 +212,71 @@ def test_arguments_that_a_role_without_an_image_would_get_are_refused(there: Acc
     assert "arguments: role b has no image that would take them; allowed: arguments of the roles with images" in said
     said = refused({**given, "roles": [{"name": "A-a", "image": "images:v1"}]})
     assert "arguments:" not in said
+
+
+@pytest.mark.parametrize(
+    ("name", "is_right"),
+    [
+        ("a" * 20, True),
+        ("a" * 21, False),
+        ("a_b", True),
+        ("_a", False),
+        ("a__b", False),
+        ("a_" * 9 + "aa", True),
+        ("a_" * 10 + "a", False),
+    ],
+)
+def test_a_name_has_twenty_characters_of_which_some_may_be_underscores(name: str, *, is_right: bool) -> None:
+    said = read({**LEAST, "roles": [{"name": name}]}, ADMISSION.limits)[1]
+    assert (said == []) is is_right
+    assert is_right or "digits and single _ between them" in said[0]
+
+
+PRESETS = RequestRules(
+    presets={"two": {"instance_types": ["g5.xlarge"], "nodes": 2, "launcher": "torchrun", "processes_per_node": 4}}
+)
+
+
+def test_a_launcher_of_a_preset_is_taken_out_beside_roles() -> None:
+    given = {"preset": "two", "code": LEAST["code"], "command": LEAST["command"], "roles": [CHIEF]}
+    assert read({**given, "launcher": "none"}, ADMISSION.limits, PRESETS)[1] == []
+    said = read(given, ADMISSION.limits, PRESETS)[1]
+    assert [one.partition(":")[0] for one in said] == ["launcher", "processes_per_node"]
+
+
+@pytest.mark.parametrize(
+    ("preset", "field"),
+    [
+        ({"roles": [CHIEF, CHIEF]}, "roles.1.name"),
+        ({"roles": [SERVER]}, "roles"),
+        ({"roles": [{**CHIEF, "count": 900}]}, "roles"),
+        ({"roles": [CHIEF], "nodes": 2}, "nodes"),
+        ({"roles": [CHIEF], "launcher": "mpi"}, "launcher"),
+    ],
+)
+def test_a_preset_with_roles_that_can_never_be_right_is_refused_at_synth(preset: dict[str, Any], field: str) -> None:
+    said = list_preset_problems(preset, ADMISSION.limits, RequestRules(presets={}))
+    assert [one.partition(":")[0] for one in said] == [field]
+
+
+def test_a_preset_may_leave_what_its_roles_lack_to_the_request() -> None:
+    assert list_preset_problems({"roles": [CHIEF, SERVER]}, ADMISSION.limits, RequestRules(presets={})) == []
+
+
+@pytest.mark.parametrize(
+    ("roles", "is_right"),
+    [(ROLES, True), (ROLES[::-1], False), ((replace(ROLES[0], count=2), *ROLES[2:]), False), ((), False)],
+)
+def test_own_files_of_another_job_go_to_the_same_roles_alone(roles: tuple[Role, ...], *, is_right: bool) -> None:
+    fields = [{"name": one.name, "count": one.count} for one in ROLES]
+    given = {**LEAST, "roles": fields, "resume_from": "job-0", "checkpoint_restore": "own"}
+    request = read(given, ADMISSION.limits)[0]
+    source = SourceCheckpoint(job="job-0", attempt=1, number=1, step=1, region="eu-central-1", bucket="b")
+    facts = SourceFacts(job=replace(WITH_ROLES, roles=roles), runs=False, sets=(source,))
+    said = resolve_source(request, "job-1", facts).problems
+    assert (said == []) is is_right
+    every = request.model_copy(update={"checkpoint_restore": Selection.ALL})
+    assert resolve_source(every, "job-1", facts).problems == []
 
 
 def test_what_roles_lack_may_stand_in_the_request_and_must_stand_somewhere() -> None:
