@@ -69,13 +69,11 @@ class RoleField(BaseModel):
     )
     checkpoints: bool | None = Field(
         default=None,
-        description="Whether checkpoint_scope shards wants files of each of its nodes; without it, of the roles that end the job.",
+        description=(
+            "Whether checkpoint_scope shards wants files of each of its nodes; without it, of the roles that end the job. Where a role "
+            "that is served says false, the last checkpoint of a job that is done waits for no files of it."
+        ),
     )
-
-    @property
-    def has_checkpoints(self) -> bool:
-        """Whether each of its nodes has to have files where the request wants shards."""
-        return self.ends is RoleEnd.JOB if self.checkpoints is None else self.checkpoints
 
     @field_validator("instance_types")
     @classmethod

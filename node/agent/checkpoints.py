@@ -121,7 +121,7 @@ class Checkpoints:
         place, now = self._place, self._now()
         if place.rank >= place.ranks or place.rank not in place.may_leave:
             return
-        if place.rank not in place.alone and self._may_have_files():
+        if place.rank not in place.spare and self._may_have_files():
             return
         plan = self._read_plan(LAST_SET) or SetPlan(
             number=LAST_SET, step=-1, names=0, named_at=0.0, opened_at=now, rank=place.rank
@@ -249,7 +249,7 @@ class Checkpoints:
         if verdict.part is None:
             state.why = verdict.reason
             return False
-        if verdict.part is Part.MISSED and plan.number == LAST_SET and self._place.rank in self._place.alone:
+        if verdict.part is Part.MISSED and plan.number == LAST_SET and self._place.rank in self._place.spare:
             verdict = Answer(Part.NOTHING)  # the checkpoint is that of the others
         state.looks.clear()
         silent = plan.names > 0 and saved.named is None and (not plan.layout or verdict.part is Part.NOTHING)

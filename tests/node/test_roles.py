@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agent.identity import Patience, identify
+from agent.identity import Patience, Unknown, identify
 from agent.launching.start import describe_cluster
 from agent.retention import history
 from agent.saver import SAVED, Saver
@@ -21,11 +22,13 @@ from contract.commits import CheckpointSet, Part
 from contract.containers import Container
 from contract.jobs import Scope
 from contract.keys import LAST_SET, BytesPrefix
+from contract.reports import Exit
 from contract.roles import Role, RoleEnd, find_place, list_ranks
 from contract.shapes import seen_by
 from tests.builders import JOB, ROLES, WITH_ROLES
 from tests.node.fakes import FakeS3
 from tests.node.folders import BUCKET, EVERY_S, Clock, Rank, artifacts, closed, pass_time, to_boundary
+from tests.node.world import Site
 
 ADDRESSES = tuple(f"10.0.0.{number}" for number in range(4, 9))
 TF = Cluster(addresses=ADDRESSES, rank=0, port=2222, roles=ROLES)
@@ -58,6 +61,31 @@ def test_the_rank_is_that_of_the_first_of_the_launch_and_the_index_in_it() -> No
 
 def test_a_launch_that_says_no_first_rank_is_that_of_all_nodes() -> None:
     assert [rank_of(index) for index in (0, 1)] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"FIRST_RANK": "chief"}, "tag trainyard:first-rank is 'chief'; allowed: a whole number from 0 on"),
+        ({"FIRST_RANK": "-3"}, "tag trainyard:first-rank is '-3'"),
+        ({"ATTEMPT": "2.0"}, "tag trainyard:attempt is '2.0'"),
+    ],
+)
+def test_a_tag_that_is_no_number_is_named_with_what_it_is(values: dict[str, str], says: str) -> None:
+    with pytest.raises(Unknown, match=re.escape(says)):
+        rank_of(0, **values)
+
+
+@pytest.mark.parametrize("roles", [ROLES, ()])
+def test_a_node_whose_rank_the_job_does_not_have_begins_nothing_and_says_why(
+    site: Site, roles: tuple[Role, ...]
+) -> None:
+    site.job = replace(site.job, nodes=5, roles=roles)
+    site.offer("print('never')", command=() if roles else ("python", "train.py"))
+    site.imds.values[f"tags/instance/{tags.FIRST_RANK}"] = "5"
+    assert site.run() == site.report(urgent=True).exit
+    assert site.run() == Exit(code=1, error="NodeLost", reason="rank 5: the job has no rank 5; allowed: 0 to 4")
+    assert site.lines == []
 
 
 # What it is told
@@ -157,11 +185,8 @@ def of_roles(
     wanted: bool | None = None,
     attempt: int = 1,
 ) -> list[Rank]:
-    """A rank of each role, which has to have shards where it ends the job, or where all have to."""
-    roles = tuple(
-        Role(name=f"r{rank}", count=1, ends=one, checkpoints=one is RoleEnd.JOB if wanted is None else wanted)
-        for rank, one in enumerate(ends)
-    )
+    """A rank of each role, whose `checkpoints` are `wanted`."""
+    roles = tuple(Role(name=f"r{rank}", count=1, ends=one, checkpoints=wanted) for rank, one in enumerate(ends))
     clock, nodes = Clock(), len(ends)
     return [Rank(root, s3, rank, attempt, nodes=nodes, scope=scope, clock=clock, roles=roles) for rank in range(nodes)]
 
@@ -307,6 +332,18 @@ def test_the_last_set_waits_for_a_server_whose_files_are_in_s3(tmp_path: Path, s
     assert len(closed(s3)) == 1
     every[0].save(300, **{"shard-0": "final"}).checkpoints.finish(ended_well=True)
     assert len(closed(s3)) == 1
+    assert '"checkpoints": false' in every[0].notes[-1]
+
+
+def test_the_last_set_waits_for_no_server_whose_files_are_no_part_of_it(tmp_path: Path, s3: FakeS3) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.SERVED, wanted=False)
+    to_boundary(every)
+    every[0].save(10, model="M")
+    every[1].write("requests", "10")
+    every[1].checkpoints.tick()
+    pass_time(every, EVERY_S)
+    every[0].save(300, model="final").checkpoints.finish(ended_well=True)
+    assert (set_of(s3).step, [bool(one) for one in set_of(s3).parts]) == (300, [True, False])
 
 
 def test_files_that_come_after_the_last_set_was_closed_are_added_to_it(tmp_path: Path, s3: FakeS3) -> None:
@@ -325,8 +362,11 @@ def test_files_of_another_step_do_not_undo_a_last_set_that_is_closed(tmp_path: P
     assert (set_of(s3).step, [bool(one) for one in set_of(s3).parts]) == (300, [True, False])
 
 
-def test_an_evaluator_that_failed_long_ago_keeps_no_last_set_open(tmp_path: Path, s3: FakeS3) -> None:
-    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.ALONE)
+@pytest.mark.parametrize(("ends", "wanted"), [(RoleEnd.ALONE, None), (RoleEnd.ALONE, True), (RoleEnd.SERVED, False)])
+def test_who_ended_long_ago_and_can_be_spared_keeps_no_last_set_open(
+    tmp_path: Path, s3: FakeS3, ends: RoleEnd, *, wanted: bool | None
+) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, ends, wanted=wanted)
     every[1].save(100, scores="0.5").checkpoints.finish()
     every[0].save(300, model="final").checkpoints.finish(ended_well=True)
     assert (set_of(s3).step, [bool(one) for one in set_of(s3).parts]) == (300, [True, False])

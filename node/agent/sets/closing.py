@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from agent.position import Position
 from agent.retention import History, history
-from agent.sets.leaving import drop_alone, fill_last, find_required
+from agent.sets.leaving import drop_spare, fill_last, find_awaited, find_required
 from agent.sets.outcomes import is_hopeless, judge_parts
 from agent.sets.state import SetState
 from agent.store import Missing, Store
@@ -41,8 +41,7 @@ class Closer:
         known = history(self._store.keys(self._keys.commits(CommitKind.CHECKPOINTS)))
         answered = known.answered(attempt, self._place.ranks, self._place.may_leave)
         if LAST_SET in state.plans and LAST_SET not in answered:
-            filled = fill_last(self._place, known)
-            answered |= {LAST_SET: filled} if filled and self._is_done(filled) else {}
+            answered |= self._fill_last(known)
         for number in sorted(state.plans.keys() & answered.keys()):
             if number > state.settled or (number == state.unfit and Part.MISSED in answered[number].values()):
                 known = self._settle_set(known, number, answered[number])
@@ -77,9 +76,24 @@ class Closer:
             state.done, state.unfit = "", 0  # what a layout keeps in its place can be in the next set
         return known
 
+    def _fill_last(self, known: History) -> dict[int, dict[int, Part]]:
+        """Returns the last set with nothing of nodes that have not answered it, where the job is done and it waits for none of them."""
+        place, awaited = self._place, find_awaited(self._place, known)
+        filled = fill_last(place, known)
+        if not set(awaited) <= set(place.may_leave) or not self._is_done(filled):
+            return {}
+        if awaited:
+            ranks = ", ".join(map(str, awaited))
+            self._note(
+                f"the last checkpoint waits for files of ranks {ranks}, which have some in S3 already: without them it may be half of one. "
+                'If they are lost, the checkpoint before it stays the newest; it does not wait for roles with "checkpoints": false'
+            )
+            return {}
+        return {LAST_SET: filled}
+
     def _close_last(self, plan: SetPlan, parts: dict[int, Part]) -> str:
-        """Closes the last set; the reason where it cannot. Where the job is done, files of a rank that may fail cannot speak against it."""
-        problem, needed = self._close(plan, parts), drop_alone(self._place, parts)
+        """Closes the last set; the reason where it cannot. Where the job is done, files that can be spared cannot speak against it."""
+        problem, needed = self._close(plan, parts), drop_spare(self._place, parts)
         if problem and needed != parts and self._is_done(parts):
             problem = self._close(plan, needed)
         if not problem:

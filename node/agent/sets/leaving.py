@@ -11,23 +11,27 @@ from contract.keys import LAST_SET
 
 
 def find_required(place: Position, number: int, left: Collection[int]) -> frozenset[int]:
-    """Returns the ranks without whose files a set is not closed: not those that had `left` before it, nor in the last one those whose
-    failure means nothing."""
-    leavers = place.alone if number == LAST_SET else [rank for rank in place.may_leave if rank in left]
+    """Returns the ranks without whose files a set is not closed: not those that had `left` before it, nor in the last one those that
+    can be spared."""
+    leavers = place.spare if number == LAST_SET else [rank for rank in place.may_leave if rank in left]
     return place.must_have - frozenset(leavers)
 
 
-def fill_last(place: Position, known: History) -> dict[int, Part]:
-    """Returns the answers to the last set, with nothing for ranks that have not answered and need not; none where another rank
-    has to. A server that has files in S3 is waited for: the set may be half a checkpoint without them."""
+def find_awaited(place: Position, known: History) -> list[int]:
+    """Returns the ranks for whose answer the last set of a job that is done waits: those that end the job, and each server that has files
+    in S3 and cannot be spared, because the set may be half a checkpoint without them."""
     parts = known.parts(place.attempt, LAST_SET)
     absent = [rank for rank in range(place.ranks) if rank not in parts]
-    serving = (rank for rank in absent if rank not in place.alone)
-    if not set(absent) <= set(place.may_leave) or any(known.files_of(rank) for rank in serving):
-        return {}
-    return parts | dict.fromkeys(absent, Part.NOTHING)
+    return [
+        rank for rank in absent if rank not in place.may_leave or (rank not in place.spare and known.files_of(rank))
+    ]
 
 
-def drop_alone(place: Position, parts: dict[int, Part]) -> dict[int, Part]:
-    """Returns the same answers without the files of ranks whose failure means nothing."""
-    return {rank: Part.NOTHING if rank in place.alone else part for rank, part in parts.items()}
+def fill_last(place: Position, known: History) -> dict[int, Part]:
+    """Returns the answers to the last set, with nothing for ranks that have not answered."""
+    return dict.fromkeys(range(place.ranks), Part.NOTHING) | known.parts(place.attempt, LAST_SET)
+
+
+def drop_spare(place: Position, parts: dict[int, Part]) -> dict[int, Part]:
+    """Returns the same answers without the files of ranks that can be spared."""
+    return {rank: Part.NOTHING if rank in place.spare else part for rank, part in parts.items()}

@@ -66,7 +66,7 @@ def test_the_image_of_each_role_is_pinned(there: Account) -> None:
 
 def test_only_roles_that_end_the_job_have_shards_unless_the_request_says_so(there: Account) -> None:
     job = admitted(there, CHIEF, SERVER, {**EVALUATOR, "checkpoints": True})
-    assert [one.checkpoints for one in job.roles] == [True, False, True]
+    assert [one.has_checkpoints for one in job.roles] == [True, False, True]
 
 
 def test_roles_that_follow_each_other_on_the_same_machines_are_one_shape(there: Account) -> None:
