@@ -65,21 +65,21 @@ def identify(metadata: Metadata, patience: Patience) -> NodeIdentity:
     def value(what: str, path: str) -> str:
         return patience.wait_for(what, lambda: metadata.get(path))
 
-    def first_rank() -> str:
-        """Returns that of the node's launch. A launch sets all of its tags at once, so that one which is not there now never will be."""
-        return patience.wait_for(f"tag {tags.FIRST_RANK}", lambda: metadata.tag(tags.FIRST_RANK) or "0")
-
     def number(what: str, text: str) -> int:
         if not text.isdecimal():
             raise Unknown(f"{what} is {text!r}; allowed: a whole number from 0 on")
         return int(text)
 
-    first = number(f"tag {tags.FIRST_RANK}", first_rank())
+    def first_rank() -> int:
+        """Returns that of the node's launch. A launch sets all of its tags at once, so that one which is not there now never will be."""
+        what = f"tag {tags.FIRST_RANK}"
+        return number(what, patience.wait_for(what, lambda: metadata.tag(tags.FIRST_RANK) or "0"))
+
     return NodeIdentity(
         deployment=tag(tags.DEPLOYMENT),
         job=tag(tags.JOB),
         attempt=number(f"tag {tags.ATTEMPT}", tag(tags.ATTEMPT)),
-        rank=first + number("the launch index", value("the launch index", "ami-launch-index")),
+        rank=first_rank() + number("the launch index", value("the launch index", "ami-launch-index")),
         instance=value("the instance id", "instance-id"),
         region=value("the region", "placement/region"),
         deadline=number(f"tag {tags.DEADLINE}", tag(tags.DEADLINE)),

@@ -157,6 +157,12 @@ def test_what_is_wrong_with_two_roles_is_said_of_each(there: Account) -> None:  
     assert "roles.1.instance_types: m5.large is not allowed" in said
 
 
+def test_one_image_for_roles_of_different_processors_is_refused(there: Account) -> None:  # noqa: ARG001
+    said = refused({**LEAST, "image": "images:arm", "roles": [{**SERVER, "instance_types": ["t4g.large"]}, CHIEF]})
+    assert "images:arm is for arm64, and g5.xlarge has x86_64; allowed: an image for the processors of the type" in said
+    assert "is for arm64, and t4g.large" not in said
+
+
 def test_a_request_with_roles_leaves_room_for_one_more_tag_of_ours(there: Account) -> None:
     tags = {f"t{number}": "1" for number in range(16)}
     assert "tags: has 16 entries; allowed: up to 15 beside roles" in refused({**LEAST, "roles": [CHIEF], "tags": tags})
