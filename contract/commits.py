@@ -136,6 +136,14 @@ class Missed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EmptyPart:
+    """What a rank says that has no files of its own in a set."""
+
+    ended_well: bool = False
+    """As in `Commit`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetPlan:
     """Which checkpoint the ranks commit in a set: written once, by the rank that opens the set."""
 

@@ -39,8 +39,19 @@ class Role:
     """Empty where the entry point of the role's image runs."""
     container: Container | None = None
     """None where the role runs on the machine's own image."""
-    checkpoints: bool = True
-    """Whether each of its nodes has to have files where the job's `checkpoint_scope` is `shards`."""
+    checkpoints: bool | None = None
+    """What the request says of its files; None where it says nothing."""
+
+    @property
+    def has_checkpoints(self) -> bool:
+        """Whether each of its nodes has to have files where the job's `checkpoint_scope` is `shards`."""
+        return self.ends is RoleEnd.JOB if self.checkpoints is None else self.checkpoints
+
+    @property
+    def is_spare(self) -> bool:
+        """Whether the last checkpoint of a job that is done is whole without its files. Those of a server may be the half of it, unless
+        the request says that they are not."""
+        return self.ends is RoleEnd.ALONE or (self.ends is RoleEnd.SERVED and self.checkpoints is False)
 
     @property
     def is_in_cluster(self) -> bool:

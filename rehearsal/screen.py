@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from rehearsal.yard import StartedJob
 
 STATES = ("Admit", "Launch", "Train", "Sync", "Terminate", "Decide", "Done", "Failed")
+MOST_NODES = 8
+"""Nodes of a job with roles that the table names, with their roles and ends."""
 MOST_SAID = 500
 """Characters that are shown of what a node says."""
 
@@ -134,6 +136,9 @@ def list_facts(summary: Summary) -> Iterator[tuple[str, str]]:
     yield "execution", f"{summary.status}{f': {summary.error}' if summary.error else ''}"
     yield "states", " → ".join(summary.state_path)
     yield "attempts", str(summary.attempts)
+    if summary.roles:
+        more = len(summary.roles) - MOST_NODES
+        yield "nodes", "\n".join([*summary.roles[:MOST_NODES], *([f"{more} more: summary.json"] if more > 0 else [])])
     if summary.world_size:
         yield "world size", str(summary.world_size)
     if summary.metric is not None:

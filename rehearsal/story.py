@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
+from contract.orders import Order
 from contract.reports import NodeReport, Phase
 from contract.text import one_line
 
@@ -52,6 +53,7 @@ class Story:
         lines = [*self._tell_faults(scene), *self._tell_states(scene)]
         for _, report in sorted(scene.reports.items()):
             lines += self._tell_node(report)
+        lines += self._tell_release(scene)
         return [*lines, *self._tell_phases(scene), *self._tell_steps(scene, now)]
 
     def _tell_states(self, scene: Scene) -> Iterator[str]:
@@ -72,10 +74,9 @@ class Story:
 
     def _tell_node(self, report: NodeReport) -> Iterator[str]:
         rank = report.rank
-        if report.order and self._is_first("order", report.attempt, report.order.author):
-            what = report.order.kind.value.replace("-", " ")
-            whom = "all nodes" if report.order.error else f"rank {rank}"
-            yield f"order to {whom} by {report.order.author}: {what}: {one_line(report.order.reason, MOST_SAID)}"
+        order = report.order
+        if order and order.error and self._is_first("order", report.attempt, order.author):
+            yield _describe_order(order, "all nodes")
         end = report.outcome or report.exit
         if end and end.error and not end.ordered and self._is_first("end", report.attempt, rank):
             why = end.reason.partition(NEW_LINE)[0].removeprefix(f"rank {rank}: ")
@@ -85,6 +86,17 @@ class Story:
                 yield f"attempt {report.attempt} goes on from step {report.restored_step}"
             elif report.attempt > 1:
                 yield f"attempt {report.attempt} starts from the beginning: there is no whole checkpoint"
+
+    def _tell_release(self, scene: Scene) -> Iterator[str]:
+        """Names the nodes that have nothing left to do once the job is done: an order without an error is theirs alone."""
+        new = dict[int, Order]()
+        for rank, one in sorted(scene.reports.items()):
+            if one.order and not one.order.error and self._is_first("release", one.attempt, rank):
+                new[rank] = one.order
+        if new:
+            names, more = ", ".join(map(str, [*new][:MOST_NAMED])), len(new) - MOST_NAMED
+            ranks = f"rank{'s' if len(new) > 1 else ''} {names}{f' and {more} more' if more > 0 else ''}"
+            yield _describe_order(next(iter(new.values())), ranks)
 
     def _is_first(self, *event: object) -> bool:
         is_first = event not in self._once
@@ -115,6 +127,11 @@ def _split(states: Sequence[str], known: int) -> Iterator[tuple[int, list[str]]]
     """Yields the states after the first `known` ones, by attempt: each begins with its launch."""
     for attempt, places in groupby(range(known, len(states)), lambda place: attempt_of(states[: place + 1])):
         yield attempt, [states[place] for place in places]
+
+
+def _describe_order(order: Order, whom: str) -> str:
+    kind, reason = order.kind.value.replace("-", " "), one_line(order.reason, MOST_SAID)
+    return f"order to {whom} by {order.author}: {kind}: {reason}"
 
 
 def describe_phases(reports: Mapping[int, NodeReport]) -> str:

@@ -89,8 +89,8 @@ JOB = Job(
 ROLES = (
     Role(name="chief", count=1, command=("python", "train.py")),
     Role(name="worker", count=2, command=("python", "train.py")),
-    Role(name="ps", count=1, ends=RoleEnd.SERVED, checkpoints=False, command=("python", "serve.py")),
-    Role(name="evaluator", count=1, ends=RoleEnd.ALONE, checkpoints=False, command=("python", "look.py")),
+    Role(name="ps", count=1, ends=RoleEnd.SERVED, command=("python", "serve.py")),
+    Role(name="evaluator", count=1, ends=RoleEnd.ALONE, command=("python", "look.py")),
 )
 
 

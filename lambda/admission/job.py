@@ -70,7 +70,7 @@ def _build_roles(resolved: ResolvedRequest, regions: Collection[str]) -> tuple[R
             ends=role.ends,
             command=tuple(part.request.command),
             container=part.image.in_regions(regions, part.request.arguments),
-            checkpoints=role.has_checkpoints,
+            checkpoints=role.checkpoints,
         )
         for role, part in zip(resolved.request.roles, resolved.parts, strict=True)
     )

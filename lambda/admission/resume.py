@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from admission.facts import SourceFacts
 from aws.s3 import NO_BUCKET
 from contract.jobs import Job, Selection, SourceCheckpoint
+from contract.roles import Role
 from job_requests.request import JobRequest
+from job_requests.role_field import RoleField
 from job_requests.values import RESUME_MAY_BE
 from refusals.wording import denial, plain
 
@@ -53,7 +56,17 @@ def _list_problems(request: JobRequest, name: str, facts: SourceFacts | None) ->
             f"{where} had {facts.job.nodes} nodes, and checkpoint_restore is own: a node restores the files of its own rank; allowed: as "
             "many nodes, or checkpoint_restore all"
         ]
+    before, now = _describe_roles(facts.job.roles), _describe_roles(request.roles)
+    if request.checkpoint_restore is Selection.OWN and before != now:
+        return [
+            f"{where} had {before}, and checkpoint_restore is own: a node restores the files of its own rank; allowed: the same roles in "
+            "the same order, or checkpoint_restore all"
+        ]
     return []
+
+
+def _describe_roles(roles: Sequence[Role | RoleField]) -> str:
+    return f"the roles {', '.join(f'{one.count} {one.name}' for one in roles)}" if roles else "no roles"
 
 
 def _describe_unread(facts: SourceFacts) -> str:

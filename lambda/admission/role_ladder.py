@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import accumulate, islice
 
 from admission.ladder import MOST_RUNGS, Ladder, PlacedRequest, build_ladder
 from admission.resolve import ResolvedRequest
@@ -54,12 +54,21 @@ def _join_ladders(resolved: ResolvedRequest, ladders: Sequence[Ladder]) -> list[
     share = max(1, MOST_RUNGS // max(1, len(shared)))
     found = list[tuple[int, Rung]]()
     for place in shared:
+        joined = list[tuple[int, Rung]]()
         for chosen in islice(_list_choices([one[place] for one in zones]), share):
             each = zip(kinds, chosen, strict=True)
             later = sum(known.index((rung.instance_type, rung.market)) for known, rung in each)
-            found.append((later, _join_rungs(resolved, chosen)))
+            joined.append((later, _join_rungs(resolved, chosen)))
+        found += _keep_first(joined, share)
     found.sort(key=lambda one: (one[0], math.inf if one[1].usd is None else one[1].usd))
-    return [rung for _, rung in found]
+    return [rung for _, rung in _keep_first(found, MOST_RUNGS)]
+
+
+def _keep_first(found: Sequence[tuple[int, Rung]], most: int) -> list[tuple[int, Rung]]:
+    """Returns the first rungs that have so many shapes together, and one at least: a walk keeps a request for each shape of each rung."""
+    so_far = accumulate(len(rung.shapes) for _, rung in found)
+    kept = sum(shapes <= most for shapes in so_far)
+    return list(found[: max(1, kept)])
 
 
 def _list_choices(options: Sequence[Sequence[Rung]]) -> Iterator[list[Rung]]:

@@ -13,6 +13,9 @@ from contract.reports import Exit
 from contract.roles import RoleEnd, list_ranks
 from contract.sessions import AttemptSessions
 
+SURE_S = 2.0
+"""The times of AWS's answers have whole seconds: of two that are closer than this, it is not known which came first."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingAttempt:

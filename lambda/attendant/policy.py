@@ -14,7 +14,7 @@ from attendant import words
 from attendant.ages import CheckpointAge, checkpoint_age
 from attendant.causes import Cause, format_cause
 from attendant.costs import RunningCost
-from attendant.facts import AttemptFacts, MissingAttempt
+from attendant.facts import SURE_S, AttemptFacts, MissingAttempt
 from attendant.points import JobPoint
 from attendant.roles import find_completion, is_bad, is_judged, release
 from attendant.silence import find_lost
@@ -39,8 +39,6 @@ from contract.sessions import LASTS_S
 
 SAVED_S = LASTS_S / 6
 """So long before the nodes' credentials expire a last checkpoint is ordered, where STS refuses new ones: ten minutes."""
-SURE_S = 2.0
-"""The times of AWS's answers have whole seconds: of two that are closer than this, it is not known which came first."""
 
 
 class Action(str, Enum):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from attendant.ages import newest_set
 from attendant.causes import Cause
-from attendant.facts import AttemptFacts
+from attendant.facts import SURE_S, AttemptFacts
 from attendant.stalls import StallFacts
 from contract import keys, names, sessions
 from contract.errors import BY_NAME, TrainingFailed
@@ -29,17 +30,19 @@ LINE = 200
 
 
 def own_failure(facts: AttemptFacts, rank: int, others: Sequence[int]) -> Cause:
-    """Words the earliest error: how the command ended, which ranks failed after it, its last lines, and where the whole log is."""
+    """Words the error that counts: how the command ended, which ranks failed after it, and whose end before it means nothing to the job,
+    its last lines, and where the whole log is."""
     end, began = facts.ends[rank], "started" in facts.nodes[rank].report.timeline
-    followed = after(facts, [one for one in others if facts.ends[one].code or facts.ends[one].error])
+    failed = [one for one in others if facts.ends[one].code or facts.ends[one].error]
+    preceded, followed = _split_ends(facts, failed, facts.nodes[rank].failed_s)
     output = ["last lines of its output:", *(f"  {line}" for line in end.tail)] if end.tail else []
     stream = names.log_stream(facts.job.id, facts.attempt, rank)
     how = f"rank {rank}: the command {_how(end)}." if began else f"rank {rank} could not begin its command."
     if began and end.error in BY_NAME and end.error != TrainingFailed.__name__:
         how = f"rank {rank} ended with {end.error}."
     return Cause(
-        f"{how} {followed.text}".strip(),
-        (*_quote(rank, end.reason), *_quote(rank, "\n".join(output)), *followed.said),
+        " ".join(one for one in (how, preceded.text, followed.text) if one),
+        (*_quote(rank, end.reason), *_quote(rank, "\n".join(output)), *preceded.said, *followed.said),
         f"The whole log: log group {facts.job.log_group}, stream {stream}.",
     )
 
@@ -47,12 +50,19 @@ def own_failure(facts: AttemptFacts, rank: int, others: Sequence[int]) -> Cause:
 def loss(facts: AttemptFacts, rank: int, why: str) -> Cause:
     """Words a lost node, the order that explains it if there is one, and how its peers ended after it."""
     ordered = order(facts.obeyed) if facts.obeyed else Cause("")
-    last, followed = (
-        _last_words(facts, rank),
-        after(facts, [one for one, end in facts.ends.items() if end.code or end.error]),
-    )
-    sentences = [f"rank {rank} ({facts.ids[rank]}) {why}.", ordered.text, last.text, followed.text]
-    return Cause(" ".join(one for one in sentences if one), (*ordered.said, *last.said, *followed.said))
+    last, since_s = _last_words(facts, rank), facts.nodes[rank].age_s if rank in facts.nodes else math.inf
+    failed = [one for one, end in facts.ends.items() if end.code or end.error]
+    preceded, followed = _split_ends(facts, failed, since_s)
+    sentences = [f"rank {rank} ({facts.ids[rank]}) {why}.", ordered.text, last.text, preceded.text, followed.text]
+    said = (*ordered.said, *last.said, *preceded.said, *followed.said)
+    return Cause(" ".join(one for one in sentences if one), said)
+
+
+def _split_ends(facts: AttemptFacts, failed: Sequence[int], since_s: float) -> tuple[Cause, Cause]:
+    """Words the ends that certainly came before something `since_s` seconds ago, and those that may have followed from it."""
+    earlier = [rank for rank in failed if facts.nodes[rank].failed_s > since_s + SURE_S]
+    later = [rank for rank in failed if rank not in earlier]
+    return after(facts, earlier, when="before"), after(facts, later)
 
 
 def order(given: Order) -> Cause:
@@ -63,13 +73,13 @@ def order(given: Order) -> Cause:
     return Cause(f"{given.author} asked all nodes to stop{known}.", (f"{given.author}: {given.reason}",))
 
 
-def after(facts: AttemptFacts, ranks: Sequence[int]) -> Cause:
+def after(facts: AttemptFacts, ranks: Sequence[int], *, when: str = "after") -> Cause:
     """One sentence for all ranks that ended in the same way, `Ranks 0, 1 exited with code 1 after it.`, and the last line of one."""
     ways: dict[str, list[int]] = {}
     for rank in ranks:
         ways.setdefault(_how(facts.ends[rank]), []).append(rank)
     said = (line for same in ways.values() for line in _quote(same[0], _find_last_line(facts.ends[same[0]])))
-    return Cause(" ".join(f"{_ranks(same).capitalize()} {how} after it." for how, same in ways.items()), tuple(said))
+    return Cause(" ".join(f"{_ranks(same).capitalize()} {how} {when} it." for how, same in ways.items()), tuple(said))
 
 
 def unhealthy(facts: AttemptFacts, wrong: Mapping[int, str], errors: Sequence[int]) -> Cause:

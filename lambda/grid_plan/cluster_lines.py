@@ -180,15 +180,23 @@ def build_request(spec: ClusterSpec, index: int, run: GridRun) -> dict[str, Any]
     found[MARK] = {"execution": run.execution, "index": index}
     if not words:
         return found
-    has_image = found.get("image") is not None
+    has_image = found.get("image") is not None or _has_arguments_alone(found)
     if isinstance(roles := found.get("roles"), list):
-        found["roles"] = [_add_to_role(one, words, has_image=has_image) for one in roles]
+        is_bare = not has_image and found.get("command") is None
+        found["roles"] = [_add_to_role(one, words, has_image=has_image, is_bare=is_bare) for one in roles]
     return _add_words(found, words, has_image=has_image)
 
 
-def _add_to_role(role: Any, words: list[str], *, has_image: bool) -> Any:
-    """Adds the words to a role that has a command or arguments of its own; any other has those of the request."""
-    if not isinstance(role, dict) or not {"command", "arguments"} & role.keys():
+def _has_arguments_alone(program: Mapping[str, Any]) -> bool:
+    return program.get("arguments") is not None and program.get("command") is None
+
+
+def _add_to_role(role: Any, words: list[str], *, has_image: bool, is_bare: bool) -> Any:
+    """Adds the words to a role that has a command or arguments of its own, or that runs its image as it is where the request `is_bare` of a
+    program; any other has those of the request."""
+    if not isinstance(role, dict):
+        return role
+    if not {"command", "arguments"} & role.keys() and not (is_bare and role.get("image") is not None):
         return role
     return _add_words(role, words, has_image=has_image or role.get("image") is not None or "arguments" in role)
 

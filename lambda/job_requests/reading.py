@@ -14,7 +14,7 @@ from contract.workbench import build_command
 from job_requests.launchers import list_launcher_problems
 from job_requests.presets import PRESET, fill_from_preset
 from job_requests.request import JobRequest
-from job_requests.roles import count_nodes, list_role_problems
+from job_requests.roles import count_nodes, list_argument_problems, list_role_conflicts, list_role_problems
 from job_requests.tag_fields import (
     list_required_problems,
     list_spelling_problems,
@@ -105,6 +105,7 @@ def list_preset_problems(preset: Mapping[str, object], limits: Limits, rules: Re
         *problems,
         *(list_launcher_problems(given, request) if whole else []),
         *list_bench_conflicts(given, request, rules),
+        *list_role_conflicts(fields, request, limits),
         *_list_doubles(request),
         *_list_limit_problems(request, limits),
         *list_tag_problems(request.tags, rules),
@@ -134,9 +135,11 @@ def _list_missing(given: object, limits: Limits) -> list[str]:
 
 
 def _list_problems_without_image(given: object, request: JobRequest) -> list[str]:
-    """Rejects arguments that no image would take. An image that is named wrongly is there, and is rejected as such."""
+    """Rejects arguments that no image would take. An image that is named wrongly is there, and is rejected as such, and so are roles."""
     if not isinstance(given, Mapping) or given.get("image") is not None or not request.arguments:
         return []
+    if given.get("roles") is not None:
+        return list_argument_problems(request)
     return ["arguments: the request has no image; allowed: arguments beside an image, or words of command"]
 
 

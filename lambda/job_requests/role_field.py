@@ -15,11 +15,12 @@ from refusals.fields import read_whole
 MOST_ROLES = 12
 """Their names together fit a tag."""
 MOST_TYPES = 10
-ROLE_NAME = r"^[a-z](_?[a-z0-9]){0,19}$"
+ROLE_NAME = r"^[a-z](_?[a-z0-9])*$"
+MOST_NAME = 20
 SHAPE = '{"name": "ps", "count": 2, "ends": "served"}'
 ROLES_MAY_BE = f"a list of 1 to {MOST_ROLES} objects of name, count and more, as in {SHAPE}"
 ROLE_MAY_BE = (
-    "name (a word of up to 20 lower-case letters and digits), count (a whole number from 1), ends (one of "
+    f"name (a word of up to {MOST_NAME} lower-case letters, digits and single _ between them), count (a whole number from 1), ends (one of "
     f"{', '.join(RoleEnd)}), checkpoints (true or false), and what the request itself may say of command, arguments, image, "
     "instance_types and market"
 )
@@ -33,7 +34,7 @@ class RoleField(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    name: Annotated[str, Field(pattern=ROLE_NAME)] = Field(
+    name: Annotated[str, Field(pattern=ROLE_NAME, max_length=MOST_NAME)] = Field(
         description="What the role is called in TF_CONFIG, CLUSTER_SPEC and ROLE.", examples=["chief", "worker", "ps"]
     )
     count: Annotated[int, BeforeValidator(read_whole)] = Field(
@@ -68,13 +69,11 @@ class RoleField(BaseModel):
     )
     checkpoints: bool | None = Field(
         default=None,
-        description="Whether checkpoint_scope shards wants files of each of its nodes; without it, of the roles that end the job.",
+        description=(
+            "Whether checkpoint_scope shards wants files of each of its nodes; without it, of the roles that end the job. Where a role "
+            "that is served says false, the last checkpoint of a job that is done waits for no files of it."
+        ),
     )
-
-    @property
-    def has_checkpoints(self) -> bool:
-        """Whether each of its nodes has to have files where the request wants shards."""
-        return self.ends is RoleEnd.JOB if self.checkpoints is None else self.checkpoints
 
     @field_validator("instance_types")
     @classmethod

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from contract.health import HealthCheck
+from contract.jobs import Launcher
 from contract.limits import Limits
 from contract.roles import RoleEnd
 from contract.tag_forms import MOST_OF_A_REQUEST
@@ -23,19 +24,28 @@ REFUSED = {
     "workbench": "and a workbench has one node",
 }
 """Fields that no request with roles can have, with what speaks against each."""
+FREE = {"launcher": Launcher.NONE.value}
+"""Values that take one of these fields out of a preset."""
 OURS = (ROLE, ROLE_RANK, f"{ROLE_ADDRESSES}...")
 """Variables that only jobs with roles have."""
 
 
 def list_role_problems(given: object, request: JobRequest, limits: Limits) -> list[str]:
-    """Rejects roles that are no job together, and fields that mean nothing beside them. `given` is the request as a person wrote it: a
-    field that is wrong is there, and is rejected as such."""
+    """Rejects roles that are no job together or lack something, and fields that mean nothing beside them. `given` is the request as a
+    person wrote it: a field that is wrong is there, and is rejected as such."""
     if not request.roles or not isinstance(given, Mapping):
+        return []
+    return [*list_role_conflicts(given, request, limits), *_list_lacking(given, request)]
+
+
+def list_role_conflicts(given: Mapping[str, Any], request: JobRequest, limits: Limits) -> list[str]:
+    """Rejects what no other field could make right: of a whole request as of a preset."""
+    if not request.roles:
         return []
     against = [
         f"{name}: the request has roles, {why}; allowed: roles without {name}"
         for name, why in REFUSED.items()
-        if given.get(name) is not None
+        if given.get(name) is not None and given.get(name) != FREE.get(name)
     ]
     if (together := count_nodes(request)) > limits.max_nodes:
         most = f"up to {limits.max_nodes} of all roles together (limits.max_nodes in cdk.json)"
@@ -52,17 +62,18 @@ def list_role_problems(given: object, request: JobRequest, limits: Limits) -> li
     for field in ("environment", "secrets"):
         taken = sorted(one for one in getattr(request, field) if one in OURS or one.startswith(ROLE_ADDRESSES))
         against += [f"{field}.{one}: is set by Trainyard; allowed: any name but {', '.join(OURS)}" for one in taken]
-    return [*against, *_list_each(given, request)]
+    names = [role.name for role in request.roles]
+    return against + [
+        f"roles.{number}.name: {name} is the name of another role too; allowed: a name of its own"
+        for number, name in enumerate(names)
+        if name in names[:number]
+    ]
 
 
-def _list_each(given: Mapping[str, Any], request: JobRequest) -> Iterator[str]:
-    """Yields what is wrong with a single role: its name, and what neither it nor the request says."""
-    names = list[str]()
+def _list_lacking(given: Mapping[str, Any], request: JobRequest) -> Iterator[str]:
+    """Yields what neither a role nor the request says, and what the role has no use for."""
     for number, (role, part) in enumerate(zip(request.roles, split_request(request), strict=True)):
         where = f"roles.{number}"
-        if role.name in names:
-            yield f"{where}.name: {role.name} is the name of another role too; allowed: a name of its own"
-        names.append(role.name)
         if not (part.instance_types or part.accelerators or "instance_types" in given or given.get("accelerators")):
             yield f"{where}.instance_types: is missing; allowed: EC2 types, as in g5.xlarge, here or in the request"
         if part.image is None and given.get("image") is None:
@@ -72,6 +83,15 @@ def _list_each(given: Mapping[str, Any], request: JobRequest) -> Iterator[str]:
                 yield f"code: is missing, and role {role.name} has no image; allowed: the address of an archive, or an image"
             if role.arguments:
                 yield f"{where}.arguments: the role has no image; allowed: arguments beside an image, or words of command"
+
+
+def list_argument_problems(request: JobRequest) -> list[str]:
+    """Rejects arguments of a request for which a role without an image would have no use."""
+    without = [one.name for one in request.roles if one.image is None and not (one.command or one.arguments)]
+    return [
+        f"arguments: role {name} has no image that would take them; allowed: arguments of the roles with images, or words of command"
+        for name in without[:1]
+    ]
 
 
 def count_nodes(request: JobRequest) -> int:

@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome
 from contract.jobs import Job, LaunchShape, Rung
 from contract.shapes import list_shapes
 from launcher.quotas import is_closed_with
+
+MOST_HALVES = 8
+"""So many attempts back are looked at: the pauses of a wait are the longest by then."""
+
+
+def list_halves(job: Job, attempt: int, read: Callable[[int], Sequence[Intent]]) -> list[Intent]:
+    """Returns the last walks of the attempts right before this one, the newest first, as long as each launched nodes of some shapes and
+    could not launch the others. `read` returns the walks of an attempt."""
+    found = list[Intent]()
+    for number in range(attempt - 1, max(0, attempt - 1 - MOST_HALVES), -1) if job.roles else ():
+        walks = read(number)
+        if not walks or walks[-1].half is None:
+            break
+        found.append(walks[-1])
+    return found
+
+
+def count_waited_s(before: Intent, now: float) -> float:
+    """Returns how long a job has waited for capacity as the attempt after this walk begins: with the time since, where it waited as it
+    launched a half, because it waits on."""
+    return before.waited_s + (now - before.started_at if before.half and before.waiting else 0.0)
 
 
 def begin_patience(job: Job, before: Intent | None, now: float) -> float:

@@ -26,6 +26,7 @@ from contract.intents import Intent, Step
 from contract.jobs import Job
 from launcher import waits
 from launcher.arguments import LaunchMarks, build_user_data
+from launcher.halves import list_halves
 from launcher.pace import LaunchPace
 from launcher.policy import describe_network, list_rungs
 from launcher.turn import Tries
@@ -67,7 +68,10 @@ def _wait(
         )
     if not walks[-1].launched:  # this call may come late: what runs keeps its security group
         _walker(env, state, job, context).give_back(job, event["attempt"])
-    wait = waits.begin_wait(job, event["attempt"], event["token"], walks, now=time.time(), chance=random.random())
+    before = list_halves(job, event["attempt"], lambda attempt: _walks(state, job, attempt))
+    wait = waits.begin_wait(
+        job, event["attempt"], event["token"], walks, halves=len(before), now=time.time(), chance=random.random()
+    )
     tries = _tries(env, state, context)
     tries.waits.keep(wait)
     tries.write_document(wait, walks, waits.WAITS)

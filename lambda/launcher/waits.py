@@ -59,9 +59,10 @@ def pause_s(tries: int, timing: Timing, chance: float) -> float:
 
 
 def begin_wait(
-    job: Job, attempt: int, token: str, walks: Sequence[Intent], *, now: float, chance: float
+    job: Job, attempt: int, token: str, walks: Sequence[Intent], *, halves: int = 0, now: float, chance: float
 ) -> CapacityWait:
-    """Returns the wait of a state that was entered now. One that ends as its reservation begins still has the try that it waited for."""
+    """Returns the wait of a state that was entered now. One that ends as its reservation begins still has the try that it waited for.
+    `halves`: attempts right before that could launch some of their nodes only; each doubles the first pause, because it costs money."""
     begins, end = begins_at(job), until(job, walks)
     return CapacityWait(
         job=job.id,
@@ -69,7 +70,7 @@ def begin_wait(
         token=token,
         since=since(walks),
         until=max(end, begins + FIRST_TRY_S) if now < begins <= end else end,
-        next_try_at=begins if begins > now else now + pause_s(0, job.timing, chance),
+        next_try_at=begins if begins > now else now + pause_s(halves, job.timing, chance),
     )
 
 

@@ -169,11 +169,13 @@ class Walker:
             error := policy.find_error(self._patient(before), now), CapacityPending
         ):
             raise error
-        half = self._find_half(job, attempt) if before is None else None
+        found = self._list_halves(job, attempt) if before is None else []
         walk = policy.Walk(
             number=before.walk + 1 if before else 1,
             started_at=now,
-            patience_until=self._patient(before).patience_until if before else halves.begin_patience(job, half, now),
+            patience_until=self._patient(before).patience_until
+            if before
+            else halves.begin_patience(job, found[0] if found else None, now),
             holder=self.holder,
             held_until=now + self.left(),
             marks=self.marks,
@@ -188,13 +190,12 @@ class Walker:
         passed_over = empty_places.pass_over(
             job, self._read_empty_places(), walks[-1] if walks else None, waiting=self.waiter is not None, now=now
         )
-        passed_over |= halves.pass_over_half(job, half) if half else {}
+        for half in reversed(found):  # the newest answers count
+            passed_over |= halves.pass_over_half(job, half)
         return policy.keep_doubts(policy.plan(job, attempt, walk, passed_over=passed_over), before)
 
-    def _find_half(self, job: Job, attempt: int) -> Intent | None:
-        """Returns the last walk of the attempt before, where it launched nodes of some shapes and could not launch the others."""
-        walks = self.state.intents(job.id, attempt - 1) if job.roles and attempt > 1 else []
-        return walks[-1].intent if walks and walks[-1].intent.half else None
+    def _list_halves(self, job: Job, attempt: int) -> list[Intent]:
+        return halves.list_halves(job, attempt, lambda one: [held.intent for held in self.state.intents(job.id, one)])
 
     def _read_empty_places(self) -> list[EmptyPlace]:
         """Returns the places that other jobs found empty; none where the table does not answer: every place is asked then."""
@@ -243,14 +244,15 @@ class Walker:
         return intent if self.waiter is None else replace(intent, patience_until=self.waiter.until)
 
     def _waited_s(self, job: Job, attempt: int, walks: Sequence[Intent], now: float) -> float:
-        """How long the job has waited. Launch's patience counts too, once the job waits, and else does not."""
+        """How long the job has waited. Launch's patience counts too, once the job waits, and so does the end of what was half of a launch;
+        both do not count otherwise."""
         if walks and self.waiter is not None:
             return walks[0].waited_s + now - walks[0].started_at
         if walks:
             return walks[-1].waited_s
         for number in range(attempt - 1, 0, -1):
             if earlier := self.state.intents(job.id, number):
-                return earlier[-1].intent.waited_s
+                return halves.count_waited_s(earlier[-1].intent, now)
         return 0.0
 
     def _spent_usd(self, job: Job, attempt: int, before: Sequence[Intent], now: float) -> float:

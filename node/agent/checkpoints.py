@@ -13,7 +13,7 @@ from agent.commits import Folder
 from agent.layouts import Shards
 from agent.position import Position
 from agent.progress import NoProgressFile, ProgressFile
-from agent.sets.answering import OTHERS_FIRST, AnsweringRank, answer, poll_s, waits_for_next
+from agent.sets.answering import OTHERS_FIRST, Answer, AnsweringRank, answer, poll_s, waits_for_next
 from agent.sets.closing import Closer, NeverWhole
 from agent.sets.committing import Committer
 from agent.sets.recognising import Recogniser, Saved, identify
@@ -21,8 +21,8 @@ from agent.sets.state import SetState
 from agent.snapshot import Changed, FileState
 from agent.store import Store
 from agent.thinning import Thinning
-from contract.codec import decode, encode
-from contract.commits import Commit, Part, SetPlan
+from contract.codec import compact, decode, encode
+from contract.commits import Commit, EmptyPart, Part, SetPlan
 from contract.jobs import CheckpointLayout
 from contract.keys import LAST_SET, BytesPrefix
 
@@ -116,6 +116,28 @@ class Checkpoints:
         with suppress(NeverWhole):
             self._answer(self._plan_last(saved), math.inf, at)
         return True
+
+    def leave(self) -> None:
+        """Answers the last set with nothing, for a rank that others do not wait for and whose command never began; no set of theirs would
+        be closed otherwise. Says nothing where a server may have files in S3 that it never brought back: a set without them may be half
+        a checkpoint."""
+        place, now = self._place, self._now()
+        if place.rank >= place.ranks or place.rank not in place.may_leave:
+            return
+        if place.rank not in place.spare and self._may_have_files():
+            return
+        plan = self._read_plan(LAST_SET) or SetPlan(
+            number=LAST_SET, step=-1, names=0, named_at=0.0, opened_at=now, rank=place.rank
+        )
+        self._committer.say(plan, Part.NOTHING, compact(EmptyPart()))
+        self.state.number = LAST_SET
+        self.state.take_answer(plan, "", due=place.boundary(now))
+        with suppress(NeverWhole):
+            self._settle()
+
+    def _may_have_files(self) -> bool:
+        """Whether S3 may have files of this rank from before the attempt; not known where it restored nothing."""
+        return self._place.begins_with_files and (self.state.restored is None or bool(self._folder.list_own()))
 
     # Opening
 
@@ -236,8 +258,10 @@ class Checkpoints:
         if verdict.part is None:
             state.why = verdict.reason
             return False
+        if verdict.part is Part.MISSED and plan.number == LAST_SET and self._place.rank in self._place.spare:
+            verdict = Answer(Part.NOTHING)  # the checkpoint is that of the others
         if verdict.part is Part.NOTHING:
-            self._committer.say(plan, Part.NOTHING, b"{}")
+            self._committer.say(plan, Part.NOTHING, compact(EmptyPart(ended_well=rank.saved.ended_well)))
         elif verdict.part is Part.MISSED:
             self._committer.miss(plan, verdict.reason)
         state.looks.clear()

@@ -57,7 +57,7 @@ class Patience:
 
 
 def identify(metadata: Metadata, patience: Patience) -> NodeIdentity:
-    """Waits for every fact. Raises Unknown, which names the missing one."""
+    """Waits for every fact. Raises Unknown, which names the one that is missing or cannot be read."""
 
     def tag(key: str) -> str:
         return patience.wait_for(f"tag {key}", lambda: metadata.tag(key))
@@ -65,16 +65,22 @@ def identify(metadata: Metadata, patience: Patience) -> NodeIdentity:
     def value(what: str, path: str) -> str:
         return patience.wait_for(what, lambda: metadata.get(path))
 
-    def first_rank() -> str:
+    def number(what: str, text: str) -> int:
+        if not text.isdecimal():
+            raise Unknown(f"{what} is {text!r}; allowed: a whole number from 0 on")
+        return int(text)
+
+    def first_rank() -> int:
         """Returns that of the node's launch. A launch sets all of its tags at once, so that one which is not there now never will be."""
-        return patience.wait_for(f"tag {tags.FIRST_RANK}", lambda: metadata.tag(tags.FIRST_RANK) or "0")
+        what = f"tag {tags.FIRST_RANK}"
+        return number(what, patience.wait_for(what, lambda: metadata.tag(tags.FIRST_RANK) or "0"))
 
     return NodeIdentity(
         deployment=tag(tags.DEPLOYMENT),
         job=tag(tags.JOB),
-        attempt=int(tag(tags.ATTEMPT)),
-        rank=int(first_rank()) + int(value("the launch index", "ami-launch-index")),
+        attempt=number(f"tag {tags.ATTEMPT}", tag(tags.ATTEMPT)),
+        rank=first_rank() + number("the launch index", value("the launch index", "ami-launch-index")),
         instance=value("the instance id", "instance-id"),
         region=value("the region", "placement/region"),
-        deadline=int(tag(tags.DEADLINE)),
+        deadline=number(f"tag {tags.DEADLINE}", tag(tags.DEADLINE)),
     )

@@ -30,12 +30,22 @@ class Position:
         if self.job.checkpoint_scope is not Scope.SHARDS:
             return frozenset()
         places = {rank: find_place(self.job.roles, rank) for rank in range(self.job.nodes)}
-        return frozenset(rank for rank, place in places.items() if place is None or place.role.checkpoints)
+        return frozenset(rank for rank, place in places.items() if place is None or place.role.has_checkpoints)
 
     @property
     def may_leave(self) -> tuple[int, ...]:
         """Ranks whose commands may end long before the job does. Once one has, it has nothing of any later set."""
         return list_ranks(self.job.roles, RoleEnd.SERVED, RoleEnd.ALONE)
+
+    @property
+    def spare(self) -> tuple[int, ...]:
+        """Those of them without whose files the last checkpoint is whole: whatever becomes of these, it is that of the others."""
+        return tuple(rank for rank in self.may_leave if (at := find_place(self.job.roles, rank)) and at.role.is_spare)
+
+    @property
+    def begins_with_files(self) -> bool:
+        """Whether there may be a checkpoint to restore."""
+        return self.attempt > 1 or self.job.resume is not None
 
     @property
     def every_s(self) -> float:

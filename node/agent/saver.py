@@ -72,9 +72,8 @@ class Saver:
         this machine's clock; None for now. Returns what could not be saved."""
         self._ended_well, self._ended_at = ended_well, time.time() if ended_at is None else ended_at
         self._over.set()
-        if self._thread.ident is None:
-            return SAVED  # nothing was trained: the folders hold at most half of a restore
-        self._thread.join()  # what it has sent is not sent again
+        if self._thread.ident is not None:
+            self._thread.join()  # what it has sent is not sent again
         troubles = self._keyed()
         until = self._now() + QUIET_S
         while any(isinstance(one, Changed) for one in troubles) and self._now() < until:
@@ -151,7 +150,10 @@ class Saver:
 
     def _save_last(self) -> list[Exception]:
         troubles = list[Exception]()
-        for save in (self._finish_checkpoints, lambda: self._commit_artifacts(final=True)):
+        saves = [self._finish_checkpoints, lambda: self._commit_artifacts(final=True)]
+        if self._thread.ident is None:  # nothing was trained: the folders hold at most half of a restore
+            saves = [self._checkpoints.leave]
+        for save in saves:
             try:
                 save()
             except Exception as problem:

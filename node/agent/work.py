@@ -134,13 +134,15 @@ def valid(credentials: SessionCredentials | None, now: float) -> SessionCredenti
 
 
 def read_job(home: Store, node: NodeIdentity) -> Job:
-    """Raises MachineTrouble when the job is not there, not readable or has no place for this node's region."""
+    """Raises MachineTrouble when the job is not there, not readable or has no place for this node's region or rank."""
     try:
         job = decode(Job, home.get(JobPrefix(node.job).description))
     except (Missing, Garbled) as problem:
         raise MachineTrouble(f"the job cannot be read: {problem}") from problem
     if node.region not in job.places:
         raise MachineTrouble(f"the job has no place in {node.region}, only in {', '.join(sorted(job.places))}")
+    if not 0 <= node.rank < job.nodes:
+        raise MachineTrouble(f"the job has no rank {node.rank}; allowed: 0 to {job.nodes - 1}")
     return job
 
 

@@ -23,8 +23,8 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 FOUND_S = 60
 """More than a busy computer takes."""
 CHIEF, WORKERS = Role(name="chief", count=1), Role(name="worker", count=2)
-SERVER = Role(name="ps", count=2, ends=RoleEnd.SERVED, checkpoints=False)
-EVALUATOR = Role(name="evaluator", count=1, ends=RoleEnd.ALONE, checkpoints=False)
+SERVER = Role(name="ps", count=2, ends=RoleEnd.SERVED)
+EVALUATOR = Role(name="evaluator", count=1, ends=RoleEnd.ALONE)
 
 
 class Nodes:

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from agent.identity import Patience, identify
+from agent.identity import Patience, Unknown, identify
 from agent.launching.start import describe_cluster
 from agent.retention import history
-from contract import tags
+from agent.saver import SAVED, Saver
+from contract import keys, tags
 from contract.cluster import Cluster
 from contract.codec import decode
 from contract.commits import CheckpointSet, Part
 from contract.containers import Container
 from contract.jobs import Scope
 from contract.keys import LAST_SET, BytesPrefix
+from contract.reports import Exit
 from contract.roles import Role, RoleEnd, find_place, list_ranks
 from contract.shapes import seen_by
 from tests.builders import JOB, ROLES, WITH_ROLES
 from tests.node.fakes import FakeS3
-from tests.node.folders import BUCKET, EVERY_S, Clock, Rank, closed, pass_time, to_boundary
+from tests.node.folders import BUCKET, EVERY_S, Clock, Rank, artifacts, closed, pass_time, to_boundary
+from tests.node.world import Site
 
 ADDRESSES = tuple(f"10.0.0.{number}" for number in range(4, 9))
 TF = Cluster(addresses=ADDRESSES, rank=0, port=2222, roles=ROLES)
@@ -56,6 +61,31 @@ def test_the_rank_is_that_of_the_first_of_the_launch_and_the_index_in_it() -> No
 
 def test_a_launch_that_says_no_first_rank_is_that_of_all_nodes() -> None:
     assert [rank_of(index) for index in (0, 1)] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"FIRST_RANK": "chief"}, "tag trainyard:first-rank is 'chief'; allowed: a whole number from 0 on"),
+        ({"FIRST_RANK": "-3"}, "tag trainyard:first-rank is '-3'"),
+        ({"ATTEMPT": "2.0"}, "tag trainyard:attempt is '2.0'"),
+    ],
+)
+def test_a_tag_that_is_no_number_is_named_with_what_it_is(values: dict[str, str], says: str) -> None:
+    with pytest.raises(Unknown, match=re.escape(says)):
+        rank_of(0, **values)
+
+
+@pytest.mark.parametrize("roles", [ROLES, ()])
+def test_a_node_whose_rank_the_job_does_not_have_begins_nothing_and_says_why(
+    site: Site, roles: tuple[Role, ...]
+) -> None:
+    site.job = replace(site.job, nodes=5, roles=roles)
+    site.offer("print('never')", command=() if roles else ("python", "train.py"))
+    site.imds.values[f"tags/instance/{tags.FIRST_RANK}"] = "5"
+    assert site.run() == site.report(urgent=True).exit
+    assert site.run() == Exit(code=1, error="NodeLost", reason="rank 5: the job has no rank 5; allowed: 0 to 4")
+    assert site.lines == []
 
 
 # What it is told
@@ -148,15 +178,29 @@ def test_ranks_that_no_role_has_have_no_place() -> None:
 
 
 def of_roles(
-    root: Path, s3: FakeS3, *ends: RoleEnd, scope: Scope = Scope.AUTO, wanted: bool | None = None
+    root: Path,
+    s3: FakeS3,
+    *ends: RoleEnd,
+    scope: Scope = Scope.AUTO,
+    wanted: bool | None = None,
+    attempt: int = 1,
 ) -> list[Rank]:
-    """A rank of each role, which has to have shards where it ends the job, or where all have to."""
-    roles = tuple(
-        Role(name=f"r{rank}", count=1, ends=one, checkpoints=one is RoleEnd.JOB if wanted is None else wanted)
-        for rank, one in enumerate(ends)
-    )
-    clock = Clock()
-    return [Rank(root, s3, rank, nodes=len(ends), scope=scope, clock=clock, roles=roles) for rank in range(len(ends))]
+    """A rank of each role, whose `checkpoints` are `wanted`."""
+    roles = tuple(Role(name=f"r{rank}", count=1, ends=one, checkpoints=wanted) for rank, one in enumerate(ends))
+    clock, nodes = Clock(), len(ends)
+    return [Rank(root, s3, rank, attempt, nodes=nodes, scope=scope, clock=clock, roles=roles) for rank in range(nodes)]
+
+
+def never_began(rank: Rank) -> None:
+    """What the agent does at the end where no command of the rank was started."""
+    kept: Any = artifacts(rank)
+    reporter: Any = SimpleNamespace(change=lambda **_: None, set_closed=lambda _: None)
+    assert Saver(rank.checkpoints, kept, reporter, every_s=EVERY_S, note=rank.notes.append).finish() == SAVED
+
+
+def set_of_key(key: str) -> int:
+    found = keys.set_of(key)
+    return found.number if found else 0
 
 
 def set_of(s3: FakeS3) -> CheckpointSet:
@@ -198,6 +242,154 @@ def test_a_worker_that_has_ended_still_does(tmp_path: Path, s3: FakeS3) -> None:
     every[0].save(10, model="M")
     pass_time(every[:1], EVERY_S)
     assert closed(s3) == []
+
+
+def test_an_evaluator_whose_command_never_began_keeps_no_set_open(tmp_path: Path, s3: FakeS3) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.ALONE)
+    never_began(every[1])
+    to_boundary(every, [])
+    every[0].save(10, model="M")
+    pass_time(every[:1], EVERY_S)
+    every[0].save(20, model="N").checkpoints.finish()
+    assert sorted(set_of_key(key) for key in closed(s3)) == [1, LAST_SET]
+
+
+def test_who_never_began_and_is_the_last_to_answer_closes_the_last_set(tmp_path: Path, s3: FakeS3) -> None:
+    """All are ordered to stop while the server still loads its image."""
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.SERVED)
+    every[0].save(20, model="N").checkpoints.finish()
+    assert closed(s3) == []
+    never_began(every[1])
+    assert (set_of(s3).step, [bool(one) for one in set_of(s3).parts]) == (20, [True, False])
+
+
+@pytest.mark.parametrize("is_restored", [False, True])
+def test_a_server_that_never_began_does_not_say_that_it_has_nothing_where_s3_has_its_files(
+    tmp_path: Path, s3: FakeS3, *, is_restored: bool
+) -> None:
+    first = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.SERVED)
+    for rank in first:
+        rank.write(f"shard-{rank.rank}", "x")
+        rank.at(10, checkpoint=10).checkpoints.finish(ended_well=True)
+    again = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.SERVED, attempt=2)
+    again[0].restore()
+    if is_restored:
+        again[1].restore()
+    never_began(again[1])
+    again[0].save(20, **{"shard-0": "y"}).checkpoints.finish()
+    assert len(closed(s3)) == 1
+
+
+def test_a_server_that_never_began_and_has_restored_nothing_of_its_own_leaves(tmp_path: Path, s3: FakeS3) -> None:
+    first = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.SERVED)
+    first[0].save(10, model="M")
+    for rank in first:
+        rank.checkpoints.finish(ended_well=True)
+    again = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.SERVED, attempt=2)
+    for rank in again:
+        rank.restore()
+    never_began(again[1])
+    again[0].save(20, model="N").checkpoints.finish()
+    assert set_of(s3).step == 20
+
+
+def test_a_worker_that_never_began_says_nothing(tmp_path: Path, s3: FakeS3) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.JOB)
+    every[0].save(20, model="N").checkpoints.finish()
+    never_began(every[1])
+    assert closed(s3) == []
+
+
+# The last set of a job that is done
+
+
+@pytest.mark.parametrize("ends", [RoleEnd.ALONE, RoleEnd.SERVED])
+def test_the_last_set_waits_for_no_node_that_is_lost_once_the_job_is_done(
+    tmp_path: Path, s3: FakeS3, ends: RoleEnd
+) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.JOB, ends)
+    every[0].save(300, model="final").checkpoints.finish(ended_well=True)
+    assert closed(s3) == []
+    every[1].checkpoints.finish(ended_well=True)
+    assert (set_of(s3).step, [bool(one) for one in set_of(s3).parts]) == (300, [True, False, False])
+
+
+@pytest.mark.parametrize("is_well", [[True, False], [False, True]])
+def test_the_last_set_of_a_job_that_is_not_done_waits_for_all(tmp_path: Path, s3: FakeS3, is_well: list[bool]) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.JOB, RoleEnd.ALONE)
+    every[0].save(300, model="final")
+    for rank, ended_well in enumerate(is_well):
+        every[rank].checkpoints.finish(ended_well=ended_well)
+    assert closed(s3) == []
+
+
+def test_the_last_set_waits_for_a_server_whose_files_are_in_s3(tmp_path: Path, s3: FakeS3) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.SERVED)
+    to_boundary(every)
+    for rank in every:
+        rank.save(10, **{f"shard-{rank.rank}": "x"})
+    pass_time(every, EVERY_S)
+    assert len(closed(s3)) == 1
+    every[0].save(300, **{"shard-0": "final"}).checkpoints.finish(ended_well=True)
+    assert len(closed(s3)) == 1
+    assert '"checkpoints": false' in every[0].notes[-1]
+
+
+def test_the_last_set_waits_for_no_server_whose_files_are_no_part_of_it(tmp_path: Path, s3: FakeS3) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.SERVED, wanted=False)
+    to_boundary(every)
+    every[0].save(10, model="M")
+    every[1].write("requests", "10")
+    every[1].checkpoints.tick()
+    pass_time(every, EVERY_S)
+    every[0].save(300, model="final").checkpoints.finish(ended_well=True)
+    assert (set_of(s3).step, [bool(one) for one in set_of(s3).parts]) == (300, [True, False])
+
+
+def test_files_that_come_after_the_last_set_was_closed_are_added_to_it(tmp_path: Path, s3: FakeS3) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.ALONE, RoleEnd.ALONE)
+    every[0].save(300, model="final").checkpoints.finish(ended_well=True)
+    for rank in every[1:]:
+        rank.write(f"scores-{rank.rank}", "0.9")
+        rank.checkpoints.finish(ended_well=True)
+    assert [bool(one) for one in set_of(s3).parts] == [True, True, True]
+
+
+def test_files_of_another_step_do_not_undo_a_last_set_that_is_closed(tmp_path: Path, s3: FakeS3) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.ALONE)
+    every[0].save(300, model="final").checkpoints.finish(ended_well=True)
+    every[1].save(100, scores="0.5").checkpoints.finish()
+    assert (set_of(s3).step, [bool(one) for one in set_of(s3).parts]) == (300, [True, False])
+
+
+@pytest.mark.parametrize(("ends", "wanted"), [(RoleEnd.ALONE, None), (RoleEnd.ALONE, True), (RoleEnd.SERVED, False)])
+def test_who_ended_long_ago_and_can_be_spared_keeps_no_last_set_open(
+    tmp_path: Path, s3: FakeS3, ends: RoleEnd, *, wanted: bool | None
+) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, ends, wanted=wanted)
+    every[1].save(100, scores="0.5").checkpoints.finish()
+    every[0].save(300, model="final").checkpoints.finish(ended_well=True)
+    assert (set_of(s3).step, [bool(one) for one in set_of(s3).parts]) == (300, [True, False])
+
+
+def test_an_evaluator_with_half_a_file_keeps_no_last_set_open(tmp_path: Path, s3: FakeS3) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.ALONE)
+    every[1].save(100, scores="0.5").clock.now += 1.0
+    every[1].write("scores", "newer than its name")
+    every[1].checkpoints.finish()
+    every[0].save(300, model="final").checkpoints.finish(ended_well=True)
+    assert history(key for _, key in s3.objects).closed == {(1, LAST_SET)}
+
+
+@pytest.mark.parametrize("ends", [RoleEnd.ALONE, RoleEnd.SERVED])
+def test_a_role_with_checkpoints_that_has_ended_keeps_no_set_open(tmp_path: Path, s3: FakeS3, ends: RoleEnd) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, ends, scope=Scope.SHARDS, wanted=True)
+    every[1].checkpoints.finish()
+    for step in range(1, 6):
+        to_boundary(every[:1])
+        every[0].save(step * 10, model=str(step))
+        pass_time(every[:1], EVERY_S)
+    assert set_of(s3).step == 50
 
 
 def test_who_has_left_has_nothing_of_sets_that_it_did_not_answer() -> None:

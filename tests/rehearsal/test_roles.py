@@ -30,7 +30,7 @@ COPY train.py /app/
 ENTRYPOINT ["python", "/app/train.py"]
 """
 BASE = "pytorch-training:2.8.0-gpu-py312-cu129-ubuntu22.04-ec2"
-STATES = ("Launch", "Train", "Sync", "Terminate")
+STATES = ("Admit", "Launch", "Train", "Sync", "Terminate")
 FAULTS = [
     "node-lost:rank=2,step=20,closed=10,job=lost-ps",
     "node-lost:rank=1,step=20,closed=10,job=lost-worker",

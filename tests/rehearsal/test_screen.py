@@ -86,6 +86,13 @@ def test_a_table_has_nothing_that_is_unknown_and_no_path_of_a_layer(tmp_path: Pa
     assert "instances left" in told
 
 
+def test_of_a_job_with_roles_the_first_nodes_are_named_with_their_ends() -> None:
+    ends = [f"rank {rank}, actor {rank}: was stopped" for rank in range(20)]
+    facts = dict(list_facts(replace(FAILED, roles=ends)))
+    assert facts["nodes"].splitlines() == [*ends[:8], "12 more: summary.json"]
+    assert "nodes" not in dict(list_facts(FAILED))
+
+
 def test_functions_that_ran_without_the_deployed_layer_are_named(tmp_path: Path) -> None:
     assert "NOT the deployed layer" in shown(replace(FAILED, layer="NOT the deployed layer: /x"), tmp_path)
 

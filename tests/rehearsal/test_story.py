@@ -71,6 +71,19 @@ def test_a_first_attempt_that_restores_nothing_says_nothing_of_it() -> None:
     assert begun().tell(scene(BOOTED), 1.0) == ["rank 0 preparing"]
 
 
+def test_nodes_that_are_released_are_named_together_and_each_once() -> None:
+    release = Order(kind=OrderKind.STOP, error="", reason="the job is done", by=0, author="attendant")
+    nodes = [replace(TRAINS, rank=rank, order=release) for rank in range(8)]
+    story = begun(TRAINS)
+    (line,) = (one for one in story.tell(scene(TRAINS, nodes[1]), 1.0) if "order" in one)
+    assert line == "order to rank 1 by attendant: stop: the job is done"
+    (line,) = (one for one in story.tell(scene(TRAINS, *nodes[1:3]), 2.0) if "order" in one)
+    assert line == "order to rank 2 by attendant: stop: the job is done"
+    (line,) = (one for one in story.tell(scene(TRAINS, *nodes[1:]), 3.0) if "order" in one)
+    assert line == "order to ranks 3, 4, 5, 6 and 1 more by attendant: stop: the job is done"
+    assert not any("order" in one for one in story.tell(scene(TRAINS, *nodes[1:]), 4.0))
+
+
 def test_an_order_is_told_once_for_all_nodes() -> None:
     story = begun(TRAINS)
     (line,) = story.tell(scene(replace(TRAINS, order=NOTICE)), 1.0)

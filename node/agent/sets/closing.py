@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 
 from agent.position import Position
 from agent.retention import History, history
+from agent.sets.leaving import drop_spare, fill_last, find_awaited, find_required
 from agent.sets.outcomes import is_hopeless, judge_parts
 from agent.sets.state import SetState
 from agent.store import Missing, Store
 from contract.codec import Garbled, decode, encode
-from contract.commits import CheckpointSet, Commit, Missed, Part, SetPlan
-from contract.keys import BytesPrefix, CommitKind
+from contract.commits import CheckpointSet, Commit, EmptyPart, Missed, Part, SetPlan
+from contract.keys import LAST_SET, BytesPrefix, CommitKind
 
 AT_A_TIME = 8
 """Parts that are read side by side: there is one of each rank."""
@@ -39,6 +40,8 @@ class Closer:
         state, attempt = self._state, self._place.attempt
         known = history(self._store.keys(self._keys.commits(CommitKind.CHECKPOINTS)))
         answered = known.answered(attempt, self._place.ranks, self._place.may_leave)
+        if LAST_SET in state.plans and LAST_SET not in answered:
+            answered |= self._fill_last(known)
         for number in sorted(state.plans.keys() & answered.keys()):
             if number > state.settled or (number == state.unfit and Part.MISSED in answered[number].values()):
                 known = self._settle_set(known, number, answered[number])
@@ -52,11 +55,15 @@ class Closer:
             raise NeverWhole(f"none of {len(answered)} checkpoints was whole: {why}")
         return known
 
-    def _settle_set(self, known: History, number: int, parts: Mapping[int, Part]) -> History:
+    def _settle_set(self, known: History, number: int, parts: dict[int, Part]) -> History:
         """Closes a set unless it is closed, or its parts are no checkpoint."""
         state, plan, at = self._state, self._state.plans[number], (self._place.attempt, number)
+        left = known.parts(self._place.attempt, LAST_SET)
+        if number == LAST_SET and at in known.closed:
+            self._close_again(plan)
         if at not in known.closed:
-            if not (problem := self._close(plan, parts)):
+            problem = self._close_last(plan, parts) if number == LAST_SET else self._close(plan, parts, left)
+            if not problem:
                 known = known.with_closed(*at, self._keys.closed(*at))
             elif set(parts.values()) != {Part.NOTHING}:
                 self._problem = problem
@@ -69,15 +76,64 @@ class Closer:
             state.done, state.unfit = "", 0  # what a layout keeps in its place can be in the next set
         return known
 
-    def _close(self, plan: SetPlan, parts: Mapping[int, Part]) -> str:
-        """Closes a set; the reason where a rank missed it, or its parts are no checkpoint."""
+    def _fill_last(self, known: History) -> dict[int, dict[int, Part]]:
+        """Returns the last set with nothing of nodes that have not answered it, where the job is done and it waits for none of them."""
+        place, awaited = self._place, find_awaited(self._place, known)
+        filled = fill_last(place, known)
+        if not set(awaited) <= set(place.may_leave) or not self._is_done(filled):
+            return {}
+        if awaited:
+            ranks = ", ".join(map(str, awaited))
+            self._note(
+                f"the last checkpoint waits for files of ranks {ranks}, which have some in S3 already: without them it may be half of one. "
+                'If they are lost, the checkpoint before it stays the newest; it does not wait for roles with "checkpoints": false'
+            )
+            return {}
+        return {LAST_SET: filled}
+
+    def _close_last(self, plan: SetPlan, parts: dict[int, Part]) -> str:
+        """Closes the last set; the reason where it cannot. Where the job is done, files that can be spared cannot speak against it."""
+        problem, needed = self._close(plan, parts), drop_spare(self._place, parts)
+        if problem and needed != parts and self._is_done(parts):
+            problem = self._close(plan, needed)
+        if not problem:
+            self._close_again(plan)
+        return problem
+
+    def _close_again(self, plan: SetPlan) -> None:
+        """Closes the last set once more as long as a rank has answered it with files that it lacks: it ended after the job was done."""
+        place, at = self._place, (self._place.attempt, plan.number)
+        while place.may_leave:
+            known = history(self._store.keys(self._keys.of_set(*at)))
+            if at not in known.closed:
+                return
+            closed = decode(CheckpointSet, self._store.get(self._keys.closed(*at)))
+            parts = dict.fromkeys(range(place.ranks), Part.NOTHING) | known.parts(*at)
+            late = any(parts[rank] is Part.FILES and not closed.parts[rank] for rank in place.may_leave)
+            if not late or self._close(plan, parts):
+                return
+
+    def _is_done(self, parts: Mapping[int, Part]) -> bool:
+        """Whether the commands of all ranks that end the job have ended with 0."""
+        return all(self._ended_well(rank, part) for rank, part in parts.items() if rank not in self._place.may_leave)
+
+    def _ended_well(self, rank: int, part: Part) -> bool:
+        if part is Part.FILES:
+            return self._read_part(rank, LAST_SET).ended_well
+        key = self._keys.part(self._place.attempt, LAST_SET, rank, part.value)
+        return part is Part.NOTHING and decode(EmptyPart, self._store.get(key)).ended_well
+
+    def _close(self, plan: SetPlan, parts: Mapping[int, Part], left: Collection[int] = ()) -> str:
+        """Closes a set; the reason where a rank missed it, or its parts are no checkpoint. `left`: ranks that have ended."""
         place, number = self._place, plan.number
         if problem := self._explain_miss(number, parts):
             return problem
         writers = [rank for rank, part in sorted(parts.items()) if part is Part.FILES]
         with ThreadPoolExecutor(AT_A_TIME) as pool:
             read = list(pool.map(lambda rank: self._read_part(rank, number), writers))
-        if problem := judge_parts(plan, read, place.job.checkpoint_scope, place.ranks, place.must_have):
+        if problem := judge_parts(
+            plan, read, place.job.checkpoint_scope, place.ranks, find_required(place, number, left)
+        ):
             return problem
         step = max(one.step for one in read)
         keys = tuple(

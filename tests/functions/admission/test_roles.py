@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from admission.facts import SourceFacts
+from admission.resume import resolve_source
 from contract.codec import encode
-from contract.jobs import Job, Market, Rung
+from contract.jobs import Job, Market, Rung, Selection, SourceCheckpoint
 from contract.limits import Limits
 from contract.request_rules import RequestRules
-from contract.roles import RoleEnd
+from contract.roles import Role, RoleEnd
 from contract.shapes import list_containers
-from job_requests.reading import read
-from tests.builders import ADMISSION
+from job_requests.reading import list_preset_problems, read
+from tests.builders import ADMISSION, ROLES, WITH_ROLES
 from tests.fakes.yard import home
 from tests.functions.admission.account import Account, account, refused, start
 from tools.refusals.jobs import LEAST
@@ -63,7 +66,7 @@ def test_the_image_of_each_role_is_pinned(there: Account) -> None:
 
 def test_only_roles_that_end_the_job_have_shards_unless_the_request_says_so(there: Account) -> None:
     job = admitted(there, CHIEF, SERVER, {**EVALUATOR, "checkpoints": True})
-    assert [one.checkpoints for one in job.roles] == [True, False, True]
+    assert [one.has_checkpoints for one in job.roles] == [True, False, True]
 
 
 def test_roles_that_follow_each_other_on_the_same_machines_are_one_shape(there: Account) -> None:
@@ -128,8 +131,18 @@ def test_a_ladder_of_many_choices_is_bounded(there: Account) -> None:
     both = {"instance_types": ["g5.xlarge", "g4dn.xlarge"], "market": "spot-then-on-demand"}
     roles = [{"name": f"r{number}", **both} for number in range(12)]
     job = admitted(there, *roles, checkpoint_minutes=5)
-    assert 100 < len(job.ladder) <= 240
+    assert 20 < len(job.ladder) <= 240
     assert all(one.rung.market is Market.SPOT for one in job.ladder[0].shapes)
+
+
+def test_what_a_walk_writes_down_is_bounded_by_the_requests_of_all_rungs(there: Account) -> None:
+    """Neighbours of different types: each rung is twelve requests."""
+    both = ["g5.xlarge", "g4dn.xlarge"]
+    roles = [{"name": f"r{number}", "instance_types": both[:: 1 - number % 2 * 2]} for number in range(12)]
+    job = admitted(there, *roles)
+    assert len(job.ladder) > 2
+    assert {rung.zone for rung in job.ladder} >= {"eu-central-1a", "eu-central-1c"}
+    assert 120 < sum(len(rung.shapes) for rung in job.ladder) <= 240
 
 
 def test_no_zone_that_has_types_for_all_roles_is_refused(there: Account) -> None:
@@ -142,6 +155,12 @@ def test_what_is_wrong_with_two_roles_is_said_of_each(there: Account) -> None:  
     said = refused({**LEAST, "roles": [{**CHIEF, "image": "images:nope"}, {**SERVER, "instance_types": ["m5.large"]}]})
     assert "roles.0.image: images:nope does not exist" in said
     assert "roles.1.instance_types: m5.large is not allowed" in said
+
+
+def test_one_image_for_roles_of_different_processors_is_refused(there: Account) -> None:  # noqa: ARG001
+    said = refused({**LEAST, "image": "images:arm", "roles": [{**SERVER, "instance_types": ["t4g.large"]}, CHIEF]})
+    assert "images:arm is for arm64, and g5.xlarge has x86_64; allowed: an image for the processors of the type" in said
+    assert "is for arm64, and t4g.large" not in said
 
 
 def test_a_request_with_roles_leaves_room_for_one_more_tag_of_ours(there: Account) -> None:
@@ -182,6 +201,88 @@ def test_a_job_without_roles_says_nothing_of_them(there: Account) -> None:
     written = encode(found)
     assert b'"roles"' not in written
     assert b'"shapes"' not in written
+
+
+def test_arguments_of_the_request_go_to_roles_with_images_of_their_own(there: Account) -> None:
+    image = {"image": "images:v1"}
+    given = {name: value for name, value in LEAST.items() if name not in {"code", "command"}}
+    start({**given, "arguments": ["--fast"], "roles": [{**CHIEF, **image}, {"name": "worker", **image}]})
+    job = there.job("job-1")
+    assert job is not None
+    assert [one.container.arguments if one.container else () for one in job.roles] == [("--fast",)] * 2
+
+
+def test_arguments_that_a_role_without_an_image_would_get_are_refused(there: Account) -> None:  # noqa: ARG001
+    given = {**LEAST, "arguments": ["--fast"]}
+    said = refused({**given, "roles": [{"name": "a", "image": "images:v1"}, {"name": "b"}]})
+    assert "arguments: role b has no image that would take them; allowed: arguments of the roles with images" in said
+    said = refused({**given, "roles": [{"name": "A-a", "image": "images:v1"}]})
+    assert "arguments:" not in said
+
+
+@pytest.mark.parametrize(
+    ("name", "is_right"),
+    [
+        ("a" * 20, True),
+        ("a" * 21, False),
+        ("a_b", True),
+        ("_a", False),
+        ("a__b", False),
+        ("a_" * 9 + "aa", True),
+        ("a_" * 10 + "a", False),
+    ],
+)
+def test_a_name_has_twenty_characters_of_which_some_may_be_underscores(name: str, *, is_right: bool) -> None:
+    said = read({**LEAST, "roles": [{"name": name}]}, ADMISSION.limits)[1]
+    assert (said == []) is is_right
+    assert is_right or "digits and single _ between them" in said[0]
+
+
+PRESETS = RequestRules(
+    presets={"two": {"instance_types": ["g5.xlarge"], "nodes": 2, "launcher": "torchrun", "processes_per_node": 4}}
+)
+
+
+def test_a_launcher_of_a_preset_is_taken_out_beside_roles() -> None:
+    given = {"preset": "two", "code": LEAST["code"], "command": LEAST["command"], "roles": [CHIEF]}
+    assert read({**given, "launcher": "none"}, ADMISSION.limits, PRESETS)[1] == []
+    said = read(given, ADMISSION.limits, PRESETS)[1]
+    assert [one.partition(":")[0] for one in said] == ["launcher", "processes_per_node"]
+
+
+@pytest.mark.parametrize(
+    ("preset", "field"),
+    [
+        ({"roles": [CHIEF, CHIEF]}, "roles.1.name"),
+        ({"roles": [SERVER]}, "roles"),
+        ({"roles": [{**CHIEF, "count": 900}]}, "roles"),
+        ({"roles": [CHIEF], "nodes": 2}, "nodes"),
+        ({"roles": [CHIEF], "launcher": "mpi"}, "launcher"),
+    ],
+)
+def test_a_preset_with_roles_that_can_never_be_right_is_refused_at_synth(preset: dict[str, Any], field: str) -> None:
+    said = list_preset_problems(preset, ADMISSION.limits, RequestRules(presets={}))
+    assert [one.partition(":")[0] for one in said] == [field]
+
+
+def test_a_preset_may_leave_what_its_roles_lack_to_the_request() -> None:
+    assert list_preset_problems({"roles": [CHIEF, SERVER]}, ADMISSION.limits, RequestRules(presets={})) == []
+
+
+@pytest.mark.parametrize(
+    ("roles", "is_right"),
+    [(ROLES, True), (ROLES[::-1], False), ((replace(ROLES[0], count=2), *ROLES[2:]), False), ((), False)],
+)
+def test_own_files_of_another_job_go_to_the_same_roles_alone(roles: tuple[Role, ...], *, is_right: bool) -> None:
+    fields = [{"name": one.name, "count": one.count} for one in ROLES]
+    given = {**LEAST, "roles": fields, "resume_from": "job-0", "checkpoint_restore": "own"}
+    request = read(given, ADMISSION.limits)[0]
+    source = SourceCheckpoint(job="job-0", attempt=1, number=1, step=1, region="eu-central-1", bucket="b")
+    facts = SourceFacts(job=replace(WITH_ROLES, roles=roles), runs=False, sets=(source,))
+    said = resolve_source(request, "job-1", facts).problems
+    assert (said == []) is is_right
+    every = request.model_copy(update={"checkpoint_restore": Selection.ALL})
+    assert resolve_source(every, "job-1", facts).problems == []
 
 
 def test_what_roles_lack_may_stand_in_the_request_and_must_stand_somewhere() -> None:

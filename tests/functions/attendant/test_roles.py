@@ -103,6 +103,19 @@ def test_one_order_to_a_server_is_no_order_of_the_attempt() -> None:
     assert judge(facts, now=NOW + 60).action is Action.HEARTBEAT
 
 
+def test_an_end_that_means_nothing_and_was_earlier_did_not_follow_from_the_error() -> None:
+    own = ended(WORKER, 7, ago_s=900.0, error=TrainingFailed.__name__)
+    facts = having(r1=own, r2=ended(OTHER, 1, ago_s=890.0), r3=ended(SERVER, 1, ago_s=4000.0))
+    said = judge(facts, now=NOW + 60).reason
+    assert "Rank 2 exited with code 1 after it." in said
+    assert "Rank 3 exited with code 1 before it." in said
+
+
+def test_what_ended_before_the_last_report_of_a_lost_node_did_not_follow_from_its_loss() -> None:
+    facts = without(having(r1=heard(WORKER, age_s=100.0), r3=ended(SERVER, 1, ago_s=4000.0)), WORKER)
+    assert "Rank 3 exited with code 1 before it." in judge(facts, now=NOW + 60).reason
+
+
 # The table: who ends how
 
 

@@ -59,6 +59,24 @@ def test_a_sweep_becomes_arguments_where_a_role_has_an_image(there: Account) -> 
     assert asked["command"] == ["python", "train.py", "--lr", "0.1"]
 
 
+def test_a_sweep_reaches_images_that_run_as_they_are(there: Account) -> None:
+    """Neither the line nor the roles have a command or arguments to add to."""
+    bare = {name: value for name, value in LINE.items() if name not in {"code", "command"}}
+    roles = [{"name": "learner", "image": "images:v1"}, {"name": "actor", "image": "images:v1", "command": ["act"]}]
+    (asked,) = planned(there, {**bare, "roles": roles, "hyperparameters": {"lr": 0.1}})
+    assert asked["roles"][0]["arguments"] == ["--lr", "0.1"]
+    assert asked["roles"][1]["arguments"] == ["--lr", "0.1"]
+    assert read(asked, LIMITS)[1] == []
+
+
+def test_a_sweep_reaches_arguments_that_a_line_has_for_its_roles(there: Account) -> None:
+    bare = {name: value for name, value in LINE.items() if name not in {"code", "command"}}
+    roles = [{"name": "learner", "image": "images:v1"}]
+    (asked,) = planned(there, {**bare, "arguments": ["--fast"], "roles": roles, "hyperparameters": {"lr": 0.1}})
+    assert asked["arguments"] == ["--fast", "--lr", "0.1"]
+    assert asked["roles"] == roles
+
+
 def test_a_cell_has_roles_as_json(there: Account) -> None:
     cells = ["ec2", "g5.xlarge", CODE, json.dumps(LINE["command"]), json.dumps(ROLES)]
     row = ",".join('"' + one.replace('"', '""') + '"' for one in cells)

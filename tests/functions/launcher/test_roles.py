@@ -12,6 +12,7 @@ from contract import money, tags
 from contract.codec import decode, encode
 from contract.empty_places import EmptyPlace
 from contract.errors import (
+    CapacityAwaited,
     CapacityPending,
     CapacityUnavailable,
     InvalidRequest,
@@ -23,8 +24,9 @@ from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
 from contract.jobs import Job
 from contract.shapes import find_rung, list_types
 from ending.policy import explain_pending, recorded_ids
-from launcher import empty_places, halves, policy, prices
+from launcher import empty_places, halves, policy, prices, waits
 from launcher.arguments import LaunchMarks, build_arguments, token
+from launcher.waiter import Waiter
 from tests.builders import INTENT, JOB, NOW, WITH_ROLES, rung, shaped
 from tests.functions.launcher.walking import Clock, FakeEc2, Store, walker
 
@@ -290,6 +292,75 @@ def test_a_job_that_waited_for_capacity_soon_waits_again() -> None:
     waiting = replace(answered(LaunchOutcome.NO_CAPACITY, EMPTY), waiting=True, patience_until=NOW + 1e6)
     assert halves.begin_patience(WITH_ROLES, waiting, NOW) == NOW + WITH_ROLES.timing.launch_again_s
     assert halves.begin_patience(WITH_ROLES, None, NOW) == NOW + WITH_ROLES.timing.launch_patience_s
+
+
+def halves_of_a_day(job: Job, hours: float) -> list[float]:
+    """When halves were launched while a job waits and there is capacity for the first shape alone, in hours."""
+    store, clock, attempt, found = Attempts(), Clock(), 1, list[float]()
+    began = clock.time
+    while clock.time - began < hours * 3600:
+        problem = end_of(job, store, clock, attempt)
+        if isinstance(problem, CapacityUnavailable):
+            walks = [one.intent for one in store.intents("job-1", attempt)]
+            if not isinstance(waits.after_patience(job, walks, problem, now=clock.time), CapacityAwaited):
+                break
+            before = halves.list_halves(job, attempt, lambda one: [held.intent for held in store.intents("job-1", one)])
+            wait = waits.begin_wait(job, attempt, "t", walks, halves=len(before), now=clock.time, chance=0.5)
+            if wait.next_try_at >= wait.until:
+                break
+            clock.time = wait.next_try_at
+            patient = Waiter(until=wait.until, before_call=lambda _region, _nodes: None, silent=set())
+            with pytest.raises(LaunchIncomplete):
+                replace(walker(store, FakeEc2(["ok", EMPTY]), clock), waiter=patient).launch(job, attempt)
+        found.append((clock.time - began) / 3600)
+        clock.time += 60.0  # until Terminate has ended the half
+        attempt += 1
+    return found
+
+
+def test_a_job_that_waits_launches_halves_ever_less_often() -> None:
+    job = replace(WITH_ROLES, ladder=(HERE,), max_wait_hours=72.0)
+    found = halves_of_a_day(job, 6.0)
+    assert found[-1] - found[-2] > job.timing.wait_longest_s / 3600
+    assert len([one for one in found if one > 1.0]) <= 5 * 4
+
+
+def test_the_hours_of_a_wait_go_on_over_halves() -> None:
+    found = halves_of_a_day(replace(WITH_ROLES, ladder=(HERE,), max_wait_hours=3.0), 12.0)
+    assert 2.5 < found[-1] < 4.0
+
+
+@pytest.mark.parametrize(
+    ("is_waiting", "is_half", "waited_s"), [(True, True, 400.0), (False, True, 100.0), (True, False, 100.0)]
+)
+def test_what_passes_until_a_half_is_ended_counts_for_a_job_that_waits(
+    *, is_waiting: bool, is_half: bool, waited_s: float
+) -> None:
+    walk = replace(answered(LaunchOutcome.NO_CAPACITY, EMPTY), waiting=is_waiting, waited_s=100.0, started_at=NOW)
+    walk = walk if is_half else replace(walk, steps=())
+    assert halves.count_waited_s(walk, NOW + 300.0) == waited_s
+
+
+def test_places_of_all_halves_in_a_row_are_passed_over_at_first() -> None:
+    """Two places that each have capacity for one of two shapes would have one half after another, without a pause."""
+    store, clock = Attempts(), Clock()
+    job = replace(WITH_ROLES, ladder=WITH_ROLES.ladder[:2])
+    for attempt in (1, 2):
+        with pytest.raises(LaunchIncomplete):
+            walker(store, FakeEc2(["ok", EMPTY]), clock).launch(job, attempt)
+    ec2 = FakeEc2()
+    with pytest.raises(CapacityPending):
+        walker(store, ec2, clock).launch(job, 3)
+    assert ec2.calls == []
+
+
+def test_an_attempt_that_was_whole_ends_the_row_of_halves() -> None:
+    store, clock = Attempts(), Clock()
+    half(store=store)
+    launched(FakeEc2(), store, 2, clock)
+    read: Any = lambda one: [held.intent for held in store.intents("job-1", one)]  # noqa: E731
+    assert [halves.list_halves(WITH_ROLES, attempt, read) != [] for attempt in (1, 2, 3)] == [False, True, False]
+    assert halves.list_halves(JOB, 2, read) == []
 
 
 # What others read of it
