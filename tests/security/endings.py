@@ -137,11 +137,9 @@ DENIED = [
     Ask("Cleanup", "ec2:TerminateInstances", f"{EC2}:instance/i-1", UNDER_OURS),
     Ask("Cleanup", "ec2:DescribeInstances", "*", THERE),
     Ask("Cleanup", "states:StopExecution", RUN),
-    Ask("Cleanup", "states:StartExecution", f"{STATES}:trainyard-train"),
-    Ask("Cleanup", "states:DescribeExecution", THEIR_RUN),
     *(
         Ask("Cleanup", "states:ListExecutions", f"{STATES}:{machine}")
-        for machine in ("other-train", "trainyard-grid", "trainyard-search", "trainyard-train-2")
+        for machine in ("trainyard-grid", "trainyard-search", "trainyard-train-2")
     ),
     Ask("Cleanup", "lambda:InvokeFunction", function("Cleanup")),
     Ask("Cleanup", "sqs:ReceiveMessage", queue("CleanupLetters")),
