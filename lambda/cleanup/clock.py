@@ -16,7 +16,7 @@ from aws.executions import BAD_ENDS, BadEnd
 from aws.queue import Queue
 from aws.s3 import HomeBucket
 from aws.state import State
-from cleanup.policy import ReportFacts, ReportVerdict, Standing, judge_report
+from cleanup.policy import ReportFacts, ReportStanding, ReportVerdict, judge_report
 from contract import names
 from contract.codec import Garbled
 from contract.environments import CleanupEnvironment
@@ -60,7 +60,9 @@ class EndClock:
         ends = sorted(set(self._list()), key=lambda one: one.ended_at, reverse=True)
         with ThreadPoolExecutor(AT_ONCE) as pool:
             verdicts = list(pool.map(self._judge, ends))
-        missing = [one for one, verdict in zip(ends, verdicts, strict=True) if verdict.standing is Standing.MISSING]
+        missing = [
+            one for one, verdict in zip(ends, verdicts, strict=True) if verdict.standing is ReportStanding.MISSING
+        ]
         sent = sum(map(self._send, missing[:MOST_SENT]))
         found = {"ended": len(ends), "missing": len(missing), "sent": sent}
         logger.info("looked for missing reports", **found, failures=len(self.failures))
@@ -95,7 +97,7 @@ class EndClock:
         except (ClientError, BotoCoreError, Garbled) as problem:
             return self._refuse(end, str(problem))
         verdict = judge_report(facts, self.env.timing, now=self.now)
-        return self._refuse(end, verdict.reason) if verdict.standing is Standing.UNKNOWN else verdict
+        return self._refuse(end, verdict.reason) if verdict.standing is ReportStanding.UNKNOWN else verdict
 
     def _send(self, end: BadEnd) -> bool:
         try:
@@ -108,7 +110,7 @@ class EndClock:
 
     def _refuse(self, end: BadEnd, why: str) -> ReportVerdict:
         self._note(end.arn, why)
-        return ReportVerdict(Standing.UNKNOWN, why)
+        return ReportVerdict(ReportStanding.UNKNOWN, why)
 
     def _note(self, what: str, why: object) -> None:
         logger.warning("not known whether a report is missing", what=what, reason=str(why))

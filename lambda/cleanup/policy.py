@@ -13,7 +13,7 @@ from contract.timings import CleanupTiming
 from ending.report import cause_of_end, covers_end
 
 
-class Standing(str, Enum):
+class ReportStanding(str, Enum):
     """What the clock has to do about an execution."""
 
     MISSING = "missing"
@@ -41,7 +41,7 @@ class ReportFacts:
 
 @dataclass(frozen=True, slots=True)
 class ReportVerdict:
-    standing: Standing
+    standing: ReportStanding
     reason: str
 
 
@@ -49,20 +49,22 @@ def judge_report(facts: ReportFacts, timing: CleanupTiming, *, now: float) -> Re
     """Returns whether the execution's report is missing, and why. A report that the cleanup would leave as it is, is not missing."""
     status = facts.status
     if status.runs:
-        return ReportVerdict(Standing.NOTHING, "it runs again, and its own steps report its end")
+        return ReportVerdict(ReportStanding.NOTHING, "it runs again, and its own steps report its end")
     if status.name == "SUCCEEDED":
-        return ReportVerdict(Standing.NOTHING, "it succeeded, so its own steps have reported its end")
+        return ReportVerdict(ReportStanding.NOTHING, "it succeeded, so its own steps have reported its end")
     if status.name == GONE or status.ended_at is None:
-        return ReportVerdict(Standing.UNKNOWN, "Step Functions no longer says when and how it ended")
+        return ReportVerdict(ReportStanding.UNKNOWN, "Step Functions no longer says when and how it ended")
     age_s = now - status.ended_at
     if age_s < timing.missing_report_after_s:
-        return ReportVerdict(Standing.NOTHING, f"it ended {age_s:.0f} s ago, and the event of its end may still do it")
+        return ReportVerdict(
+            ReportStanding.NOTHING, f"it ended {age_s:.0f} s ago, and the event of its end may still do it"
+        )
     if age_s > timing.missing_report_until_s:
-        return ReportVerdict(Standing.NOTHING, f"it ended {age_s:.0f} s ago, which is too long")
+        return ReportVerdict(ReportStanding.NOTHING, f"it ended {age_s:.0f} s ago, which is too long")
     if facts.job is None or not facts.job.belongs_to(facts.execution, status.started_at):
-        return ReportVerdict(Standing.NOTHING, "no job was admitted for it, so it has no report")
+        return ReportVerdict(ReportStanding.NOTHING, "no job was admitted for it, so it has no report")
     ours = {"error": cause_of_end(status)["error"], "attempts": facts.attempts}
     if covers_end(facts.report, ours, status.ended_at):
-        return ReportVerdict(Standing.NOTHING, "its report is there")
+        return ReportVerdict(ReportStanding.NOTHING, "its report is there")
     what = "has no report" if facts.report is None else "has the report of another end"
-    return ReportVerdict(Standing.MISSING, f"it ended {age_s:.0f} s ago and {what}")
+    return ReportVerdict(ReportStanding.MISSING, f"it ended {age_s:.0f} s ago and {what}")

@@ -154,7 +154,12 @@ def test_where_the_machine_reported_the_end_itself_the_clock_asks_nothing(yard: 
 def test_an_event_and_a_message_of_the_clock_at_the_same_time_make_one_report(yard: Yard) -> None:
     """One is about to write the report while the other one does."""
     abort_unheard(yard)
-    late = Mishap("s3:PutObject", meanwhile=lambda: deliver(yard, yard.event()))
+
+    def arrive() -> None:
+        assert deliver(yard, yard.event()).value == {"batchItemFailures": []}
+        assert written(yard) == 1
+
+    late = Mishap("s3:PutObject", meanwhile=arrive)
     assert deliver(yard, write_unheard(MACHINE, yard.execution.arn), late).value == {"batchItemFailures": []}
     assert written(yard) == 1
 

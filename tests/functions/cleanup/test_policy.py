@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from aws.facts import GONE, Status
-from cleanup.policy import ReportFacts, ReportVerdict, Standing, judge_report
+from cleanup.policy import ReportFacts, ReportStanding, ReportVerdict, judge_report
 from contract.timings import CleanupTiming
 from tests.builders import JOB
 
@@ -35,14 +35,14 @@ def reported(**changes: Any) -> dict[str, Any]:
 
 
 def test_an_end_without_a_report_lacks_it_and_the_reason_says_how_old_it_is() -> None:
-    assert judge() == ReportVerdict(Standing.MISSING, "it ended 1380 s ago and has no report")
+    assert judge() == ReportVerdict(ReportStanding.MISSING, "it ended 1380 s ago and has no report")
 
 
 @pytest.mark.parametrize(
     "report", [reported(), reported(ended_at=None), reported(ended_at=ENDED_AT + 9), reported(attempts=3)]
 )
 def test_a_report_of_this_end_is_not_missing(report: dict[str, Any]) -> None:
-    assert judge(report=report) == ReportVerdict(Standing.NOTHING, "its report is there")
+    assert judge(report=report) == ReportVerdict(ReportStanding.NOTHING, "its report is there")
 
 
 @pytest.mark.parametrize(
@@ -58,29 +58,29 @@ def test_a_report_of_this_end_is_not_missing(report: dict[str, Any]) -> None:
 )
 def test_a_report_of_another_end_is_none_of_this_one(report: dict[str, Any]) -> None:
     assert judge(report=report) == ReportVerdict(
-        Standing.MISSING, "it ended 1380 s ago and has the report of another end"
+        ReportStanding.MISSING, "it ended 1380 s ago and has the report of another end"
     )
 
 
 @pytest.mark.parametrize("name", ["RUNNING", "PENDING_REDRIVE", "SUCCEEDED"])
 def test_what_runs_or_ended_well_lacks_nothing(name: str) -> None:
-    assert judge(status={"name": name}).standing is Standing.NOTHING
+    assert judge(status={"name": name}).standing is ReportStanding.NOTHING
 
 
 @pytest.mark.parametrize("age_s", [0.0, TIMING.missing_report_after_s - 1, TIMING.missing_report_until_s + 1])
 def test_an_end_that_was_listed_as_older_counts_as_old_as_step_functions_says_now(age_s: float) -> None:
     """It was redriven, and ended again."""
-    assert judge(now=ENDED_AT + age_s).standing is Standing.NOTHING
+    assert judge(now=ENDED_AT + age_s).standing is ReportStanding.NOTHING
 
 
 @pytest.mark.parametrize("age_s", [TIMING.missing_report_after_s, TIMING.missing_report_until_s])
 def test_both_ends_of_the_window_belong_to_it(age_s: float) -> None:
-    assert judge(now=ENDED_AT + age_s).standing is Standing.MISSING
+    assert judge(now=ENDED_AT + age_s).standing is ReportStanding.MISSING
 
 
 @pytest.mark.parametrize("status", [{"name": GONE}, {"ended_at": None}])
 def test_what_step_functions_does_not_say_is_unknown_and_not_missing(status: dict[str, Any]) -> None:
-    assert judge(status=status).standing is Standing.UNKNOWN
+    assert judge(status=status).standing is ReportStanding.UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -92,4 +92,4 @@ def test_what_step_functions_does_not_say_is_unknown_and_not_missing(status: dic
     ],
 )
 def test_an_execution_for_which_no_job_was_admitted_lacks_nothing(job: Any) -> None:
-    assert judge(job=job).standing is Standing.NOTHING
+    assert judge(job=job).standing is ReportStanding.NOTHING
