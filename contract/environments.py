@@ -215,8 +215,10 @@ class CleanupEnvironment(EndingEnvironment):
     """Environment of the cleanup, which reads the queue of executions that failed, timed out or were aborted."""
 
     regions: tuple[str, ...]
+    machine: str
+    """ARN of the Train machine."""
     queue: str
-    """URL of the queue; the second cleanup is a delayed message to this same queue."""
+    """URL of the queue; the second cleanup is a delayed message to this same queue, and so is what the clock finds."""
     timing: CleanupTiming
 
 

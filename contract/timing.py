@@ -101,6 +101,12 @@ class Timing:
     """How long Terminate pauses before it is tried again."""
     cleanup_again_s: float = 60.0
     """How long after the cleanup of an execution's end the second cleanup follows."""
+    missing_report_after_s: float = 1320.0
+    """How long after a bad end of an execution the cleanup's clock looks whether its report is there. The event of the end starts the
+    cleanup at once; where it got lost, the reaper has ended by then what was left, at its second look."""
+    missing_report_until_s: float = 3600.0
+    """How long after the end the clock looks for the last time, every five minutes until then. That is 864 ListExecutions a day, three a
+    tick (more where more than a thousand executions ended badly in 90 days), and up to five reads a tick for each end that it looks at."""
     reaper_grace_s: float = 600.0
     """The reaper keeps younger resources, and those whose execution ended more recently: Terminate and the cleanup come first."""
     reaper_second_look_s: float = 180.0

@@ -35,6 +35,8 @@ class CleanupTiming:
     visibility_s: float
     terminate_again_s: float
     cleanup_again_s: float
+    missing_report_after_s: float
+    missing_report_until_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

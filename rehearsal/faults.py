@@ -108,7 +108,8 @@ FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
     ),
     "cleanup-event-lost": FaultKind(
         "the event that tells of the execution's end never arrives",
-        "The reaper ends what is left at the second look after its grace period.",
+        "The reaper ends what is left at the second look after its grace period. The cleanup's clock, which looks every five minutes, has "
+        "the report written 22 to 27 minutes after the end.",
         {"job": JOB},
     ),
     "clock-late": FaultKind(

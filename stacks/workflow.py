@@ -27,7 +27,7 @@ from stacks.foundation import FoundationExports
 from stacks.parts import admission_rights, ec2_rights, item_rights, job_rights, mount_rights
 from stacks.parts.agent import Agent
 from stacks.parts.assembled import NODE
-from stacks.parts.bad_ends import clear_up_after, watch_cleanup
+from stacks.parts.bad_ends import clear_up_after, invoke_by_clock, watch_cleanup
 from stacks.parts.capacity_clock import CapacityClock
 from stacks.parts.checkpoint_alarms import watch_checkpoints
 from stacks.parts.common import Common
@@ -320,13 +320,14 @@ class WorkflowStack(cdk.Stack):
                 table=self._foundation.table.table_name,
                 instance_profile=self._foundation.instance_profile.instance_profile_arn,
                 regions=rights.regions,
+                machine=machine.state_machine_arn,
                 queue=queue.queue_url,
                 timing=timing.of(CleanupTiming),
             ),
             timeout=CLEANUP_TIMEOUT,
             rights=[
                 *self._end_jobs(),
-                rights.executions("DescribeExecutions", "states:DescribeExecution"),
+                *rights.see_ends(),
                 rights.work_through(queue.queue_arn),
             ],
             reserved=self._reserved,
@@ -339,6 +340,7 @@ class WorkflowStack(cdk.Stack):
             letters=letters,
             description="An execution of the Train machine ended without success",
         )
+        invoke_by_clock(self, function)
         watch_cleanup(self._alarms, letters, function)
         return letters
 

@@ -115,6 +115,35 @@ def running_or_ended_since(machine: str, since: float, *, most: int) -> Iterator
             raise
 
 
+BAD_ENDS: tuple[Literal["ABORTED"], Literal["FAILED"], Literal["TIMED_OUT"]] = ("ABORTED", "FAILED", "TIMED_OUT")
+"""Statuses of executions that ended without success."""
+
+
+@dataclass(frozen=True, slots=True)
+class BadEnd:
+    """An execution that ended without success, as a listing shows it."""
+
+    arn: str
+    name: str
+    ended_at: float
+    """UTC epoch seconds."""
+
+
+def ended_badly(
+    machine: str, how: Literal["ABORTED", "FAILED", "TIMED_OUT"], since: float, until: float, *, most: int
+) -> Iterator[BadEnd]:
+    """Yields, of the `most` newest executions that ended with the status `how`, those that did from `since` to `until` (UTC epoch
+    seconds); nothing where there is no such machine. Lags as above."""
+    try:
+        for one in islice(_listed(machine, how), most):
+            ended = one.get("stopDate")
+            if ended is not None and since <= ended.timestamp() <= until:
+                yield BadEnd(one["executionArn"], one["name"], ended.timestamp())
+    except ClientError as problem:
+        if code_of(problem) != "StateMachineDoesNotExist":
+            raise
+
+
 def _late(one: ExecutionListItemTypeDef, since: float) -> bool:
     ended = one.get("stopDate")
     if one["status"] in Status.RUNS or ended is None:
@@ -175,7 +204,9 @@ def start(machine: str, name: str, given: Mapping[str, Any]) -> None:
 
 
 def _listed(
-    machine: str, wanted: Literal["RUNNING"] | None = None, config: Config = PATIENT
+    machine: str,
+    wanted: Literal["RUNNING", "ABORTED", "FAILED", "TIMED_OUT"] | None = None,
+    config: Config = PATIENT,
 ) -> Iterator[ExecutionListItemTypeDef]:
     arguments: Any = {"stateMachineArn": machine, "PaginationConfig": {"PageSize": PAGE}}
     if wanted:

@@ -28,6 +28,12 @@ class Notice:
         return json.dumps(self.event | {SECOND: True})
 
 
+def write_unheard(machine: str, execution: str) -> str:
+    """Returns the body of a message about an end of which no event told (ARNs), in the form of the event. It counts as the second one: so
+    long after the end no launcher launches any more."""
+    return json.dumps({"detail": {"stateMachineArn": machine, "executionArn": execution}, SECOND: True})
+
+
 def read(body: str, ours: str) -> Notice | None:
     """The notice, where the event is about the state machine named `ours`; None where it is provably about another machine.
 

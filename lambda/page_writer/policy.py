@@ -14,8 +14,9 @@ from messages.policy import UnreadableMessage, read
 
 CLOCK_S = 300.0
 """How often the clock asks for the page of each execution that runs."""
-LOOKS_BACK_S = 1800.0
-"""How long after an execution's end the clock asks for a page that does not tell of it."""
+LOOKS_BACK_S = 4500.0
+"""How long after an execution's end the clock asks for a page that does not tell of it. The cleanup's own clock asks for a report that is
+missing up to an hour after the end, and its message comes back for a quarter of one."""
 MOST_TIMES = 30
 """How often a page is written again that could not have everything of an end, at most: a report is written within minutes, or never."""
 

@@ -23,6 +23,10 @@ BAD_ENDS = ["FAILED", "TIMED_OUT", "ABORTED"]
 AT_ONCE = 2
 """Cleanups that run at once, Lambda's minimum: a new account may run only ten functions at once, over all of its functions."""
 
+CLOCK = cdk.Duration.minutes(5)
+"""288 ticks a day. Each is a ListExecutions for each bad end, and one more for each further thousand that ended so in 90 days: 864 calls a
+day and more, at most 8,640. Each bad end costs up to five reads a tick, for eight ticks."""
+
 
 def clear_up_after(
     scope: Construct,
@@ -49,6 +53,20 @@ def clear_up_after(
         queue=queue,
         letters=letters,
         description=description,
+    )
+
+
+def invoke_by_clock(scope: Construct, function: Function) -> None:
+    """Invokes the function by a clock: events of ends are a best effort. The next tick makes up for one that is lost or fails, so it is
+    not tried again."""
+    target = targets.LambdaFunction(interfaces.function(function), retry_attempts=0, max_event_age=CLOCK)
+    function.configure_async_invoke(retry_attempts=0, max_event_age=CLOCK)
+    events.Rule(
+        scope,
+        "CleanupClock",
+        description="The cleanup looks for ends of executions without a report",
+        schedule=events.Schedule.rate(CLOCK),
+        targets=[interfaces.target(target)],
     )
 
 
@@ -93,7 +111,8 @@ def watch_cleanup(alarms: Alarms, letters: DeadLetters, function: Function) -> N
     alarms.on_any(
         "cleanup-errors",
         function.metric_errors(statistic="Sum"),
-        "The function that cleans up after executions failed or timed out; its message is tried again after twelve minutes. "
-        "Its log says why; meanwhile the reaper ends the machines.",
+        "The function that cleans up after executions failed or timed out. A message is tried again after twelve minutes; a tick of the "
+        "clock that looks for ends without a report is made up by the next one, in five. Its log says why; meanwhile the reaper ends the "
+        "machines.",
         evidence=AlarmEvidence(function=function),
     )

@@ -164,7 +164,7 @@ class Functions:
             ).write()
             | TerminatorEnvironment(**ending, timing=timing.of(TerminatorTiming)).write()
             | ZoneLookupEnvironment(deployment=self.deployment, region=JOB.home_region).write()
-            | CleanupEnvironment(**ending, queue=URL, timing=timing.of(CleanupTiming)).write()
+            | CleanupEnvironment(**ending, machine=MACHINE, queue=URL, timing=timing.of(CleanupTiming)).write()
             | DrainEnvironment(
                 **ending,
                 machine=MACHINE,

@@ -84,6 +84,8 @@ LINKS_S = 90.0
 """Seconds: two nodes import PyTorch beside all other tests, and a tenth of five minutes may be too short for that."""
 BOOT_S = 180.0
 """Seconds: twenty nodes boot on two cores beside all other tests, and 90 s (15 minutes, ten times as fast) were not always enough."""
+CLOCK_LATER = {"missing_report_after_s": 200.0, "missing_report_until_s": 400.0}
+"""Seconds: of a job whose end no event tells, the cleanup's clock ends what it finds, and the reaper is to have its chance first."""
 PLACES = [
     *(
         f"capacity-away:region={region},attempt={attempt},job=moved"
@@ -145,6 +147,7 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
         "boot_allowance_s": BOOT_S,
         "links_patience_s": LINKS_S,
         "warm_up_s": 1.0,
+        **CLOCK_LATER,
     }
     settings = {"regions": REGIONS, "timing": timing, "limits": {"leave_on_rebalance": True}}
     with Yard(tmp_path_factory.mktemp("yard") / "work", conditions, settings=settings) as deployed:

@@ -37,7 +37,7 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     work = tmp_path_factory.mktemp("backends") / "work"
     settings = {"regions": REGIONS[:2]}
     wanted = ["workflow", "builds", "grid", "images", "reaper"]
-    # With every event: a job whose end no event tells has no report, which test_unattended.py shows.
+    # With every event: a job whose end no event tells has its report by a clock, which test_ends_unheard.py shows.
     with Yard(work, Conditions(speed=20.0, events_lost=0.0), settings=settings, wanted=wanted) as made:
         if not real.lacks():
             real.begin(made.aws.work / "images", made.aws.at_stop)

@@ -34,6 +34,8 @@ LATE_S = 20.0
 """What two busy cores may add to clocks, cold starts and calls."""
 UNKNOWN_S = 40.0
 """How long a node lives that never learns its deadline, in seconds of the rehearsal."""
+CLOCK_LATER = {"missing_report_after_s": 200.0, "missing_report_until_s": 400.0}
+"""Seconds: the cleanup's clock ends what it finds, and the reaper is to have its chance first, however busy the cores are."""
 MUTE = f"user-data-fails:line={ARMED},how=killed,attempts=9"
 """A node that does nothing and cannot end itself but by its timer."""
 NO_TERMINATE, NO_CLEANUP, NO_REAPER = "terminator-dead", "cleanup-dead", "reaper-down"
@@ -42,7 +44,7 @@ NO_TERMINATE, NO_CLEANUP, NO_REAPER = "terminator-dead", "cleanup-dead", "reaper
 @pytest.fixture(scope="module")
 def lone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     """No recoveries, and a node that knows no deadline powers off sooner than by default."""
-    timing = asdict(TIMING) | {"boot_allowance_s": UNKNOWN_S, "power_off_unknown_s": UNKNOWN_S}
+    timing = asdict(TIMING) | {"boot_allowance_s": UNKNOWN_S, "power_off_unknown_s": UNKNOWN_S} | CLOCK_LATER
     settings = {"limits": {"recoveries": 0}, "timing": timing}
     work = tmp_path_factory.mktemp("lone") / "work"
     with Yard(work, Conditions(speed=SPEED, events_lost=0.0), settings=settings) as yard:

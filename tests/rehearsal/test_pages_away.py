@@ -24,7 +24,7 @@ TRAINER = Path(__file__).with_name("trainer")
 def pageless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     """Whose function PageWriter is deleted."""
     work = tmp_path_factory.mktemp("pageless") / "work"
-    # With every event: a job whose end no event tells has no report, with pages or without.
+    # With every event: a job whose end no event tells has its report minutes later, with pages or without.
     with Yard(work, Conditions(speed=SPEED, events_lost=0.0), wanted=["workflow", "reaper", "pages"]) as yard:
         functions = yard.client("lambda")
         pages = functions.get_paginator("list_functions").paginate()

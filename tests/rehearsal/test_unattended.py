@@ -75,7 +75,7 @@ def test_whatever_state_it_was_stopped_in_nothing_of_it_runs(
 
 
 def test_a_stopped_jobs_report_says_that_it_was_stopped(yard: Yard, unattended: dict[str, StartedJob]) -> None:
-    """Of one whose end was told of: the rehearsal loses one event in ten, and with it the report."""
+    """Of one whose end was told of: the rehearsal loses one event in ten, and then the report comes later."""
     jobs = [unattended[f"stop-{state.lower()}"] for state in STATES if state not in {"Admit", "Launch"}]
     for job in jobs:
         stopped(job)

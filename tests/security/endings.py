@@ -43,6 +43,7 @@ ALLOWED = [
     Ask("Cleanup", "sqs:ChangeMessageVisibility", queue("CleanupQueue")),
     Ask("Cleanup", "sqs:SendMessage", queue("CleanupQueue")),
     Ask("Cleanup", "states:DescribeExecution", RUN),
+    Ask("Cleanup", "states:ListExecutions", f"{STATES}:trainyard-train"),
     Ask("Cleanup", "s3:ListBucket", HOME, {"s3:prefix": JOB.root}),
     Ask("Cleanup", "s3:GetObject", f"{HOME}/{JOB.result}"),
     Ask("Cleanup", "s3:PutObject", f"{HOME}/{JOB.result}"),
@@ -136,6 +137,11 @@ DENIED = [
     Ask("Cleanup", "ec2:TerminateInstances", f"{EC2}:instance/i-1", UNDER_OURS),
     Ask("Cleanup", "ec2:DescribeInstances", "*", THERE),
     Ask("Cleanup", "states:StopExecution", RUN),
+    *(
+        Ask("Cleanup", "states:ListExecutions", f"{STATES}:{machine}")
+        for machine in ("trainyard-grid", "trainyard-search", "trainyard-train-2")
+    ),
+    Ask("Cleanup", "lambda:InvokeFunction", function("Cleanup")),
     Ask("Cleanup", "sqs:ReceiveMessage", queue("CleanupLetters")),
     Ask("Cleanup", "sqs:SendMessage", queue("CleanupLetters")),
     Ask("Cleanup", "sqs:PurgeQueue", queue("CleanupQueue")),

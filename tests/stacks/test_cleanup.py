@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from contract.environments import CleanupEnvironment
+from contract.execution_facts import REPORTED_S
 from contract.timing import Timing
 from localaws.model import listed
 from tests.stacks.synth import function, logical_id, only, plain, resources, variables
@@ -17,6 +18,7 @@ from tools.synthesis import Synthesised
 TEN_MINUTES_S = 600
 LONGEST_WALK_S = 300
 """The launcher's time-out."""
+TICK_S, LONGEST_TRY_S = 300, 120
 SENDING = {"sqs:SendMessage", "sqs:GetQueueAttributes", "sqs:GetQueueUrl"}
 """What the CDK calls the right to send."""
 
@@ -149,6 +151,58 @@ def test_many_ends_at_once_leave_room_for_the_other_functions(workflow: dict[str
     """A new account runs ten functions at once in all."""
     mapping = messages(workflow)
     assert mapping["ScalingConfig"]["MaximumConcurrency"] == 2
+
+
+def test_a_clock_of_five_minutes_makes_up_for_events_that_are_lost_and_the_next_tick_for_a_tick(
+    workflow: dict[str, Any],
+) -> None:
+    clock = only(workflow, "AWS::Events::Rule", "CleanupClock")
+    assert (clock["ScheduleExpression"], clock["State"], "EventPattern" in clock) == (
+        "rate(5 minutes)",
+        "ENABLED",
+        False,
+    )
+    (target,) = clock["Targets"]
+    cleanup = logical_id(workflow, "AWS::Lambda::Function", "Cleanup")
+    assert target["Arn"] == {"Fn::GetAtt": [cleanup, "Arn"]}
+    once = {"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 300}
+    assert target["RetryPolicy"] == once
+    assert not {"Input", "InputPath", "InputTransformer"} & target.keys()
+    (invoked,) = [
+        one
+        for one in resources(workflow, "AWS::Lambda::EventInvokeConfig").values()
+        if one["FunctionName"] == {"Ref": cleanup}
+    ]
+    assert {name: invoked[name] for name in once} == once | {"MaximumEventAgeInSeconds": 300}
+
+
+def test_nothing_but_its_clock_and_its_queue_invokes_the_cleanup(workflow: dict[str, Any]) -> None:
+    cleanup = logical_id(workflow, "AWS::Lambda::Function", "Cleanup")
+    clock = logical_id(workflow, "AWS::Events::Rule", "CleanupClock")
+    (allowed,) = [
+        one
+        for one in resources(workflow, "AWS::Lambda::Permission").values()
+        if one["FunctionName"] == {"Fn::GetAtt": [cleanup, "Arn"]}
+    ]
+    assert allowed["Principal"] == "events.amazonaws.com"
+    assert allowed["SourceArn"] == {"Fn::GetAtt": [clock, "Arn"]}
+
+
+def test_the_clock_looks_four_times_at_least_before_it_gives_an_end_up_and_before_a_grid_gives_its_line_up(
+    deployment: Synthesised, faster: Synthesised
+) -> None:
+    """After the reaper's second look: passes are 360 s apart at most."""
+    for each, speed in ((deployment, 1), (faster, SPEED)):
+        timing = CleanupEnvironment.read(variables(function(each.template("workflow"), "cleanup"))).timing
+        after_s, until_s = timing.missing_report_after_s * speed, timing.missing_report_until_s * speed
+        assert Timing().reaper_grace_s + 2 * 360 <= after_s
+        assert after_s + TICK_S + LONGEST_TRY_S <= REPORTED_S
+        assert after_s + 4 * TICK_S <= until_s
+
+
+def test_the_cleanup_knows_its_machine(workflow: dict[str, Any]) -> None:
+    machine = logical_id(workflow, "AWS::StepFunctions::StateMachine", "Train")
+    assert CleanupEnvironment.read(variables(function(workflow, "cleanup"))).machine == f"<{machine}>"
 
 
 def test_the_cleanup_knows_its_queue_and_carries_what_terminate_ends_instances_with(

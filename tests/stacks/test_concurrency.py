@@ -60,7 +60,7 @@ def test_no_event_of_aws_invokes_a_function_without_a_queue_between(deployment: 
     """Only a schedule does, because nobody but its rate decides how often."""
     direct = [rule for template in deployment.stacks.values() for rule in rules_of_functions(template)]
     assert [one for one in direct if "EventPattern" in one] == []
-    assert len(direct) == 2  # the clocks of the attendant and of the launcher
+    assert len(direct) == 3  # the clocks of the attendant, of the launcher and of the cleanup
 
 
 def test_nothing_else_invokes_a_function(deployment: Synthesised) -> None:

@@ -280,6 +280,7 @@ def test_the_launcher_tries_every_minute_for_jobs_that_wait_and_no_missed_minute
 def test_events_wake_nothing_but_the_attendant_the_launcher_and_the_cleanups(deployment: Synthesised) -> None:
     targets = [plain(target["Arn"]) for _, rule in every(deployment, "AWS::Events::Rule") for target in rule["Targets"]]
     assert sorted(target[1:].rstrip(">").partition(".")[0].rstrip("0123456789ABCDEF") for target in targets) == [
+        "Cleanup",  # its clock
         "CleanupQueue",
         "Endings",
         "GridQueue",

@@ -154,5 +154,5 @@ def test_no_role_can_be_taken_by_anybody_but_its_service(deployment: Synthesised
 
 def test_no_function_of_ours_is_open_to_other_rules(deployment: Synthesised) -> None:
     permissions = [one for _, one in every(deployment, "AWS::Lambda::Permission")]
-    assert len(permissions) == 2  # the clocks of the attendant and of the launcher
+    assert len(permissions) == 3  # the clocks of the attendant, of the launcher and of the cleanup
     assert [one for one in permissions if "SourceArn" not in one or one["Principal"] != "events.amazonaws.com"] == []

@@ -223,6 +223,18 @@ TIMES: dict[str, tuple[dict[str, float], str]] = {
         {"cleanup_again_s": 4},
         "cleanup_again_s is 4.0; allowed: at least visibility_s",
     ),
+    "a clock of the cleanup that looks before the reaper": (
+        {"missing_report_after_s": 599, "terminate_patience_s": 200},
+        "missing_report_after_s is 599.0; allowed: at least reaper_grace_s",
+    ),
+    "a clock of the cleanup that looks while the event's message comes back": (
+        {"missing_report_after_s": 1199},
+        "missing_report_after_s is 1199.0; allowed: at least 2 x terminate_patience_s",
+    ),
+    "a clock of the cleanup that looks once at most": (
+        {"missing_report_until_s": 2000},
+        "missing_report_until_s is 2000.0; allowed: at least 2 x missing_report_after_s",
+    ),
     "a second look that misses the next pass": (
         {"reaper_second_look_s": 300},
         "reaper_second_look_s is 300.0; allowed: at most 200, because passes are 240 to 360 s apart",

@@ -152,10 +152,12 @@ def test_the_stream_is_read_from_its_end_and_by_the_attendant_alone(
 
 def test_a_tick_that_failed_is_never_tried_again(deployment: Synthesised) -> None:
     configs = resources(deployment.template("workflow"), "AWS::Lambda::EventInvokeConfig").values()
-    latest = [plain(one["FunctionName"])[1:9] for one in configs if one["Qualifier"] == "$LATEST"]
-    by_alias = [plain(one["FunctionName"])[1:9] for one in configs if "ByClock" in str(one["Qualifier"])]
-    assert (sorted(latest), by_alias, len(configs)) == (["Attendan", "Launcher"], ["Attendan"], 3)
-    assert {(one["MaximumRetryAttempts"], one["MaximumEventAgeInSeconds"]) for one in configs} == {(0, 60)}
+    latest = [plain(one["FunctionName"])[1:8] for one in configs if one["Qualifier"] == "$LATEST"]
+    by_alias = [plain(one["FunctionName"])[1:8] for one in configs if "ByClock" in str(one["Qualifier"])]
+    assert (sorted(latest), by_alias, len(configs)) == (["Attenda", "Cleanup", "Launche"], ["Attenda"], 4)
+    ages = {plain(one["FunctionName"])[1:8]: one["MaximumEventAgeInSeconds"] for one in configs}
+    assert ages == {"Attenda": 60, "Cleanup": 300, "Launche": 60}
+    assert {one["MaximumRetryAttempts"] for one in configs} == {0}
 
 
 def test_the_attendant_knows_the_table_and_the_role_of_its_nodes(deployment: Synthesised) -> None:

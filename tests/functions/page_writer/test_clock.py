@@ -59,10 +59,23 @@ def test_an_end_of_long_ago_is_not_asked_for_again(pages: Pages) -> None:
     execution = pages.begin(is_heard=False)
     pages.admit()
     pages.end_unheard(execution)
-    pages.run(3600)
+    pages.run(7200)
     pages.tick()
     pages.run()
     assert pages.count() == 0
+
+
+def test_a_report_that_the_cleanups_clock_caused_is_on_the_page(pages: Pages) -> None:
+    """The event of the end got lost, so the report comes only when the cleanup's clock finds that it is missing."""
+    timing = JOB.timing
+    pages.start_clock()
+    execution = pages.begin(is_heard=False)
+    pages.admit()
+    pages.end_unheard(execution, "ABORTED")
+    pages.run(timing.missing_report_until_s + 1.5 * timing.terminate_patience_s - 301)
+    pages.report(error="Aborted")
+    pages.run(400)
+    assert pages.newest.report["error"] == "Aborted"
 
 
 def test_a_whole_page_is_not_asked_for_again(pages: Pages) -> None:
