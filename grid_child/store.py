@@ -26,6 +26,10 @@ class Home:
     def _client(self) -> Any:
         return client("s3", self.region)
 
+    def beside(self, bucket: str, region: str) -> Home:
+        """Returns another bucket, with the same patience."""
+        return Home(bucket, region, self._retry)
+
     def read(self, key: str) -> bytes | None:
         found = self.read_dated(key)
         return found[0] if found else None

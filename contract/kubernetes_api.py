@@ -1,0 +1,144 @@
+"""Speaks with the API server of a cluster about MPIJobs, with nothing but the standard library: the same for children and functions.
+
+A person of AWS is known to EKS by a presigned address of sts:GetCallerIdentity, which the API server asks whose it is.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from contract.mpi_job import API, ENDED_FOR, JOB_NAME, KIND, PLURAL
+
+PREFIX = "k8s-aws-v1."
+LASTS_S = 60
+"""Seconds for which a presigned address is valid; EKS takes no longer ones than 15 minutes."""
+CLUSTER_HEADER = "x-k8s-aws-id"
+TIMEOUT_S = 15.0
+PAGE = 500
+MERGE, JSON = "application/merge-patch+json", "application/json"
+ABSENT, TAKEN = 404, 409
+
+
+class ClusterProblem(Exception):
+    """The API server refused a call, or did not answer; then the status is 0 and it is not known whether the call took effect."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(f"{status}: {message}" if status else message)
+        self.status, self.message = status, message
+
+
+Sign = Callable[[Mapping[str, Any]], str]
+"""Returns the presigned address of a call that is described as botocore's RequestSigner wants it."""
+
+
+def make_token(sign: Sign, sts_address: str, cluster: str) -> str:
+    """Returns the bearer's token for a cluster."""
+    call = {
+        "method": "GET",
+        "url": f"{sts_address.rstrip('/')}/?{urlencode({'Action': 'GetCallerIdentity', 'Version': '2011-06-15'})}",
+        "body": {},
+        "headers": {CLUSTER_HEADER: cluster},
+        "context": {},
+    }
+    return PREFIX + base64.urlsafe_b64encode(sign(call).encode()).decode().rstrip("=")
+
+
+class KubernetesApi:
+    """The MPIJobs of one namespace, and their pods. Methods raise ClusterProblem; none tries twice."""
+
+    def __init__(self, endpoint: str, certificate: str, namespace: str, token: Callable[[], str]) -> None:
+        """`certificate`: the authority's, as DescribeCluster has it (base64)."""
+        self._endpoint, self._namespace, self._token = endpoint.rstrip("/"), namespace, token
+        self._context = ssl.create_default_context(cadata=base64.b64decode(certificate).decode())
+
+    def create(self, job: Mapping[str, Any]) -> str:
+        """Returns what names the new object."""
+        found = self._call("POST", self._jobs(), job)
+        return str(found["metadata"]["uid"])
+
+    def find(self, name: str) -> Mapping[str, Any] | None:
+        """Returns the MPIJob; None where there is none of that name."""
+        try:
+            return self._call("GET", self._jobs(name))
+        except ClusterProblem as problem:
+            if problem.status == ABSENT:
+                return None
+            raise
+
+    def list_pods(self, name: str) -> list[Mapping[str, Any]]:
+        """Returns the pods of an MPIJob."""
+        return list(self._list(f"/api/v1/namespaces/{self._namespace}/pods", f"{JOB_NAME}={name}"))
+
+    def list_jobs(self, selector: str) -> list[Mapping[str, Any]]:
+        """Returns the MPIJobs with these labels."""
+        return list(self._list(self._jobs(), selector))
+
+    def list_nodes(self) -> list[Mapping[str, Any]]:
+        """Returns the machines of the whole cluster."""
+        return list(self._list("/api/v1/nodes", ""))
+
+    def end(self, name: str, why: str) -> None:
+        """Has the operator remove the pods. The object stays, so that its name is not made again; one that is not there is left so."""
+        change = {"metadata": {"annotations": {ENDED_FOR: why}}, "spec": {"runPolicy": {"suspend": True}}}
+        self._unless_absent("PATCH", name, change, MERGE)
+
+    def delete(self, name: str) -> None:
+        """Deletes the object, and its pods with it. One that is not there is left so."""
+        self._unless_absent("DELETE", name, {"propagationPolicy": "Background"}, JSON)
+
+    def _unless_absent(self, method: str, name: str, body: Mapping[str, Any], kind: str) -> None:
+        try:
+            self._call(method, self._jobs(name), body, kind)
+        except ClusterProblem as problem:
+            if problem.status != ABSENT:
+                raise
+
+    def _jobs(self, name: str = "") -> str:
+        return f"/apis/{API}/namespaces/{self._namespace}/{PLURAL}" + (f"/{quote(name)}" if name else "")
+
+    def _list(self, path: str, selector: str) -> Iterator[Mapping[str, Any]]:
+        more = ""
+        while True:
+            wanted = {"limit": PAGE, "labelSelector": selector, "continue": more}
+            page = self._call("GET", f"{path}?{urlencode({key: one for key, one in wanted.items() if one})}")
+            yield from page.get("items") or ()
+            more = str((page.get("metadata") or {}).get("continue") or "")
+            if not more:
+                return
+
+    def _call(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, kind: str = JSON
+    ) -> Mapping[str, Any]:
+        call = urllib.request.Request(
+            f"{self._endpoint}{path}",
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Authorization": f"Bearer {self._token()}", "Content-Type": kind, "Accept": JSON},
+        )
+        try:
+            with urllib.request.urlopen(call, timeout=TIMEOUT_S, context=self._context) as answer:
+                found = json.loads(answer.read())
+        except urllib.error.HTTPError as problem:
+            raise ClusterProblem(problem.code, _read_message(problem.read())) from None
+        except (OSError, ValueError) as problem:
+            raise ClusterProblem(0, f"{type(problem).__name__}: {problem}") from None
+        if not isinstance(found, dict):
+            raise ClusterProblem(0, "the answer is no object")
+        return found
+
+
+def _read_message(body: bytes) -> str:
+    """Returns the API server's words."""
+    try:
+        found = json.loads(body)
+    except ValueError:
+        found = None
+    message = found.get("message") if isinstance(found, dict) else None
+    return str(message or body[:300].decode(errors="replace") or f"no {KIND}")

@@ -1,0 +1,127 @@
+"""Every call of a child to EKS and to a cluster: creates, reads and ends the MPIJob that is its line's training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any, TypeVar
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from contract.kubernetes_api import TAKEN, ClusterProblem, KubernetesApi, make_token
+from contract.mpi_job import count_nodes, select
+from contract.mpi_job_facts import (
+    GRID_ENDED,
+    PodEvidence,
+    describe_mpi_job,
+    find_obstacle,
+    find_stranger,
+    is_over,
+    is_suspended,
+)
+from contract.pod_files import BEGUN, RESULT, read_result
+from contract.records import LineFacts
+from grid_child.clients import client, open_signer
+from grid_child.plan import Work
+from grid_child.policy import SubmitAnswer
+from grid_child.store import Home
+from grid_child.trouble import Trouble, Unfit, trouble_of
+
+T = TypeVar("T")
+DENIED = 403
+
+
+class KubernetesLine:
+    """One line as an MPIJob of a cluster of EKS."""
+
+    service = "Kubernetes"
+
+    def __init__(self, work: Work, home: Home, now: Callable[[], float]) -> None:
+        """`now`: UTC epoch seconds."""
+        self._line, self._grid, self._now = work.line, work.grid, now
+        bucket, _, folder = str(work.line.request["notes"]).removeprefix("s3://").partition("/")
+        self._notes, self._folder = home.beside(bucket, work.line.region), folder
+
+    @cached_property
+    def _api(self) -> KubernetesApi:
+        name, region = str(self._line.request["cluster"]), self._line.region
+        try:
+            cluster = client("eks", region).describe_cluster(name=name)["cluster"]
+            sign, sts_address = open_signer(region)
+        except (ClientError, BotoCoreError) as problem:
+            raise trouble_of(problem, f"eks:DescribeCluster of {name}") from problem
+        return KubernetesApi(
+            cluster["endpoint"],
+            cluster["certificateAuthority"]["data"],
+            str(self._line.request["namespace"]),
+            lambda: make_token(sign, sts_address, name),
+        )
+
+    def create(self) -> tuple[SubmitAnswer, str]:
+        """As ChildBackend.create. A name that is taken is asked for: it may be this line's own."""
+        try:
+            if full := self._find_full():
+                return SubmitAnswer.QUOTA, full
+            return SubmitAnswer.ACCEPTED, self._api.create(self._line.request["job"])
+        except ClusterProblem as problem:
+            return answer_of(problem), str(problem)
+        except Trouble as problem:
+            return SubmitAnswer.OPEN, str(problem)
+
+    def find(self) -> LineFacts | None:
+        evidence, now = self._read(), self._now()
+        if evidence.job is not None and self._is_ours(evidence.job) and (why := find_obstacle(evidence, now)):
+            self._call("could not be ended", lambda: self._api.end(self._line.training, why))
+            evidence = self._read()
+        return describe_mpi_job(self._line, evidence, now=now)
+
+    def name_stranger(self, facts: LineFacts) -> str:
+        job = self._find_job()
+        stranger = "" if job is None else find_stranger(self._line, self._grid, job)
+        return f"{facts.arn}; {stranger}" if stranger else ""
+
+    def stop(self) -> None:
+        self._call("could not be ended", lambda: self._api.end(self._line.training, GRID_ENDED))
+
+    def _read(self) -> PodEvidence:
+        job = self._find_job()
+        body = self._notes.read(f"{self._folder}{RESULT}") if job is not None else None
+        if job is None:
+            return PodEvidence(job=None, has_begun=self._notes.exists(f"{self._folder}{BEGUN}"))
+        pods = self._call("its pods", lambda: self._api.list_pods(self._line.training))
+        return PodEvidence(job=job, pods=pods, result=read_result(body))
+
+    def _find_job(self) -> Mapping[str, Any] | None:
+        return self._call("the MPIJob", lambda: self._api.find(self._line.training))
+
+    def _is_ours(self, job: Mapping[str, Any]) -> bool:
+        return not find_stranger(self._line, self._grid, job)
+
+    def _find_full(self) -> str:
+        """Returns why there is no room for the line now; empty where there is. Two children may see the same room at once: then the
+        namespace's quota holds back the pods of one."""
+        most, wanted = int(self._line.request["most_nodes"]), count_nodes(self._line.request["job"])
+        jobs = self._api.list_jobs(select(self._grid.deployment))
+        taken = sum(count_nodes(one) for one in jobs if not is_over(one) and not is_suspended(one))
+        if taken + wanted <= most:
+            return ""
+        return f"{taken} of {most} nodes of the cluster are taken, and line {self._line.index} needs {wanted}"
+
+    def _call(self, what: str, call: Callable[[], T]) -> T:
+        try:
+            return call()
+        except ClusterProblem as problem:
+            if problem.status == DENIED:
+                raise Unfit(f"The cluster does not let the child do this: {what}: {problem.message}") from problem
+            raise Trouble(str(problem.status or "no answer"), f"{what}: {problem.message}") from problem
+
+
+def answer_of(problem: ClusterProblem) -> SubmitAnswer:
+    """Returns what the answer to a creation means. A token that is refused may have come from a clock that is off, or be too new."""
+    if problem.status == TAKEN:
+        return SubmitAnswer.IN_USE
+    if problem.status == 429:
+        return SubmitAnswer.THROTTLED
+    if problem.status == DENIED and "quota" in problem.message:
+        return SubmitAnswer.QUOTA
+    return SubmitAnswer.REFUSED if problem.status in {400, DENIED, 404, 422} else SubmitAnswer.OPEN
