@@ -34,20 +34,9 @@ class ClusterProblem(Exception):
         self.status, self.message = status, message
 
 
-Sign = Callable[[Mapping[str, Any]], str]
-"""Returns the presigned address of a call that is described as botocore's RequestSigner wants it."""
-
-
-def make_token(sign: Sign, sts_address: str, cluster: str) -> str:
-    """Returns the bearer's token for a cluster."""
-    call = {
-        "method": "GET",
-        "url": f"{sts_address.rstrip('/')}/?{urlencode({'Action': 'GetCallerIdentity', 'Version': '2011-06-15'})}",
-        "body": {},
-        "headers": {CLUSTER_HEADER: cluster},
-        "context": {},
-    }
-    return PREFIX + base64.urlsafe_b64encode(sign(call).encode()).decode().rstrip("=")
+def make_token(address: str) -> str:
+    """Returns the bearer's token of whoever presigned this address of GetCallerIdentity, with CLUSTER_HEADER among what is signed."""
+    return PREFIX + base64.urlsafe_b64encode(address.encode()).decode().rstrip("=")
 
 
 class KubernetesApi:
@@ -80,9 +69,9 @@ class KubernetesApi:
         """Returns the MPIJobs with these labels."""
         return list(self._list(self._jobs(), selector))
 
-    def list_nodes(self) -> list[Mapping[str, Any]]:
-        """Returns the machines of the whole cluster."""
-        return list(self._list("/api/v1/nodes", ""))
+    def list_nodes(self, selector: str) -> list[Mapping[str, Any]]:
+        """Returns the cluster's machines with these labels."""
+        return list(self._list("/api/v1/nodes", selector))
 
     def end(self, name: str, why: str) -> None:
         """Has the operator remove the pods. The object stays, so that its name is not made again; one that is not there is left so."""

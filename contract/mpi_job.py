@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from contract import containers, tags, training
@@ -54,6 +54,8 @@ SSHD = "mkdir -p /run/sshd && exec /usr/sbin/sshd -De"
 """As the operator would start it; the shell names a program that the image lacks, and sshd needs the folder."""
 UNIQUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 """The form of a label's value."""
+EXPORTED = ("PATH", "LD_LIBRARY_PATH")
+"""Variables of the image that mpirun hands on, as AWS's toolkit has it."""
 ALWAYS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
@@ -78,17 +80,19 @@ class PodTraining:
     """Empty for the image's own entry point."""
     arguments: tuple[str, ...] = ()
     """Of the image's entry point, where there is no command."""
+    unpack: tuple[str, ...] = ()
+    """Words that unpack the code of the line and run what follows them, on every pod; empty for the image's own code."""
     folder: str = ""
     """The working folder; empty for the image's own."""
     launcher: Launcher = Launcher.NONE
+    options: tuple[str, ...] = ()
+    """Of mpirun."""
     processes: int = 1
     """Of each pod, under a launcher."""
     gpus: int = 0
     """Of each pod."""
     notes: str = ""
     """`s3://` folder of what the pods note of themselves."""
-    environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables beside those of the arguments."""
 
 
 def build_mpi_job(arguments: Mapping[str, Any], it: PodTraining, place: PodPlace) -> dict[str, Any]:
@@ -141,6 +145,11 @@ def read_marks(job: Mapping[str, Any]) -> dict[str, str]:
     return {tags.RESERVED + key.removeprefix(prefix): str(one) for key, one in given.items() if key.startswith(prefix)}
 
 
+def mark_deployment(deployment: str) -> dict[str, str]:
+    """Returns the label of everything that is the deployment's: objects, pods, and the machines on which they run."""
+    return {_spell(tags.DEPLOYMENT): deployment}
+
+
 def select(deployment: str) -> str:
     """Returns the selector of a deployment's objects."""
     return f"{_spell(tags.DEPLOYMENT)}={deployment}"
@@ -168,7 +177,8 @@ def _build_pod(arguments: Mapping[str, Any], it: PodTraining, place: PodPlace, *
     bringer = _build_helper(BRINGER, files, place)
     # A container of this kind is started before the training, and ended after it.
     keeper = _build_helper(KEEPER, files, place) | {"restartPolicy": "Always"}
-    alone = {"labelSelector": {"matchLabels": {_spell(tags.DEPLOYMENT): marks.get(tags.DEPLOYMENT, "")}}}
+    ours = mark_deployment(marks[tags.DEPLOYMENT])
+    alone = {"labelSelector": {"matchLabels": ours}}
     return {
         "metadata": {"labels": label(marks), "annotations": annotate(marks)},
         "spec": {
@@ -176,7 +186,7 @@ def _build_pod(arguments: Mapping[str, Any], it: PodTraining, place: PodPlace, *
             # Pod Identity has a token of its own; the code of a line has nothing to say to the cluster.
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
-            "nodeSelector": {INSTANCE_TYPE: str(resources["InstanceType"]).removeprefix("ml.")},
+            "nodeSelector": {INSTANCE_TYPE: str(resources["InstanceType"]).removeprefix("ml."), **ours},
             "affinity": {
                 "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": HOST, **alone}]}
             },
@@ -235,19 +245,21 @@ def list_words(
     """Returns the command and the arguments of a pod's training container. `variables` are the names that mpirun hands on to its
     processes: sshd hands on none."""
     if it.launcher is Launcher.MPI and is_worker:
-        return ["/bin/sh", "-c", SSHD], []
+        return [*_escape(it.unpack), "/bin/sh", "-c", SSHD], []
     if not it.command:
         return [], _escape(it.arguments)
     cluster = Cluster(addresses=list_hosts(it, nodes, place), rank=0, port=PORT, processes=it.processes)
     words = list(it.command)
     if it.launcher is Launcher.MPI:
-        exports = [word for name in variables for word in ("-x", name)]
-        words = _escape(cluster.build_mpirun(["--hostfile", HOST_FILE, "--bind-to", "none", *exports, *words]))
+        exports = [word for name in (*EXPORTED, *variables) for word in ("-x", name)]
+        options = ["--hostfile", HOST_FILE, "--bind-to", "none", *exports, *it.options]
+        words = _escape(cluster.build_mpirun([*options, *words]))
     elif it.launcher is Launcher.TORCHRUN:
         words = _escape(cluster.build_torchrun(words))
         words[words.index("--node-rank") + 1] = f"$({training.NODE_RANK})"
     else:
         words = _escape(words)
+    words = [*_escape(it.unpack), *words]
     return (words if is_worker else ["/bin/sh", "-c", _escape([SAY])[0], TRAINING, *words]), []
 
 
@@ -285,6 +297,7 @@ def _variables(arguments: Mapping[str, Any], it: PodTraining, place: PodPlace, n
     hosts = list_hosts(it, nodes, place)
     channels = [one["ChannelName"] for one in arguments.get("InputDataConfig", [])]
     return {
+        **{name: str(value) for name, value in arguments.get("Environment", {}).items()},
         training.JOB_ID: it.name,
         training.ATTEMPT: "1",
         training.MASTER_ADDR: hosts[0],
@@ -303,8 +316,6 @@ def _variables(arguments: Mapping[str, Any], it: PodTraining, place: PodPlace, n
         **{f"SM_CHANNEL_{one.upper().replace('-', '_')}": f"{containers.DATA}/{one}" for one in channels},
         "SM_HPS": json.dumps(dict(arguments.get("HyperParameters", {})), sort_keys=True),
         **(ALWAYS_ROOT if it.launcher is Launcher.MPI else {}),
-        **it.environment,
-        **{name: str(value) for name, value in arguments.get("Environment", {}).items()},
     }
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import calendar
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from typing import Any
 
 from contract import tags
@@ -29,6 +29,7 @@ MOST_WORDS = 700
 GRID_ENDED = f"{STOPPED}: the grid of this line has ended"
 _MISSING = re.compile(r"(?:^|[\s/\"'])(mpirun|sshd|torchrun)\b[^\n]*(?:not found|no such file)", re.IGNORECASE)
 _DEADLINE = "DeadlineExceeded"
+_TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +74,7 @@ def find_obstacle(evidence: PodEvidence, now: float) -> str:
     """Returns why a job that has not ended cannot go on; empty where nothing says so. The operator waits for ever for a worker that has
     failed, and the job's own deadline begins with its launcher. `now` must not run ahead of the cluster's clock."""
     job = evidence.job
-    if job is None or is_over(job) or is_suspended(job):
+    if job is None or not is_live(job):
         return ""
     for pod in evidence.pods:
         labels = (pod.get("metadata") or {}).get("labels") or {}
@@ -81,7 +82,7 @@ def find_obstacle(evidence: PodEvidence, now: float) -> str:
             return f"{FAILED}: {describe_pods([pod]) or 'a worker failed'}"
         if stuck := _find_stuck(pod):
             return f"{FAILED}: {stuck}"
-    age = now - (_at((job.get("metadata") or {}).get("creationTimestamp")) or now)
+    age = now - (read_created(job) or now)
     waiting = [_name(pod) for pod in evidence.pods if _phase(pod) == "Pending" and not _is_placed(pod)]
     if age > PLACED_S and (waiting or not evidence.pods):
         what = f"no machine for {', '.join(waiting)}" if waiting else "no pods"
@@ -102,7 +103,7 @@ def describe_mpi_job(line: Line, evidence: PodEvidence, *, now: float) -> LineFa
             return None
         gone = f"The MPIJob {base['arn']} was deleted before its end. {where_to_look(line)}"
         return LineFacts(status=STOPPED, outcome=LineOutcome.STOPPED, reason=gone, **base)
-    created = _at((job.get("metadata") or {}).get("creationTimestamp"))
+    created = read_created(job)
     begun = _at((job.get("status") or {}).get("startTime"))
     facts = {**base, "submitted_at": created, "log": ""}
     lives = [pod for pod in evidence.pods if _phase(pod) in LIVE]
@@ -155,6 +156,16 @@ def describe_pods(pods: Sequence[Mapping[str, Any]]) -> str:
 def is_over(job: Mapping[str, Any]) -> bool:
     """Whether the operator has ended the job."""
     return _find_end(job) is not None
+
+
+def is_live(job: Mapping[str, Any]) -> bool:
+    """Whether the job may have pods that train, or get some."""
+    return not is_over(job) and not is_suspended(job)
+
+
+def read_created(job: Mapping[str, Any]) -> float | None:
+    """Returns when the object was made, UTC epoch seconds by the cluster's clock."""
+    return _at((job.get("metadata") or {}).get("creationTimestamp"))
 
 
 def is_suspended(job: Mapping[str, Any]) -> bool:
@@ -255,7 +266,5 @@ def _name(pod: Mapping[str, Any]) -> str:
 
 def _at(text: Any) -> float | None:
     """Returns UTC epoch seconds of a time as Kubernetes writes it."""
-    try:
-        return datetime.strptime(str(text), "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc).timestamp()
-    except ValueError:
-        return None
+    found = _TIME.fullmatch(str(text))
+    return float(calendar.timegm((*map(int, found.groups()), 0, 0, 0))) if found else None

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from contract.kubernetes_api import TAKEN, ClusterProblem, KubernetesApi, make_token
+from contract.kubernetes_api import CLUSTER_HEADER, LASTS_S, TAKEN, ClusterProblem, KubernetesApi, make_token
 from contract.mpi_job import count_nodes, select
 from contract.mpi_job_facts import (
     GRID_ENDED,
@@ -16,12 +16,11 @@ from contract.mpi_job_facts import (
     describe_mpi_job,
     find_obstacle,
     find_stranger,
-    is_over,
-    is_suspended,
+    is_live,
 )
-from contract.pod_files import BEGUN, RESULT, read_result
+from contract.pod_files import BEGUN, MOST_NOTE, RESULT, read_result
 from contract.records import LineFacts
-from grid_child.clients import client, open_signer
+from grid_child.clients import client
 from grid_child.plan import Work
 from grid_child.policy import SubmitAnswer
 from grid_child.store import Home
@@ -47,15 +46,33 @@ class KubernetesLine:
         name, region = str(self._line.request["cluster"]), self._line.region
         try:
             cluster = client("eks", region).describe_cluster(name=name)["cluster"]
-            sign, sts_address = open_signer(region)
         except (ClientError, BotoCoreError) as problem:
             raise trouble_of(problem, f"eks:DescribeCluster of {name}") from problem
         return KubernetesApi(
             cluster["endpoint"],
             cluster["certificateAuthority"]["data"],
             str(self._line.request["namespace"]),
-            lambda: make_token(sign, sts_address, name),
+            lambda: make_token(self._presign(name)),
         )
+
+    @cached_property
+    def _sts(self) -> Any:
+        return client("sts", self._line.region)
+
+    def _presign(self, cluster: str) -> str:
+        """Returns an address by which STS says who this child is, for one cluster alone."""
+
+        def name_cluster(**given: Any) -> None:
+            given["request"].headers[CLUSTER_HEADER] = cluster
+
+        moment = "before-sign.sts.GetCallerIdentity"
+        self._sts.meta.events.register(moment, name_cluster)
+        try:
+            return str(self._sts.generate_presigned_url("get_caller_identity", ExpiresIn=LASTS_S, HttpMethod="GET"))
+        except (ClientError, BotoCoreError) as problem:
+            raise trouble_of(problem, "sts:GetCallerIdentity") from problem
+        finally:
+            self._sts.meta.events.unregister(moment, name_cluster)
 
     def create(self) -> tuple[SubmitAnswer, str]:
         """As ChildBackend.create. A name that is taken is asked for: it may be this line's own."""
@@ -85,9 +102,11 @@ class KubernetesLine:
 
     def _read(self) -> PodEvidence:
         job = self._find_job()
-        body = self._notes.read(f"{self._folder}{RESULT}") if job is not None else None
         if job is None:
-            return PodEvidence(job=None, has_begun=self._notes.exists(f"{self._folder}{BEGUN}"))
+            begun = self._notes.read_begin(f"{self._folder}{BEGUN}", MOST_NOTE)
+            return PodEvidence(job=None, has_begun=begun is not None)
+        # A note that is longer is cut, and then no JSON.
+        body = self._notes.read_begin(f"{self._folder}{RESULT}", MOST_NOTE)
         pods = self._call("its pods", lambda: self._api.list_pods(self._line.training))
         return PodEvidence(job=job, pods=pods, result=read_result(body))
 
@@ -102,7 +121,7 @@ class KubernetesLine:
         namespace's quota holds back the pods of one."""
         most, wanted = int(self._line.request["most_nodes"]), count_nodes(self._line.request["job"])
         jobs = self._api.list_jobs(select(self._grid.deployment))
-        taken = sum(count_nodes(one) for one in jobs if not is_over(one) and not is_suspended(one))
+        taken = sum(count_nodes(one) for one in jobs if is_live(one))
         if taken + wanted <= most:
             return ""
         return f"{taken} of {most} nodes of the cluster are taken, and line {self._line.index} needs {wanted}"

@@ -132,6 +132,14 @@ class PodFolders:
         return sorted(one for one in folder.rglob("*") if one.is_file() and not one.is_symlink())
 
 
+def open_storage(region: str) -> Any:
+    """Returns a client of S3 that repeats calls by itself: nothing else of the helpers waits meanwhile."""
+    import boto3
+    from botocore.config import Config
+
+    return boto3.client("s3", region_name=region, config=Config(retries={"mode": "standard", "total_max_attempts": 8}))
+
+
 def split_address(address: str) -> tuple[str, str]:
     bucket, _, key = address.removeprefix("s3://").partition("/")
     return bucket, key

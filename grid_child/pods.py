@@ -17,8 +17,7 @@ from typing import Any
 from contract import containers, training
 from contract.mpi_job import BRINGER, KEEPER
 from contract.pod_files import PodFiles
-from grid_child.clients import open_storage
-from grid_child.pod_folders import PodFolders
+from grid_child.pod_folders import PodFolders, open_storage
 from grid_child.pod_keeper import PodKeeper
 
 

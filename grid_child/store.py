@@ -34,6 +34,11 @@ class Home:
         found = self.read_dated(key)
         return found[0] if found else None
 
+    def read_begin(self, key: str, most: int) -> bytes | None:
+        """The body, of which at most so many bytes; None where there is no such object."""
+        found = self._retry(lambda: self._get(key, most))
+        return found[0] if found else None
+
     def read_dated(self, key: str) -> tuple[bytes, float] | None:
         """The body and the time at which S3 stored it (UTC epoch seconds); None where there is no such object."""
         return self._retry(lambda: self._get(key))
@@ -46,10 +51,10 @@ class Home:
         """Creates the object. False where it exists already, perhaps by an earlier try of this call whose answer was lost."""
         return self._retry(lambda: self._create(key, body))
 
-    def _get(self, key: str) -> tuple[bytes, float] | None:
+    def _get(self, key: str, most: int | None = None) -> tuple[bytes, float] | None:
         try:
             answer = self._client.get_object(Bucket=self.bucket, Key=key)
-            return answer["Body"].read(), answer["LastModified"].timestamp()
+            return answer["Body"].read(most), answer["LastModified"].timestamp()
         except (ClientError, BotoCoreError) as problem:
             if isinstance(problem, ClientError) and code_of(problem) in ABSENT:
                 return None
