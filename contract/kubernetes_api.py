@@ -8,11 +8,11 @@ from __future__ import annotations
 import base64
 import json
 import ssl
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+from urllib.error import HTTPError
 from urllib.parse import quote, urlencode
+from urllib.request import Request, urlopen
 
 from contract.mpi_job import API, ENDED_FOR, JOB_NAME, KIND, PLURAL
 
@@ -105,16 +105,16 @@ class KubernetesApi:
     def _call(
         self, method: str, path: str, body: Mapping[str, Any] | None = None, kind: str = JSON
     ) -> Mapping[str, Any]:
-        call = urllib.request.Request(
+        call = Request(
             f"{self._endpoint}{path}",
             method=method,
             data=None if body is None else json.dumps(body).encode(),
             headers={"Authorization": f"Bearer {self._token()}", "Content-Type": kind, "Accept": JSON},
         )
         try:
-            with urllib.request.urlopen(call, timeout=TIMEOUT_S, context=self._context) as answer:
+            with urlopen(call, timeout=TIMEOUT_S, context=self._context) as answer:
                 found = json.loads(answer.read())
-        except urllib.error.HTTPError as problem:
+        except HTTPError as problem:
             raise ClusterProblem(problem.code, _read_message(problem.read())) from None
         except (OSError, ValueError) as problem:
             raise ClusterProblem(0, f"{type(problem).__name__}: {problem}") from None

@@ -85,8 +85,8 @@ def find_obstacle(evidence: PodEvidence, now: float) -> str:
     age = now - (read_created(job) or now)
     waiting = [_name(pod) for pod in evidence.pods if _phase(pod) == "Pending" and not _is_placed(pod)]
     if age > PLACED_S and (waiting or not evidence.pods):
-        what = f"no machine for {', '.join(waiting)}" if waiting else "no pods"
-        return f"{FAILED}: after {PLACED_S / 60:.0f} minutes there is {what}"
+        what = f"is no machine for {', '.join(waiting)}" if waiting else "are no pods"
+        return f"{FAILED}: after {PLACED_S / 60:.0f} minutes there {what}"
     deadline = ((job.get("spec") or {}).get("runPolicy") or {}).get("activeDeadlineSeconds")
     if isinstance(deadline, int) and age > PLACED_S + deadline + SAVED_S:
         return f"{STOPPED}: reached the longest time of its line ({deadline} s) and was ended"
@@ -104,7 +104,7 @@ def describe_mpi_job(line: Line, evidence: PodEvidence, *, now: float) -> LineFa
         gone = f"The MPIJob {base['arn']} was deleted before its end. {where_to_look(line)}"
         return LineFacts(status=STOPPED, outcome=LineOutcome.STOPPED, reason=gone, **base)
     created = read_created(job)
-    begun = _at((job.get("status") or {}).get("startTime"))
+    begun = _find_time(job, "Running")
     facts = {**base, "submitted_at": created, "log": ""}
     lives = [pod for pod in evidence.pods if _phase(pod) in LIVE]
     if over := _find_end(job):
@@ -115,8 +115,7 @@ def describe_mpi_job(line: Line, evidence: PodEvidence, *, now: float) -> LineFa
             return LineFacts(status="Stopping", said=ended_for, detail="Suspended", **facts)
         kind, _, words = ended_for.partition(": ")
         outcome = LineOutcome.FAILED if kind == FAILED else LineOutcome.STOPPED
-        # Nothing says when it was suspended; what its pods noted last is the nearest.
-        at = evidence.result.ended_at if evidence.result else None
+        at = _find_time(job, "Suspended")
         reason = f"{words[:1].upper()}{words[1:]}. {where_to_look(line)}"
         return LineFacts(
             status=kind,
@@ -212,7 +211,7 @@ def _results(line: Line, evidence: PodEvidence) -> dict[str, Any]:
 
 
 def _measure(line: Line, begun: float | None, over: float | None) -> dict[str, Any]:
-    """Every node of a job is there from its begin to its end; what a machine costs before and after is the cluster's."""
+    """A job takes all of its nodes from when all of its pods run; what machines cost before and after is the cluster's."""
     if begun is None:
         return {"billable_seconds": 0.0, "cost_usd": 0.0, "ended_at": over}
     if over is None:
@@ -228,6 +227,12 @@ def _find_end(job: Mapping[str, Any]) -> Mapping[str, Any] | None:
             found: Mapping[str, Any] = one
             return found
     return None
+
+
+def _find_time(job: Mapping[str, Any], kind: str) -> float | None:
+    """Returns when a condition was set, whether it still is; None where it never was."""
+    conditions = (job.get("status") or {}).get("conditions") or ()
+    return next((_at(one.get("lastTransitionTime")) for one in conditions if one.get("type") == kind), None)
 
 
 def _condition(job: Mapping[str, Any]) -> str:

@@ -40,9 +40,16 @@ class KubernetesLine:
         self._line, self._grid, self._now = work.line, work.grid, now
         bucket, _, folder = str(work.line.request["notes"]).removeprefix("s3://").partition("/")
         self._notes, self._folder = home.beside(bucket, work.line.region), folder
+        self._opened: KubernetesApi | None = None
 
-    @cached_property
+    @property
     def _api(self) -> KubernetesApi:
+        # No cached_property: one that calls anything would hold a lock of the whole class meanwhile.
+        if self._opened is None:
+            self._opened = self._open()
+        return self._opened
+
+    def _open(self) -> KubernetesApi:
         name, region = str(self._line.request["cluster"]), self._line.region
         try:
             cluster = client("eks", region).describe_cluster(name=name)["cluster"]
