@@ -17,8 +17,9 @@ from stacks.dashboard import DashboardStack
 from stacks.foundation import FoundationStack
 from stacks.grid import GridStack
 from stacks.images import ImagesStack
+from stacks.kubernetes import KubernetesStack
 from stacks.pages import PagesStack
-from stacks.parts.assembled import NotSetUp
+from stacks.parts.assembled import ROOT, NotSetUp
 from stacks.parts.campaign_rights import CampaignRights
 from stacks.parts.common import Common
 from stacks.parts.container_rights import ContainerRights, base_accounts
@@ -26,6 +27,7 @@ from stacks.parts.deployed import find_deployed
 from stacks.parts.existing_network import ExistingNetwork
 from stacks.parts.git_rights import GitHosts
 from stacks.parts.grid_rights import GridRights, container_accounts
+from stacks.parts.kubernetes_rights import KubernetesRights
 from stacks.parts.mount_rights import Mountable
 from stacks.parts.network import Network
 from stacks.parts.own_images import child_tag
@@ -108,15 +110,16 @@ def build(app: cdk.App, settings: Settings) -> None:
         subnets=settings.subnets,
     )
     catalogue = _catalogue(app, settings, common, grids, foundation, regions)
-    grid = _grid(app, settings, common, grids, foundation, reaper, regions, catalogue)
+    kubernetes = _kubernetes(app, settings, common, grids, foundation, regions)
+    grid = _grid(app, settings, common, grids, foundation, reaper, regions, catalogue, kubernetes)
     search = _search(app, common, grids, foundation, reaper, grid)
     images = ImagesStack(app, f"{deployment}-images", common=common, child_base=settings.grid.child_base)
     _order(foundation, reaper, regions, builds, workflow, grid, search, images)
     pages = _pages(app, common, grids, foundation, workflow, search)
     optional = _campaigns(app, settings, common, foundation, reaper, git, [*regions, builds, workflow, grid, search])
-    if catalogue:
-        _place(catalogue, foundation, regions, grid)
-        optional.append(catalogue)
+    for stack in (one for one in (catalogue, kubernetes) if one):
+        _place(stack, foundation, regions, grid)
+        optional.append(stack)
     if settings.compliance:
         comply(
             app, common.rights, foundation, [reaper, builds, workflow, grid, search, images, pages, *optional], regions
@@ -158,6 +161,11 @@ def _grid_rights(settings: Settings, common: Common) -> GridRights:
         base_accounts=base_accounts(settings.everywhere),
         data_buckets=settings.data_buckets,
         pull_accounts=(*container_accounts(settings.everywhere), *settings.copy_accounts),
+        kubernetes=KubernetesRights(
+            rights=common.rights, cluster=settings.kubernetes.cluster, most_nodes=settings.kubernetes.max_nodes
+        )
+        if settings.kubernetes.cluster
+        else None,
     )
 
 
@@ -216,11 +224,12 @@ def _order(
     images.add_stack_dependency(search)
 
 
-def _place(catalogue: CatalogueStack, foundation: FoundationStack, regions: list[RegionStack], grid: GridStack) -> None:
-    """The catalogue stands before the grid, which reads it, and goes before the home region's network. It starts nothing to drain."""
+def _place(stack: cdk.Stack, foundation: FoundationStack, regions: list[RegionStack], grid: GridStack) -> None:
+    """What the grid uses stands before it, and goes before the home region's network: the catalogue, and the cluster of Kubernetes, of
+    which the grid's drain ends all that runs."""
     for needed in (foundation, *regions):
-        catalogue.add_stack_dependency(needed)
-    grid.add_stack_dependency(catalogue)
+        stack.add_stack_dependency(needed)
+    grid.add_stack_dependency(stack)
 
 
 def _reaper(
@@ -251,6 +260,7 @@ def _grid(
     reaper: ReaperStack,
     regions: list[RegionStack],
     catalogue: CatalogueStack | None,
+    kubernetes: KubernetesStack | None,
 ) -> GridStack:
     """Its children run in the home region's network."""
     network = _home_network(settings, regions)
@@ -267,6 +277,7 @@ def _grid(
         child_image=child_tag(settings.grid.child_base),
         output_key=names.region_key(settings.deployment) if settings.compliance else "",
         catalogue=catalogue.exports if catalogue else None,
+        kubernetes=kubernetes.exports if kubernetes else None,
     )
 
 
@@ -274,6 +285,28 @@ def _home_network(settings: Settings, regions: list[RegionStack]) -> Network | E
     network = next(one.network for one in regions if one.region == settings.home_region)
     assert network is not None, "the settings refuse a home region without a network"
     return network
+
+
+def _kubernetes(
+    app: cdk.App,
+    settings: Settings,
+    common: Common,
+    grids: GridRights,
+    foundation: FoundationStack,
+    regions: list[RegionStack],
+) -> KubernetesStack | None:
+    if not settings.kubernetes.cluster:
+        return None
+    return KubernetesStack(
+        app,
+        names.kubernetes_stack(settings.deployment),
+        common=common,
+        foundation=foundation.exports,
+        network=_home_network(settings, regions),
+        grid=grids,
+        settings=settings.kubernetes,
+        root=ROOT,
+    )
 
 
 def _catalogue(

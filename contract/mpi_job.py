@@ -37,6 +37,8 @@ GPU = "nvidia.com/gpu"
 HOST_FILE = "/etc/mpi/hostfile"
 """Where the operator puts the list of hosts."""
 PORT = 29500
+STAYS = {"karpenter.sh/do-not-disrupt": "true"}
+"""Annotation of pods whose machine is not to be replaced by a better one."""
 GRACE_S = 120
 """How long pods have between SIGTERM and SIGKILL; SageMaker gives as long."""
 VOLUME, MEMORY = "files", "memory"
@@ -180,7 +182,7 @@ def _build_pod(arguments: Mapping[str, Any], it: PodTraining, place: PodPlace, *
     ours = mark_deployment(marks[tags.DEPLOYMENT])
     alone = {"labelSelector": {"matchLabels": ours}}
     return {
-        "metadata": {"labels": label(marks), "annotations": annotate(marks)},
+        "metadata": {"labels": label(marks), "annotations": annotate(marks) | STAYS},
         "spec": {
             "serviceAccountName": SERVICE_ACCOUNT,
             # Pod Identity has a token of its own; the code of a line has nothing to say to the cluster.
