@@ -18,6 +18,7 @@ from stacks.foundation import FoundationStack
 from stacks.grid import GridStack
 from stacks.images import ImagesStack
 from stacks.kubernetes import KubernetesStack
+from stacks.ordering import order_stacks, place_before_grid
 from stacks.pages import PagesStack
 from stacks.parts.assembled import ROOT, NotSetUp
 from stacks.parts.campaign_rights import CampaignRights
@@ -114,12 +115,10 @@ def build(app: cdk.App, settings: Settings) -> None:
     grid = _grid(app, settings, common, grids, foundation, reaper, regions, catalogue, kubernetes)
     search = _search(app, common, grids, foundation, reaper, grid)
     images = ImagesStack(app, f"{deployment}-images", common=common, child_base=settings.grid.child_base)
-    _order(foundation, reaper, regions, builds, workflow, grid, search, images)
+    order_stacks(foundation, reaper, regions, builds, workflow, grid, search, images)
     pages = _pages(app, common, grids, foundation, workflow, search)
     optional = _campaigns(app, settings, common, foundation, reaper, git, [*regions, builds, workflow, grid, search])
-    for stack in (one for one in (catalogue, kubernetes) if one):
-        _place(stack, foundation, regions, grid)
-        optional.append(stack)
+    optional += place_before_grid((catalogue, kubernetes), foundation, regions, grid)
     if settings.compliance:
         comply(
             app, common.rights, foundation, [reaper, builds, workflow, grid, search, images, pages, *optional], regions
@@ -196,40 +195,6 @@ def _campaigns(
     for one in (foundation, reaper, *started):
         campaigns.add_stack_dependency(one)
     return [campaigns]
-
-
-def _order(
-    foundation: FoundationStack,
-    reaper: ReaperStack,
-    regions: list[RegionStack],
-    builds: BuildsStack,
-    workflow: WorkflowStack,
-    grid: GridStack,
-    search: SearchStack,
-    images: ImagesStack,
-) -> None:
-    """The reaper stands before what it looks after. What depends is destroyed first, and begins with a drain where it starts
-    something: then nothing launches into what goes away."""
-    reaper.add_stack_dependency(foundation)
-    builds.add_stack_dependency(foundation)
-    workflow.add_stack_dependency(reaper)
-    for needed in (reaper, builds, workflow):
-        grid.add_stack_dependency(needed)
-    search.add_stack_dependency(grid)
-    for region in regions:
-        # The reaper too: its drain is the last that a destroy asks, and empties the regions' buckets before their stacks go.
-        for user in (reaper, builds, workflow, grid, search):
-            user.add_stack_dependency(region)
-    # Last of all: a build that fails keeps nothing else from being deployed. Nothing in it runs or holds anything.
-    images.add_stack_dependency(search)
-
-
-def _place(stack: cdk.Stack, foundation: FoundationStack, regions: list[RegionStack], grid: GridStack) -> None:
-    """What the grid uses stands before it, and goes before the home region's network: the catalogue, and the cluster of Kubernetes, of
-    which the grid's drain ends all that runs."""
-    for needed in (foundation, *regions):
-        stack.add_stack_dependency(needed)
-    grid.add_stack_dependency(stack)
 
 
 def _reaper(

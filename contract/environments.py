@@ -305,7 +305,7 @@ class GridDefaults:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodCluster:
+class LineCluster:
     """The cluster of EKS in the home region."""
 
     name: str
@@ -349,7 +349,7 @@ class GridEnvironment(JobsEnvironment):
     """The settings' own tags, for every training; a line may give a key another value."""
     catalogue: CatalogueAccess | None = None
     """As whom queries are run; None in a deployment without a catalogue."""
-    kubernetes: PodCluster | None = None
+    kubernetes: LineCluster | None = None
     """Where lines with the backend kubernetes run; None in a deployment without a cluster."""
     rules: str = ""
     """Of the functions that read lines, as in AdmissionEnvironment."""

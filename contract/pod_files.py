@@ -12,7 +12,6 @@ from contract import containers
 from contract.environments import Environment
 
 INPUT = f"{containers.FOLDERS}/input/config"
-HYPERPARAMETERS = f"{INPUT}/hyperparameters.json"
 OUTPUT = f"{containers.FOLDERS}/output/data"
 SAID = f"{containers.FOLDERS}/output/said"
 """What the launcher's command prints."""

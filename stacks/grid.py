@@ -21,7 +21,6 @@ from contract.environments import (
     GridCleanupEnvironment,
     GridCollectEnvironment,
     GridEnvironment,
-    PodCluster,
 )
 from contract.kubernetes_objects import CHILDREN
 from contract.limits import Limits
@@ -107,14 +106,9 @@ class GridStack(cdk.Stack):
             output_key=output_key,
             tags=dict(common.tags),
             catalogue=catalogue,
-            kubernetes=PodCluster(name=kubernetes.rights.name, most_nodes=kubernetes.rights.most_nodes)
-            if kubernetes
-            else None,
+            kubernetes=kubernetes.line_cluster if kubernetes else None,
         )
-        collecting = GridCollectEnvironment(
-            **_fields(planning), topic=foundation.topic.topic_arn, timing=timing.of(CollectTiming)
-        )
-        self._collecting_environment = collecting
+        collecting = self._collecting_environment = self._extend(planning)
         children = self._children(training, network, settings, child_image, kubernetes)
         machine = GridMachine(
             self,
@@ -140,6 +134,10 @@ class GridStack(cdk.Stack):
         self._alarms(cleanup, letters)
         drain_first(self, drain)
         self._outputs(machine.state_machine_arn, letters, training)
+
+    def _extend(self, planning: GridEnvironment) -> GridCollectEnvironment:
+        topic, timing = self._foundation.topic.topic_arn, self._timing.of(CollectTiming)
+        return GridCollectEnvironment(**_fields(planning), topic=topic, timing=timing)
 
     def check_with(self) -> GridCollectEnvironment:
         """Returns what a search checks its trials with. The role is named, so that a stack that reads this needs nothing of this one."""

@@ -13,6 +13,7 @@ from constructs import Construct
 
 from contract import metrics, names
 from contract.cluster_calls import ClusterApiEnvironment, PodVerb
+from contract.environments import LineCluster
 from contract.kubernetes_objects import FUNCTIONS, NEW, build_node_pool, build_objects
 from stacks.foundation import FoundationExports
 from stacks.kubernetes_settings import KubernetesSettings
@@ -43,6 +44,11 @@ class KubernetesExports:
     rights: KubernetesRights
     security_group: ec2.ISecurityGroup | None
     """Of the API of the deployment's own cluster; the owner of another one lets children in."""
+
+    @property
+    def line_cluster(self) -> LineCluster:
+        """What Plan knows of it."""
+        return LineCluster(name=self.rights.name, most_nodes=self.rights.most_nodes)
 
 
 class KubernetesStack(cdk.Stack):
