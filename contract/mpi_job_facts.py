@@ -10,8 +10,9 @@ from typing import Any
 
 from contract import tags
 from contract.grid import Grid, Line, LineOutcome
+from contract.links import Console
 from contract.mpi_job import ENDED_FOR, JOB_ROLE, TRAINING, WORKER, read_marks
-from contract.pod_files import PodResult
+from contract.pod_files import LOG, PodResult
 from contract.records import LineFacts
 from contract.training_facts import cost
 
@@ -105,7 +106,7 @@ def describe_mpi_job(line: Line, evidence: PodEvidence, *, now: float) -> LineFa
         return LineFacts(status=STOPPED, outcome=LineOutcome.STOPPED, reason=gone, **base)
     created = read_created(job)
     begun = _find_time(job, "Running")
-    facts = {**base, "submitted_at": created, "log": ""}
+    facts = {**base, "submitted_at": created, "log": link_to_log(line)}
     lives = [pod for pod in evidence.pods if _phase(pod) in LIVE]
     if over := _find_end(job):
         return _describe_end(line, evidence, over, facts, begun, now)
@@ -127,6 +128,13 @@ def describe_mpi_job(line: Line, evidence: PodEvidence, *, now: float) -> LineFa
         )
     detail = "Suspended" if is_suspended(job) else _condition(job) or "Created"
     return LineFacts(status="InProgress", detail=detail, **facts)
+
+
+def link_to_log(line: Line) -> str:
+    """Returns the console's address of what the launcher's pod printed, in S3: pods are gone soon after their end."""
+    partition = read_marks(line.request["job"]).get(tags.EXECUTION, "").partition(":")[2].partition(":")[0]
+    bucket, _, folder = str(line.request["notes"]).removeprefix("s3://").partition("/")
+    return Console(partition, line.region).object(bucket, f"{folder}{LOG}") if partition else ""
 
 
 def where_to_look(line: Line) -> str:

@@ -15,8 +15,8 @@ INPUT = f"{containers.FOLDERS}/input/config"
 OUTPUT = f"{containers.FOLDERS}/output/data"
 SAID = f"{containers.FOLDERS}/output/said"
 """What the launcher's command prints."""
-BEGUN, RESULT = "begun.json", "result.json"
-"""Notes: the first is there once a pod has begun, the second once the models are saved."""
+BEGUN, RESULT, LOG = "begun.json", "result.json", "log.txt"
+"""Notes: the first is there once a pod has begun, the second once the models are saved; the third is what the launcher printed."""
 MOST_NOTE = 64 * 1024
 """Bytes of a note that are read. The code of the line has the rights of its pods, and may write anything there."""
 MOST_METRICS = 100

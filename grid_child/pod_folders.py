@@ -70,6 +70,11 @@ class PodFolders:
             self._send(Path(packed.name), address)
         return True
 
+    def send_note(self, name: str, file: Path) -> None:
+        """Sends a file as a note, if there is one."""
+        if file.is_file():
+            self._send(file, f"{self.files.notes}{name}")
+
     def note(self, name: str, document: Mapping[str, Any]) -> None:
         bucket, key = split_address(f"{self.files.notes}{name}")
         self._storage.put_object(Bucket=bucket, Key=key, Body=json.dumps(document).encode())

@@ -14,11 +14,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from contract.containers import FOLDERS, PROGRESS
 from contract.execution_facts import METRIC
-from contract.pod_files import MOST_METRICS, RESULT, SAID, PodResult
+from contract.pod_files import LOG, MOST_METRICS, RESULT, SAID, PodResult
 from grid_child.pod_folders import PodFolders
 
 LOOK_S = 1.0
 SAVE_EVERY_S = 30.0
+MOST_LOG = 16 * 1024**2
+"""Bytes of a log that is sent while it grows; a longer one is sent once, at its end."""
 MOST_LINE = 64 * 1024
 """Bytes of the log that are read at once: a metric stands in a line, and a line that is longer is read in pieces."""
 
@@ -46,6 +48,8 @@ class PodKeeper:
                 saved = self._now()
                 with suppress(ClientError, BotoCoreError):  # the next time saves it
                     self._folders.send_checkpoints()
+                    if self._read < MOST_LOG:
+                        self._folders.send_note(LOG, self._place(SAID))
         return self._finish()
 
     def _finish(self) -> int:
@@ -56,6 +60,7 @@ class PodKeeper:
             self._folders.send_checkpoints(last=True)
             has_model = self._folders.send_archive("model", files.model)
             self._folders.send_archive("output/data", f"{files.output}/output.tar.gz")
+            self._folders.send_note(LOG, self._place(SAID))
         except (ClientError, BotoCoreError, OSError) as problem:
             problems.append(f"{type(problem).__name__}: {problem}")
         result = PodResult(ended_at=self._now(), model=has_model, metrics=self._metrics, problem="; ".join(problems))

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from localaws.server import LocalAws
 
 LOOK_S = 0.05
+READY_S = 0.5
+"""How long a container runs until its pod is ready; one that ends at once never is."""
 LINES = 80
 """Lines of a container's log that its message has, where it failed."""
 MOST_MESSAGE = 2048
@@ -225,8 +227,7 @@ class JobRun:
             container = self._container(pod, helper)
             if helper.get("restartPolicy") != "Always" and (code := container.wait()):
                 raise PodFailed(self._message(pod, helper["name"], f"Init:Error, exit code {code}"))
-        self._container(pod, pod.training)
-        time.sleep(2 * LOOK_S)
+        self._container(pod, pod.training).wait(READY_S)
         pod.document["status"] = {"phase": "Running", "startTime": write_time(time.time())}
 
     def _is_up(self, pod: Pod) -> bool:

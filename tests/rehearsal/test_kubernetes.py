@@ -30,18 +30,16 @@ from tests.rehearsal.regions import REGIONS
 
 pytestmark = [pytest.mark.rehearsal, NEEDED, pytest.mark.timeout(600)]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "mpi_digits"
-LINE: Mapping[str, Any] = json.loads((EXAMPLE / "line.jsonl").read_text())
+LINE: Mapping[str, Any] = json.loads((EXAMPLE / "line.jsonl").read_text()) | {"instance_type": "ml.g5.xlarge"}
 THREE = [{"backend": one.value} for one in Backend]
 SPACE = names.pod_namespace("trainyard")
 
 
 def bare_image(folder: Path) -> Path:
     """A context whose image has neither mpirun nor sshd."""
-    (folder / "Dockerfile").write_text(
-        'ARG BASE\nFROM ${BASE}\nENV PATH=/usr/local/bin:/usr/bin:/bin\nCMD ["python"]\n'
-    )
-    given = {"tag": "bare-1", "base": "public.ecr.aws/docker/library/python:3.13-slim-bookworm"}
-    (folder / "build.json").write_text(json.dumps(json.loads((EXAMPLE / "build.json").read_text()) | given))
+    (folder / "Dockerfile").write_text('FROM public.ecr.aws/docker/library/python:3.13-slim-bookworm\nCMD ["python"]\n')
+    given = {name: one for name, one in json.loads((EXAMPLE / "build.json").read_text()).items() if name != "base"}
+    (folder / "build.json").write_text(json.dumps(given | {"tag": "bare-1"}))
     return folder
 
 
@@ -84,7 +82,7 @@ def test_one_table_has_all_three_with_the_same_columns(done: GridJob) -> None:
     rows = list(csv.DictReader(io.StringIO((done.read(done.prefix.results_csv) or b"").decode(), newline="")))
     assert [row["backend"] for row in rows] == [one.value for one in Backend]
     assert all(float(row["cost_usd"]) > 0 and float(row["billable_seconds"]) > 0 for row in rows)
-    assert all(row["model_artifact"].startswith("s3://") for row in rows)
+    assert all(row["log"].startswith("https://") and row["model_artifact"].startswith("s3://") for row in rows)
 
 
 def test_the_model_and_the_checkpoints_are_under_the_lines_own_prefix(done: GridJob, yard: Yard) -> None:
@@ -96,6 +94,7 @@ def test_the_model_and_the_checkpoints_are_under_the_lines_own_prefix(done: Grid
         f"{line.training}/output/model.tar.gz",
         "checkpoints/weights.npz",
         "pods/begun.json",
+        "pods/log.txt",
         "pods/result.json",
     }
 
