@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from aws_lambda_powertools import Logger
-from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from aws import figures
 from aws.kubernetes import open_cluster
@@ -24,7 +23,7 @@ logger = Logger(service="cluster_api")
 IDLE = "machines of the cluster run and no MPIJob needs them"
 
 
-def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
+def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
     """Does what the event says (`PodCall`). Raises ClusterProblem, ClientError or BotoCoreError."""
     env, call = ClusterApiEnvironment.read(), build(PodCall, dict(event), "event")
     cluster = open_cluster(env.cluster, env.home_region, names.pod_namespace(env.deployment))

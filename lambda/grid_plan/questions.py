@@ -49,7 +49,8 @@ def ask(training: Wanted, known: Answers, questions: Questions) -> None:
     for region in regions if spec.region == AUTO and not training.is_pods else training.regions:
         if training.machine_type and price_key(region, training.machine_type) not in known.prices:
             questions.prices.add((region, training.machine_type))
-    if training.is_pods and training.machine_type and training.machine_type not in known.types:
+    has_cluster = training.is_pods and training.env.kubernetes is not None
+    if has_cluster and training.machine_type and training.machine_type not in known.types:
         questions.types.add(training.machine_type)
     if spec.region == AUTO and len(regions) > 1:
         for channel in training.channels.values():
