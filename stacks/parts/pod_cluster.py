@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
+import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
@@ -20,6 +22,23 @@ MANAGED = (
     "EKS names these policies of AWS's own for its clusters, their machines and the functions that apply objects; a copy would miss "
     "what EKS adds."
 )
+POLICY = "arn:<AWS::Partition>:iam::aws:policy/"
+"""As cdk-nag writes the beginning of a policy's ARN."""
+POLICIES = (
+    "AmazonEC2ContainerRegistryReadOnly",
+    "AmazonEKSBlockStoragePolicy",
+    "AmazonEKSClusterPolicy",
+    "AmazonEKSComputePolicy",
+    "AmazonEKSLoadBalancingPolicy",
+    "AmazonEKSNetworkingPolicy",
+    "AmazonEKSWorkerNodePolicy",
+    "service-role/AWSLambdaBasicExecutionRole",
+    "service-role/AWSLambdaVPCAccessExecutionRole",
+)
+PUBLIC_IMAGES = "AmazonElasticContainerRegistryPublicReadOnly"
+"""One that partitions without public registries lack."""
+OF_FUNCTIONS = ("W3005", "CKV_AWS_115", "CKV_AWS_116", "CKV_AWS_173", "AwsSolutions-L1")
+KEYS = "EKS encrypts every object of Kubernetes with a key of its own since version 1.28; what lies there are jobs, and no secrets of ours."
 OF_CDK = "The CDK makes this function, its role and its archive to apply objects; they are used during a deploy alone."
 
 
@@ -66,8 +85,25 @@ class PodCluster(Construct):
         )
         then = eks.KubernetesManifest(self, "Objects", cluster=interfaces.cluster(self.cluster), manifest=list(objects))
         then.node.add_dependency(first)
-        acknowledge(self, MANAGED, "AwsSolutions-IAM4")
-        acknowledge(self, OF_CDK, "AwsSolutions-IAM5", "AwsSolutions-L1")
+        self._acknowledge()
+
+    def _acknowledge(self) -> None:
+        stack = cdk.Stack.of(self)
+        acknowledge(self, MANAGED, *(f"AwsSolutions-IAM4[Policy::{POLICY}{one}]" for one in POLICIES))
+        provider = self.cluster.node.find_child("KubectlProvider")
+        handler = provider.node.find_child("Handler")
+        condition, public = handler.node.find_child("HasEcrPublic"), POLICY.replace("<AWS::Partition>", "|").split("|")
+        assert isinstance(condition, cdk.CfnCondition)
+        named = {"Fn::Join": ["", [public[0], {"Ref": "AWS::Partition"}, f"{public[1]}{PUBLIC_IMAGES}"]]}
+        choice = {"Fn::If": [stack.get_logical_id(condition), named, {"Ref": "AWS::NoValue"}]}
+        acknowledge(self, MANAGED, f"AwsSolutions-IAM4[Policy::{json.dumps(choice, separators=(',', ':'))}]")
+        function = handler.node.default_child
+        assert isinstance(function, cdk.CfnElement)
+        acknowledge(self, OF_CDK, f"AwsSolutions-IAM5[Resource::<{stack.get_logical_id(function)}.Arn>:*]")
+        for one in (handler, provider.node.find_child("Provider").node.find_child("framework-onEvent")):
+            acknowledge(one, OF_CDK, *OF_FUNCTIONS)
+            acknowledge(one.node.find_child("LogGroup"), OF_CDK, "CKV_AWS_158")
+        acknowledge(self.cluster, KEYS, "CKV_AWS_58")
 
 
 def _kubectl_layer(scope: Construct) -> Any:

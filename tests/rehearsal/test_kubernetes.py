@@ -48,7 +48,9 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     work = tmp_path_factory.mktemp("kubernetes") / "work"
     settings = {"regions": REGIONS[:1], "kubernetes": {"cluster": "lab", "max_nodes": 4}}
     wanted = ["workflow", "builds", "grid", "images", "reaper", "kubernetes"]
-    with Yard(work, Conditions(speed=20.0), settings=settings, wanted=wanted, real_images=True) as made:
+    # With every event: a grid whose end no event tells has no report.
+    conditions = Conditions(speed=20.0, events_lost=0.0)
+    with Yard(work, conditions, settings=settings, wanted=wanted, real_images=True) as made:
         assert not real.lacks()
         for example in (EXAMPLE, bare_image(tmp_path_factory.mktemp("bare"))):
             grid.build_image(made, example)

@@ -92,7 +92,7 @@ def yard(monkeypatch: pytest.MonkeyPatch) -> Iterator[Yard]:
         yield made
 
 
-def look(yard: Yard, **given: Any) -> GridLook:
+def see(yard: Yard, **given: Any) -> GridLook:
     return GridLook(store=GridStore(BUCKET), grid=yard.grid, **given)
 
 
@@ -101,9 +101,9 @@ def look(yard: Yard, **given: Any) -> GridLook:
 
 def test_a_line_whose_child_is_gone_is_recorded_as_a_child_would(yard: Yard) -> None:
     yard.make(0)
-    assert len(look(yard).read_state().running) == 1
+    assert len(see(yard).read_state().running) == 1
     yard.pass_time(400)
-    state = look(yard).read_state()
+    state = see(yard).read_state()
     assert (state.written, state.absent, state.unknown) == (1, [1], [])
     assert (yard.recorded(0).outcome, yard.recorded(0).metrics) == (LineOutcome.COMPLETED, {"loss": 0.5})
 
@@ -111,16 +111,16 @@ def test_a_line_whose_child_is_gone_is_recorded_as_a_child_would(yard: Yard) -> 
 def test_the_end_of_a_grid_ends_its_jobs_and_gives_every_line_a_record(yard: Yard) -> None:
     yard.make(0)
     yard.pass_time(60)
-    look(yard, end=True, fenced="the grid was stopped").read_state()
+    see(yard, end=True, fenced="the grid was stopped").read_state()
     yard.pass_time(60)
-    state = look(yard, end=True, fenced="the grid was stopped").read_state()
+    state = see(yard, end=True, fenced="the grid was stopped").read_state()
     assert (state.running, state.absent) == ([], [])
     assert [yard.recorded(one).outcome for one in (0, 1)] == [LineOutcome.STOPPED] * 2
 
 
 def test_a_job_of_another_grid_is_recorded_as_a_strangers_and_left_alone(yard: Yard) -> None:
     yard.make(0, execution="another")
-    look(yard, end=True).read_state()
+    see(yard, end=True).read_state()
     assert yard.recorded(0).outcome is LineOutcome.REFUSED
     assert yard.calls("PatchJob") == 0
 
@@ -129,7 +129,7 @@ def test_a_worker_that_failed_is_found_without_its_child_too(yard: Yard) -> None
     PodJobs(yard.aws, lambda _: PodLife(worker_fails="exec: /usr/sbin/sshd: not found"))
     yard.make(0)
     yard.pass_time(60)
-    look(yard).read_state()
+    see(yard).read_state()
     assert yard.recorded(0).outcome is LineOutcome.FAILED
     assert "has no sshd" in yard.recorded(0).reason
 
@@ -141,7 +141,7 @@ def test_a_cluster_that_does_not_answer_is_no_end(yard: Yard) -> None:
         "FunctionError": "Unhandled",
         "Payload": b'{"errorMessage": "timed out"}',
     }
-    state = look(yard, fenced="the grid was stopped").read_state()
+    state = see(yard, fenced="the grid was stopped").read_state()
     assert (state.written, len(state.unknown)) == (0, 2)
     assert "The cluster does not answer" in state.unknown[0]
     assert issubclass(ClusterAway, BotoCoreError)
