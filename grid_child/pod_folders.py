@@ -47,13 +47,14 @@ class PodFolders:
                 known = self._sent.get(path)
                 if known == mark and path not in self._half:
                     continue
-                self._sent[path] = mark
                 if not last and known != mark:
+                    self._sent[path] = mark
                     self._half.add(path)
                     continue
-                self._half.discard(path)
                 within = path.relative_to(self.root / "checkpoints").as_posix()
                 self._send(path, f"{self.files.checkpoints.rstrip('/')}/{within}")
+                self._sent[path] = mark
+                self._half.discard(path)
             except FileNotFoundError:
                 continue  # the training replaced it meanwhile
 
