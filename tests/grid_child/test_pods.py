@@ -73,7 +73,7 @@ def folders(storage: Storage, root: Path, rank: int = 0, **changes: Any) -> PodF
     return PodFolders(PodFiles(**given), root, rank=rank, storage=storage)
 
 
-def brought(root: Path) -> list[str]:
+def list_data(root: Path) -> list[str]:
     data = root / "input/data/training"
     return sorted(one.relative_to(data).as_posix() for one in data.rglob("*") if one.is_file())
 
@@ -87,7 +87,7 @@ def test_a_pod_finds_what_a_container_of_sagemaker_finds(storage: Storage, tmp_p
     assert json.loads((config / "hyperparameters.json").read_text()) == {"lr": "0.1"}
     resources = json.loads((config / "resourceconfig.json").read_text())
     assert (resources["current_host"], resources["hosts"]) == ("algo-2", ["algo-1", "algo-2"])
-    assert brought(tmp_path) == ["a", "b/c", "d"]
+    assert list_data(tmp_path) == ["a", "b/c", "d"]
     assert all((tmp_path / one).is_dir() for one in ("model", "output/data", "checkpoints"))
 
 
@@ -95,12 +95,12 @@ def test_of_a_sharded_channel_each_pod_has_its_part(storage: Storage, tmp_path: 
     channels = (PodChannel(name="training", source="s3://data/train/", sharded=True),)
     for rank, expected in ((0, ["a", "d"]), (1, ["b/c"])):
         folders(storage, tmp_path / str(rank), rank, channels=channels).fill()
-        assert brought(tmp_path / str(rank)) == expected
+        assert list_data(tmp_path / str(rank)) == expected
 
 
 def test_an_address_that_names_one_object_brings_it_by_its_name(storage: Storage, tmp_path: Path) -> None:
     folders(storage, tmp_path, channels=(PodChannel(name="training", source="s3://data/train/a"),)).fill()
-    assert brought(tmp_path) == ["a"]
+    assert list_data(tmp_path) == ["a"]
 
 
 def test_data_that_is_not_there_fails_the_pod_by_its_address(storage: Storage, tmp_path: Path) -> None:
