@@ -20,7 +20,7 @@ CLUSTER: dict[str, Any] = {
 EVERYTHING: dict[str, Any] = {
     "workbench": True,
     "catalogue": True,
-    "kubernetes": CLUSTER,
+    "kubernetes": {"cluster": "lab"},
     "campaigns": {
         "drive": {"prefix": "uploads/drive/", "suffix": "_READY", "input": {"manifest": "{data}/lines.jsonl"}}
     },
