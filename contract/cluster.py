@@ -6,10 +6,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from contract.training import CLUSTER_SPEC, TF_CONFIG
+from contract.roles import Role, find_place
+from contract.training import CLUSTER_SPEC, ROLE, ROLE_ADDRESSES, ROLE_RANK, TF_CONFIG
 
 WORKER = "worker"
-"""The role of every node."""
+"""The role of every node of a job without roles."""
 SCRIPT = ".py"
 """How a command begins that torchrun runs with its own Python."""
 
@@ -26,6 +27,8 @@ class Cluster:
     """At which rank 0 listens (MASTER_PORT)."""
     processes: int = 1
     """Of each node."""
+    roles: tuple[Role, ...] = ()
+    """Those of the job; empty where every node is a worker."""
 
     @property
     def world_size(self) -> int:
@@ -34,10 +37,29 @@ class Cluster:
 
     def build_variables(self) -> dict[str, str]:
         """Returns TF_CONFIG, as TFConfigClusterResolver of tf.distribute reads it (`cluster`: role to addresses with ports; `task`: role
-        and index of this node), and CLUSTER_SPEC, the cluster alone, as tf.train.ClusterSpec takes it."""
-        spec = {WORKER: [f"{one}:{self.port}" for one in self.addresses]}
-        task = {"type": WORKER, "index": self.rank}
-        return {TF_CONFIG: json.dumps({"cluster": spec, "task": task}), CLUSTER_SPEC: json.dumps(spec)}
+        and index of this node), and CLUSTER_SPEC, the cluster alone, as tf.train.ClusterSpec takes it. With roles, also what programs
+        need that read neither: the node's role, its place in it, and the addresses of each role."""
+        place = find_place(self.roles, self.rank)
+        each = self._sort_addresses()
+        spec = {
+            name: [f"{one}:{self.port}" for one in some] for name, some in each.items() if self._is_in_cluster(name)
+        }
+        task = {"type": place.role.name, "index": place.index} if place else {"type": WORKER, "index": self.rank}
+        told = {TF_CONFIG: json.dumps({"cluster": spec, "task": task}), CLUSTER_SPEC: json.dumps(spec)}
+        if place is None:
+            return told
+        addresses = {f"{ROLE_ADDRESSES}{name.upper()}": ",".join(some) for name, some in each.items()}
+        return {**told, ROLE: place.role.name, ROLE_RANK: str(place.index), **addresses}
+
+    def _sort_addresses(self) -> dict[str, Sequence[str]]:
+        """Returns the addresses by role, in the order of ranks."""
+        left, found = self.addresses, dict[str, Sequence[str]]()
+        for role in self.roles:
+            found[role.name], left = left[: role.count], left[role.count :]
+        return found or {WORKER: self.addresses}
+
+    def _is_in_cluster(self, name: str) -> bool:
+        return all(role.is_in_cluster for role in self.roles if role.name == name)
 
     def build_torchrun(self, command: Sequence[str]) -> list[str]:
         """Returns the command with torchrun before it. The rendezvous is static: rank 0's address is known, and torchrun's own restarts

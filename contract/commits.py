@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import hashlib
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -39,6 +40,15 @@ class CommittedFile:
     def digest(self) -> str:
         """Equal where the bytes are."""
         return self.sha256 or self.crc32
+
+
+def digest_parts(size: int, part: int, crcs: Iterable[int]) -> str:
+    """Returns the digest of a large file (`CommittedFile.crc32`): of its size in bytes, the size of its parts but for the last, and the
+    CRC32 of each part."""
+    digest = hashlib.sha256(size.to_bytes(8, "big"))
+    for crc in crcs:
+        digest.update(crc.to_bytes(4, "big"))
+    return f"{part}-{digest.hexdigest()}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,10 @@ class QuotaExceeded(JobError):
     """A quota of the account closes every remaining rung."""
 
 
+class LaunchIncomplete(JobError):
+    """A place had capacity for nodes of some roles and not for those of others: what was launched is ended, and another attempt begins."""
+
+
 class Interrupted(JobError):
     """A spot interruption ended nodes of the attempt."""
 
@@ -109,7 +113,7 @@ class SearchFailed(Exception):
 ASKED_AGAIN = (CapacityPending, StillRunning)
 """Errors that mean "not yet": the machine asks again."""
 
-NEW_ATTEMPT = (Interrupted, NodeLost, NodeUnhealthy, Stalled)
+NEW_ATTEMPT = (Interrupted, LaunchIncomplete, NodeLost, NodeUnhealthy, Stalled)
 """Errors after which a new attempt from the newest checkpoint may succeed."""
 
 ALL = tuple(

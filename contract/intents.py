@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from contract.codec import UNWRITTEN
 from contract.jobs import Rung
 
 
@@ -62,6 +63,13 @@ class LaunchAnswer:
     """Whether it stayed unknown if it launched: the walk went on when the launch patience was over."""
     refused: bool = False
     """Whether EC2 refused the request, which mostly is about the type or its image: the walk goes on with other types."""
+    shape: int = field(default=0, metadata=UNWRITTEN)
+    """Which of the rung's shapes it is about, in their order; of those before it, `instances` run."""
+
+    @property
+    def is_half(self) -> bool:
+        """Whether some shapes of the rung were launched, and the others will not be: the attempt is over, and what runs ends with it."""
+        return bool(self.instances) and self.outcome in FINAL - {LaunchOutcome.LAUNCHED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +78,8 @@ class Step:
 
     rung: Rung
     request: dict[str, Any]
-    """The arguments of RunInstances without UserData and ClientToken; empty until the walk comes into the region."""
+    """The arguments of RunInstances without UserData and ClientToken; empty until the walk comes into the region. On a rung with shapes,
+    those of the first one."""
     generation: int = 0
     """Increased when the token's instances were terminated."""
     walk: int = 0
@@ -78,6 +87,13 @@ class Step:
     answer: LaunchAnswer | None = None
     shared_with: tuple[str, ...] = ()
     """Other jobs that have the request's security group, because every group of the region was in use."""
+    further: tuple[dict[str, Any], ...] = field(default=(), metadata=UNWRITTEN)
+    """The requests of the other shapes, in their order."""
+
+    @property
+    def requests(self) -> tuple[dict[str, Any], ...]:
+        """What is sent for the rung, one after the other."""
+        return self.request, *self.further
 
     @property
     def is_final(self) -> bool:
@@ -124,9 +140,14 @@ class Intent:
         )
 
     @property
+    def half(self) -> Step | None:
+        """The step of which only some shapes were launched."""
+        return next((step for step in self.steps if step.answer and step.answer.is_half), None)
+
+    @property
     def next_place(self) -> int | None:
-        """The rung to ask now; None when one launched, one was a mistake, or every rung has its final answer."""
-        if any(step.answer and step.answer.outcome in LAST for step in self.steps):
+        """The rung to ask now; None when one launched, whole or half, one was a mistake, or every rung has its final answer."""
+        if any(step.answer and (step.answer.outcome in LAST or step.answer.is_half) for step in self.steps):
             return None
         return next((place for place, step in enumerate(self.steps) if not step.is_final), None)
 

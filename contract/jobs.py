@@ -16,6 +16,7 @@ from contract.grid import GridLine
 from contract.health import NETWORK_SHARE, HealthCheck
 from contract.mounts import JobMount
 from contract.places import Place
+from contract.roles import Role
 from contract.timing import Timing
 from contract.volumes import LEAST_IOPS, LEAST_THROUGHPUT
 from contract.workbench import FOLDER as BENCH
@@ -165,7 +166,7 @@ class Ami:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rung:
-    """One thing to try: all nodes of one type, in one zone, from one market."""
+    """One thing to try: all nodes in one zone, of one type and from one market unless the job has roles."""
 
     region: str
     zone: str
@@ -187,6 +188,20 @@ class Rung:
     """From when on the reservation can be used, UTC epoch seconds."""
     ends_at: float | None = None
     """When AWS begins to end the nodes of a Capacity Block, UTC epoch seconds; None for never."""
+    shapes: tuple[LaunchShape, ...] = field(default=(), metadata=UNWRITTEN)
+    """Of a job with roles, the scarcest first: then `instance_type` has the types of all for people, `market` and `image` are those of the
+    first shape, and `usd` and `most_usd` the mean of all nodes. Empty where all nodes are alike."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchShape:
+    """Nodes of consecutive ranks that one request of RunInstances launches."""
+
+    rung: Rung
+    first_rank: int
+    nodes: int
+    role: str = ""
+    """Names of their roles; empty in a job without roles."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,6 +321,8 @@ class Job:
     """Names the line of a grid whose job this is; None for a job that a person started."""
     workbench: Workbench | None = field(default=None, metadata=UNWRITTEN)
     """What the job's JupyterLab does, whose command Admit wrote; None for every other job."""
+    roles: tuple[Role, ...] = field(default=(), metadata=UNWRITTEN)
+    """In the order of ranks; empty where all nodes run the same. With roles `command` is empty and `container` None (`shapes.seen_by`)."""
     tags: dict[str, str] = field(default_factory=dict, metadata=UNWRITTEN)
     """The person's own, on everything that a launch makes; never ours."""
     preset: str = field(default="", metadata=UNWRITTEN)

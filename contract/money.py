@@ -112,4 +112,4 @@ def _may_have_launched(walk: Intent, step: Step) -> bool:
     if answer is None:
         is_next = walk.next_place is not None and step is walk.steps[walk.next_place]
         return step.generation > 0 or (is_next and bool(step.request))
-    return step.generation > 0 or answer.doubted or answer.outcome in MAYBE_LAUNCHED
+    return step.generation > 0 or answer.doubted or answer.is_half or answer.outcome in MAYBE_LAUNCHED

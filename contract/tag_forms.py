@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from collections.abc import Iterable, Iterator
 
 from contract.tags import NAME, RESERVED
 
@@ -27,6 +28,14 @@ def object_to_key(text: str) -> str:
     if text in NOT_IN_METADATA:
         return "instance metadata has no such key"
     return "it is Trainyard's own" if text.lower() == NAME.lower() else ""
+
+
+def find_twins(keys: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yields each two keys that differ in capitals alone, the earlier one first: IAM takes them for one."""
+    first = dict[str, str]()
+    for key in keys:
+        if (other := first.setdefault(key.lower(), key)) != key:
+            yield other, key
 
 
 def object_to_value(text: str) -> str:

@@ -14,6 +14,11 @@ PROGRESS_FILE = "PROGRESS_FILE"
 TF_CONFIG, CLUSTER_SPEC = "TF_CONFIG", "CLUSTER_SPEC"
 """The cluster in TensorFlow's words (contract.cluster), unless the request sets them. Only where there are several nodes."""
 
+ROLE, ROLE_RANK = "ROLE", "ROLE_RANK"
+"""The name of the node's role, and the node's place in it, from 0. Only in jobs with roles, whose requests may not set them."""
+ROLE_ADDRESSES = "ROLE_ADDRESSES_"
+"""Ahead of a role's name in capitals, as in ROLE_ADDRESSES_PS: the addresses of the role's nodes, with commas between them."""
+
 REQUIREMENTS = "requirements.txt"
 """The file of the code, at its root, that a node installs with pip before a training without an image."""
 

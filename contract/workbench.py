@@ -18,8 +18,9 @@ TOKEN = "JUPYTER_TOKEN"
 """Variable by which JupyterLab gets its token (jupyter_server's IdentityProvider)."""
 TOKEN_BYTES = 32
 ADDRESS = re.compile(rf"http://{re.escape(LOOPBACK)}:{PORT}/lab\?token=([0-9a-f]{{{2 * TOKEN_BYTES}}})(?![0-9a-f])")
-NOT_THERE, NOT_INSTALLED = 64, 65
-"""Exit codes of what starts it: the image has no JupyterLab; it could not be installed."""
+NOT_THERE, NOT_INSTALLED, NO_PYTHON, BROKEN, TOO_OLD = 64, 65, 66, 67, 68
+"""Exit codes of what starts it: the image has no JupyterLab; it could not be installed; there is no Python; the JupyterLab that is there
+cannot be imported, or is older than version 4."""
 NOTICE_S = 900.0
 """Seconds before the end of a bench's hours or money that a file in its folder says so."""
 NOTICE = "THIS-BENCH-ENDS.txt"

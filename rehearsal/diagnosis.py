@@ -25,7 +25,7 @@ ERRORS = frozenset({"ERROR", "CRITICAL"})
 """Levels of a function's log that are shown."""
 PLAIN_ERROR = re.compile(r"^\[(ERROR|CRITICAL)\]|^Traceback |Task timed out|Runtime\.\w+")
 """What Lambda itself writes of an error, as no JSON."""
-CONSOLE = re.compile(r"https://\S*\.console\.")
+CONSOLE = re.compile(r"""https://[^\s<"]*\.console\.[^\s<"]*""")
 """An address of the AWS console, where a rehearsal's account is not."""
 STREAM = re.compile(r"The whole log: log group \S+, stream \S+?/(\d+)/(\d+)\.")
 OWN_FRAME = re.compile(r'(File ")/\S*?/var/lib/trainyard/')

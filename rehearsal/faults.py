@@ -337,10 +337,15 @@ class Fault:
         return (
             ("job" not in keys or self.text("job") in {"", _job(marks)})
             and (keys.get("line") is not LINE or self.text("line") in {ALL, _line(marks)})
-            and ("rank" not in keys or self.text("rank") in {ALL, marks.get("rank", "")})
+            and ("rank" not in keys or self.text("rank") in {ALL, str(rank_of(marks))})
             and ("attempt" not in keys or self.text("attempt") in {"", marks.get(tags.ATTEMPT, "")})
             and ("attempts" not in keys or int(marks.get(tags.ATTEMPT, "0")) <= self.number("attempts"))
         )
+
+
+def rank_of(marks: Mapping[str, str]) -> int:
+    """Returns the rank of a node, which is that of the first of its launch and its index there; -1 for what is no node."""
+    return int(marks["rank"]) + int(marks.get(tags.FIRST_RANK, "0")) if "rank" in marks else -1
 
 
 def _job(marks: Mapping[str, str]) -> str:

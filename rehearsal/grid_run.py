@@ -71,7 +71,7 @@ def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace, run: Run) 
         screen.say(f"[red]the execution ended as {summary.status}: {summary.error}[/red]")
     if summary.cause:
         screen.say(f"[red]{escape(summary.cause)}[/red]")
-    leave_page(yard, job.prefix.page, run.out, screen.say)
+    leave_page(job, job.prefix.page, run.out, screen.say)
     screen.say(
         f"report.html (open it), results.csv, failed.jsonl, report.json, summary.json, recorded calls: {shorten(run.out)}"
     )

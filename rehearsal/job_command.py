@@ -76,7 +76,7 @@ def _check(options: argparse.Namespace) -> list[str]:
 def _describe_missing_code(request: dict[str, Any]) -> str:
     if "code" in request:
         return (
-            "--code is missing: a rehearsal has an account of its own, without the code that the request names; allowed: the folder that "
+            "--code is missing: the account of a rehearsal does not have the code that the request names; allowed: a folder, which "
             "is uploaded in its place"
         )
     return "--code is missing; allowed: a folder, unless --image names one with a Dockerfile"

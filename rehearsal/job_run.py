@@ -17,7 +17,7 @@ from rehearsal.pages import leave_page
 from rehearsal.parts import Parts
 from rehearsal.runs import Run, leave, shorten
 from rehearsal.screen import Screen, describe_next
-from rehearsal.summary import shortcomings, summarise
+from rehearsal.summary import count_nodes, shortcomings, summarise
 from rehearsal.yard import StartedJob, Yard
 
 STACKS = ("workflow", "reaper", "pages")
@@ -77,14 +77,14 @@ def _followed(
         summary = summarise(job, wall_s=time.monotonic() - screen.began)
         job.download(run.out)
         leave(run.out, summary.document(), yard.aws.recorder.calls)
-    wrong = late or shortcomings(summary, nodes=request.get("nodes", 1), metric_at_least=options.metric_at_least)
+    wrong = late or shortcomings(summary, nodes=count_nodes(request), metric_at_least=options.metric_at_least)
     wrong = [*wrong, *(f"fault {name} of the scenario never happened" for name in director.missing())]
     if options.entries:
         director.write(run.out / "scenario.json")
     if wrong:
         diagnose(job, screen.console, run.out)
     screen.summary(summary, wrong, yard.left_out, run.out)
-    leave_page(yard, keys.JobPrefix(run.name).page, run.out, screen.say)
+    leave_page(job, keys.JobPrefix(run.name).page, run.out, screen.say)
     screen.say(f"summary, artifacts, logs and recorded calls: {shorten(run.out)}")
     if step := describe_next(run.out, is_well=not wrong, attempts=summary.attempts):
         screen.say(step)

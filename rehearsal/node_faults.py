@@ -21,7 +21,7 @@ from localaws.services.ec2_moto import gpus_of
 from localaws.services.ec2_request import target
 from rehearsal import machine_faults
 from rehearsal.fault_keys import BOOT, MOMENTS
-from rehearsal.faults import FAULTS
+from rehearsal.faults import FAULTS, rank_of
 from rehearsal.interruptions import read_step
 from rehearsal.machine_faults import BAD_GPU, SLOW_LINK
 from rehearsal.state import reports
@@ -59,7 +59,7 @@ class Strike:
 
     @classmethod
     def of(cls, fault: Fault, machine: Machine) -> Strike:
-        return cls(fault, *_attempt(machine), machine.index, time.time())
+        return cls(fault, *_attempt(machine), rank_of(machine.marks), time.time())
 
 
 class NodeFaults:
@@ -126,7 +126,7 @@ class NodeFaults:
         if when == AGENT:
             return agent(node.pid) is not None
         if when in PHASES:
-            said = _report(machine, machine.index)
+            said = _report(machine, rank_of(machine.marks))
             return said is not None and PHASES.index(said.phase.value) >= PHASES.index(when)
         first = _report(machine, 0)
         if first is None or PHASES.index(first.phase.value) < TRAINING:

@@ -1,4 +1,4 @@
-"""Checks a request before anything is deployed, by the functions that Admit and its like read it with, and the settings of cdk.json.
+"""Checks a request before anything is deployed, as `trainyard check` does, with the settings of cdk.json and the rehearsal's account.
 
 A process of its own does it: the settings import the CDK, which starts a Node.js that an interrupt would end with its own traceback.
 """
@@ -10,7 +10,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,7 +17,6 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 UPLOADED = "s3://home/uploads/"
 """Stands for the address of what is uploaded once there is a bucket."""
-ENDING = ".tar.gz"
 
 
 class CannotCheck(Exception):
@@ -30,9 +28,9 @@ def list_request_problems(request: Mapping[str, Any], code: Path | None, archive
     if archive is None:
         return _ask("job", request)
     with TemporaryDirectory() as folder:
-        file = Path(folder, f"code{ENDING}")
+        file = Path(folder, "code.tar.gz")
         file.write_bytes(archive)
-        return _ask("job", {**request, "code": f"{UPLOADED}code{ENDING}"}, str(code), str(file))
+        return _ask("job", request, str(code), str(file))
 
 
 def list_grid_problems(request: Mapping[str, Any], manifest: str) -> list[str]:
@@ -63,24 +61,22 @@ def _ask(kind: str, request: Mapping[str, Any], *code: str) -> list[str]:
     return found
 
 
-def check(kind: str, request: object, code: str = "", archive: str = "") -> list[str]:
+def check(kind: str, request: Mapping[str, Any], code: str = "", archive: str = "") -> list[str]:
     """Does the work in the other process. `archive` is the file of the folder `code`, packed; both are empty where there is none."""
-    from grid_plan import request as grid_requests
-    from job_requests.checking import LocalCode, list_problems
-    from rehearsal.deployment import context
-    from searches import request as search_requests
+    from rehearsal.deployment import ACCOUNT, context
     from stacks.settings import BLOCK, BadSettings, Settings
+    from trainyard.checking import examine_grid, examine_job, examine_search
 
     if kind == "search":
-        return search_requests.read(request)[2]
+        return examine_search(request).problems
     try:
         settings = Settings.parse(context(1.0)[BLOCK])
     except BadSettings as problem:
         return str(problem).splitlines()
     if kind == "grid":
-        return grid_requests.read(request, settings.grid.limits)[2]
-    local = LocalCode(shown=code, ending=ENDING, open=lambda: BytesIO(Path(archive).read_bytes())) if archive else None
-    return list_problems(request, settings.limits, settings.training, local, settings.rules)
+        return examine_grid(request, settings).problems
+    packed = Path(archive) if archive else None
+    return examine_job(request, settings, archive=packed, shown=code, account=ACCOUNT).problems
 
 
 if __name__ == "__main__":

@@ -88,7 +88,7 @@ def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace, run: Run, 
     keep(yard, ended, summaries, run.out, whole=bool(wrong))
     show(screen, summaries, yard, wrong, options.found_at, run.out)
     for job in ended:
-        leave_page(yard, job.files.page, run.out / job.name.rpartition("-")[2], screen.say)
+        leave_page(job, job.files.page, run.out / job.name.rpartition("-")[2], screen.say)
     screen.say(
         f"report.html (open it), trials.csv, best.json, report.json of each search, summary.json, recorded calls: {shorten(run.out)}"
     )

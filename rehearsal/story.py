@@ -74,7 +74,8 @@ class Story:
         rank = report.rank
         if report.order and self._is_first("order", report.attempt, report.order.author):
             what = report.order.kind.value.replace("-", " ")
-            yield f"order to all nodes by {report.order.author}: {what}: {one_line(report.order.reason, MOST_SAID)}"
+            whom = "all nodes" if report.order.error else f"rank {rank}"
+            yield f"order to {whom} by {report.order.author}: {what}: {one_line(report.order.reason, MOST_SAID)}"
         end = report.outcome or report.exit
         if end and end.error and not end.ordered and self._is_first("end", report.attempt, rank):
             why = end.reason.partition(NEW_LINE)[0].removeprefix(f"rank {rank}: ")

@@ -9,6 +9,7 @@ from typing import Any
 from contract import tags
 from contract.jobs import Launcher
 from contract.reports import NodeReport
+from contract.roles import find_place
 from localaws.services import ec2
 from rehearsal.interruptions import AttemptRecord, Interruption, interruptions
 from rehearsal.yard import StartedJob
@@ -39,6 +40,8 @@ class Summary:
     import_s: float | None
     processes_per_node: int = 0
     """Processes that the launcher of the request starts on each node; 0 where the command itself decides."""
+    roles: list[str] = field(default_factory=list)
+    """Of a job with roles, how each node of the last attempt ended."""
     error: str = ""
     cause: str = ""
     interruptions: list[dict[str, Any]] = field(default_factory=list)
@@ -89,6 +92,7 @@ def summarise(job: StartedJob, *, wall_s: float) -> Summary:
         boot_s=round(boot, 2) if boot is not None else None,
         import_s=imports,
         processes_per_node=_count_processes(job) if execution["status"] == "SUCCEEDED" else 0,
+        roles=_list_roles(job, reports),
         error=execution.get("error", ""),
         cause=execution.get("cause", ""),
         interruptions=[asdict(one) for one in _interruptions(job)],
@@ -104,6 +108,11 @@ def read_cost(report: Mapping[str, Any]) -> float | None:
     """Returns the dollars of a job's report; None where it has none, or where a price is not known."""
     usd = (report.get("cost") or {}).get("usd_at_most")
     return float(usd) if isinstance(usd, (int, float)) else None
+
+
+def count_nodes(request: Mapping[str, Any]) -> int:
+    """Returns how many nodes a request asks for, which Admit has taken."""
+    return sum(role.get("count", 1) for role in request.get("roles", ())) or int(request.get("nodes", 1))
 
 
 def shortcomings(summary: Summary, *, nodes: int, metric_at_least: float | None) -> list[str]:
@@ -166,6 +175,18 @@ def _record(job: StartedJob, attempt: int) -> AttemptRecord:
 
 def _world(reports: dict[int, NodeReport]) -> int:
     return max((report.progress.world_size for report in reports.values() if report.progress), default=0)
+
+
+def _list_roles(job: StartedJob, reports: dict[int, NodeReport]) -> list[str]:
+    admitted = job.describe_admitted() if reports else None
+    lines = list[str]()
+    for rank, report in sorted(reports.items()):
+        if admitted is None or (place := find_place(admitted.roles, rank)) is None:
+            continue
+        end = report.exit
+        how = "had not ended" if end is None else "was stopped" if end.ordered else f"exited with code {end.code}"
+        lines.append(f"rank {rank}, {place.role.name} {place.index}: {how}")
+    return lines
 
 
 def _count_processes(job: StartedJob) -> int:

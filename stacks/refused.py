@@ -13,6 +13,13 @@ from pydantic import BaseModel, ValidationError
 
 ALIKE, RELATED = 0.8, 0.5
 """Ratios of difflib: for a typing error, and for a word that may have been meant."""
+PLAIN = {
+    "a valid array": "a list",
+    "a valid boolean": "true or false",
+    "a valid integer": "a whole number",
+    "a valid number": "a number",
+}
+"""What pydantic calls a type, in the words of a person who writes JSON."""
 
 
 def lines(block: str, model: type, raw: Mapping[str, Any], problem: ValidationError) -> Iterator[str]:
@@ -71,7 +78,10 @@ def _allowed(error: Any) -> tuple[str, str]:
         if key in context:
             return "", str(context[key])
     told = str(error["msg"]).partition(" should ")[2].removeprefix("be ").removeprefix("have ") or str(error["msg"])
-    return "", told.partition(" after validation")[0]
+    may_be = told.partition(" after validation")[0]
+    return "", next(
+        (f"{plain}{may_be[len(words) :]}" for words, plain in PLAIN.items() if may_be.startswith(words)), may_be
+    )
 
 
 def _nearest(path: list[str | int], known: Mapping[tuple[str, ...], type | None]) -> str:

@@ -14,6 +14,7 @@ from contract.limits import Limits
 from contract.request_rules import RequestRules, list_preset_names
 from stacks.campaign_settings import CampaignSettings
 from stacks.request_reading import list_request_problems
+from stacks.tag_settings import twin_problems
 
 Preset = Annotated[dict[str, Any], Field(min_length=1)]
 MOST_PRESET = 20_000
@@ -47,7 +48,8 @@ def preset_problems(
 
 
 def required_tag_problems(rules: RequestRules) -> Iterator[str]:
-    """Says where the settings' own tags are not as the settings require them."""
+    """Says which required tags no request can have, and where the settings' own tags are not as required."""
+    yield from twin_problems("required_tags", rules.required_tags)
     own = {key.lower(): key for key in rules.tags}
     for key, allowed in rules.required_tags.items():
         if (other := own.get(key.lower(), key)) != key:

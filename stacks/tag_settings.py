@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from itertools import combinations
+from collections.abc import Iterable, Iterator, Mapping
+
+from contract.tag_forms import find_twins
 
 MOST_CHARACTERS = 1_000
 """The most characters of all tags together, as JSON: they are variables of functions, which have 4 KB in all."""
@@ -12,8 +13,12 @@ MOST_CHARACTERS = 1_000
 
 def problems(tags: Mapping[str, str]) -> Iterator[str]:
     """Says what does not fit."""
-    for one, other in combinations(tags, 2):
-        if one.lower() == other.lower():
-            yield f"tags has {one} and {other}; allowed: one of them, because IAM does not tell capitals apart in keys"
+    yield from twin_problems("tags", tags)
     if (characters := len(json.dumps(dict(tags)))) > MOST_CHARACTERS:
         yield f"tags take {characters} characters as JSON; allowed: {MOST_CHARACTERS}, because a function's variables have 4 KB"
+
+
+def twin_problems(setting: str, keys: Iterable[str]) -> Iterator[str]:
+    """Says which keys of a setting IAM takes for one."""
+    for one, other in find_twins(keys):
+        yield f"{setting} has {one} and {other}; allowed: one of them, because IAM does not tell capitals apart in keys"

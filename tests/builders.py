@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from contract import names, tags
 from contract.environments import AdmissionEnvironment, GridLimits
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
-from contract.jobs import Ami, Code, Job, Market, Rung
+from contract.jobs import Ami, Code, Job, LaunchShape, Market, Rung
 from contract.limits import Limits
 from contract.mounts import FileSystem, JobMount, Kind
 from contract.places import Place, Zone
+from contract.roles import Role, RoleEnd
 from contract.timing import Timing
 
 NOW = 1_800_000_000.0
@@ -83,6 +86,28 @@ JOB = Job(
     secrets={},
     agent="a" * 64,
 )
+ROLES = (
+    Role(name="chief", count=1, command=("python", "train.py")),
+    Role(name="worker", count=2, command=("python", "train.py")),
+    Role(name="ps", count=1, ends=RoleEnd.SERVED, checkpoints=False, command=("python", "serve.py")),
+    Role(name="evaluator", count=1, ends=RoleEnd.ALONE, checkpoints=False, command=("python", "look.py")),
+)
+
+
+def shaped(zone: str, second: str = "m5.large") -> Rung:
+    """A rung for ROLES: the chief and the workers are alike, and so are the others."""
+    first = rung(zone)
+    other = replace(first, instance_type=second)
+    shapes = (
+        LaunchShape(rung=first, first_rank=0, nodes=3, role="chief+worker"),
+        LaunchShape(rung=other, first_rank=3, nodes=2, role="ps+evaluator"),
+    )
+    return replace(first, instance_type=f"{first.instance_type} + {second}", shapes=shapes)
+
+
+WITH_ROLES = replace(JOB, nodes=5, roles=ROLES, command=(), ladder=tuple(shaped(f"eu-central-1{one}") for one in "abc"))
+
+
 LIMITS = Limits(
     max_nodes=16, max_hours=100.0, recoveries=2, volume_gb=100, max_volume_gb=1000, instance_types=("g*", "c7i.*")
 )

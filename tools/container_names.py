@@ -122,6 +122,11 @@ NAMES = (
         toolkit=("SM_HOSTS",),
         there_words="`hosts`, which are host names",
     ),
+    SharedName(
+        what="its role and its place there, and the addresses of each role",
+        here=(training.ROLE, training.ROLE_RANK, training.ROLE_ADDRESSES),
+        here_words="in a job with roles",
+    ),
     SharedName(what="its port", here=(training.MASTER_PORT,), toolkit=("MASTER_PORT",), there_words="any"),
     SharedName(
         what="rank and world of a process",

@@ -112,7 +112,7 @@ ROWS = (
         fields={"code": "s3://REPLACE-WITH-UploadPrefix/ddp_digits.tar.gz"},
         options=(),
         says=(
-            "--code is missing: a rehearsal has an account of its own, without the code that the request names; allowed: the folder that "
+            "--code is missing: the account of a rehearsal does not have the code that the request names; allowed: a folder, which "
             "is uploaded in its place",
         ),
     ),
@@ -241,8 +241,8 @@ ROWS = (
         stage=Stage.TRAINING,
         code={"train.py": "import transformers\n"},
         says=(
-            f"  rank 0: the command exited with code 1; the machine image has torch {ANY}, and no module transformers: it belongs into "
-            "requirements.txt at the root of the code, which the code lacks, or is a file that was not packed",
+            f"  rank 0: the command exited with code 1; the machine image has torch {ANY} and no module transformers: add its package "
+            "to requirements.txt at the root of the code (the code has none), or pack the file of that name",
             "      ModuleNotFoundError: No module named 'transformers'",
             MEND,
         ),

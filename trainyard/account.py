@@ -15,7 +15,7 @@ from contract import names
 from contract.aws_errors import code_of
 from contract.codec import decode
 from contract.places import Place
-from trainyard.deployment import find_stack
+from trainyard.deployment import find_stack, list_outputs
 from trainyard.diagnoses import (
     Diagnosis,
     Examination,
@@ -150,8 +150,7 @@ def _read_roles() -> Iterator[Diagnosis]:
 
 def _read_subscriptions(name: str, region: str) -> Iterator[Diagnosis]:
     stack = find_stack(names.foundation_stack(name), region)
-    outputs = {one["OutputKey"]: one["OutputValue"] for one in stack.get("Outputs", [])} if stack else {}
-    topic = outputs.get("NotificationTopic")
+    topic = list_outputs(stack).get("NotificationTopic") if stack else None
     if topic is None:
         yield Diagnosis(Level.WARN, "not known: the deployment has none yet")
         return

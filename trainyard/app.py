@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from trainyard.options import Command, add_command
-from trainyard.stops import CannotProceed
+from trainyard.options import JSON_OPTION, Command, Follow, Pause, add_command, word_output
+from trainyard.printer import Printer
+from trainyard.stops import CannotProceed, CommandExit
 
 app = typer.Typer(
     name="trainyard",
@@ -94,7 +96,7 @@ def run(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show price and ladder, and start nothing.")] = False,
     follow: Annotated[bool, typer.Option("--follow/--no-follow", help="Show what happens until the job ends.")] = True,
-    every: Annotated[float, typer.Option("--every", metavar="S", min=0.2, help="Seconds between two looks.")] = 5.0,
+    every: Pause = 5.0,
 ) -> int:
     """Start a job and follow it: code, price and ladder first.
 
@@ -115,8 +117,8 @@ def status(
         typer.Argument(metavar="[NAME]", help="A job, grid or search; without it: what runs and ended lately."),
     ] = None,
     kind: Annotated[str | None, typer.Option("--kind", metavar="KIND", help=KIND)] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Show what happens until it ends.")] = False,
-    every: Annotated[float, typer.Option("--every", metavar="S", min=0.2, help="Seconds between two looks.")] = 5.0,
+    follow: Follow = False,
+    every: Pause = 5.0,
 ) -> int:
     """List executions, or show how one stands: state, attempt, nodes, step, cost.
 
@@ -135,7 +137,7 @@ def logs(
     rank: Annotated[int | None, typer.Option("--rank", metavar="N", min=0, help="Of this node alone.")] = None,
     attempt: Annotated[int | None, typer.Option("--attempt", metavar="N", min=1, help="Of this attempt alone.")] = None,
     kernel: Annotated[bool, typer.Option("--kernel", help="The nodes' kernel messages too.")] = False,
-    every: Annotated[float, typer.Option("--every", metavar="S", min=0.2, help="Seconds between two looks.")] = 3.0,
+    every: Pause = 3.0,
 ) -> int:
     """Print what the nodes of a job write.
 
@@ -228,7 +230,7 @@ def run_grid(
         str | None, typer.Option("--name", metavar="NAME", help="Name of the grid (default: the file's, and the time).")
     ] = None,
     follow: Annotated[bool, typer.Option("--follow/--no-follow", help="Show what happens until the grid ends.")] = True,
-    every: Annotated[float, typer.Option("--every", metavar="S", min=0.2, help="Seconds between two looks.")] = 5.0,
+    every: Pause = 5.0,
 ) -> int:
     """Start a grid of a manifest, and follow it.
 
@@ -243,8 +245,8 @@ def run_grid(
 def grid_status(
     command: Command,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the grid.")],
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Show what happens until it ends.")] = False,
-    every: Annotated[float, typer.Option("--every", metavar="S", min=0.2, help="Seconds between two looks.")] = 5.0,
+    follow: Follow = False,
+    every: Pause = 5.0,
 ) -> int:
     """Show how far a grid has come.
 
@@ -279,7 +281,7 @@ def run_search(
     follow: Annotated[
         bool, typer.Option("--follow/--no-follow", help="Show what happens until the search ends.")
     ] = True,
-    every: Annotated[float, typer.Option("--every", metavar="S", min=0.2, help="Seconds between two looks.")] = 5.0,
+    every: Pause = 5.0,
 ) -> int:
     """Start a search, and follow it.
 
@@ -294,8 +296,8 @@ def run_search(
 def search_status(
     command: Command,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the search.")],
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Show what happens until it ends.")] = False,
-    every: Annotated[float, typer.Option("--every", metavar="S", min=0.2, help="Seconds between two looks.")] = 5.0,
+    follow: Follow = False,
+    every: Pause = 5.0,
 ) -> int:
     """Show how far a search has come.
 
@@ -317,3 +319,25 @@ def doctor(command: Command) -> int:
     from trainyard.doctor import doctor
 
     return doctor(command)
+
+
+def run_app(arguments: Sequence[str]) -> int:
+    """Carries out the command of these arguments. Returns the exit code. What is wrong with them is a document too where JSON is wanted."""
+    printer = Printer(as_json=JSON_OPTION in arguments)
+    try:
+        return word_output(lambda: _run_words(arguments, printer), printer)
+    except OSError as problem:  # typer prints help and usage itself
+        if problem.errno is None:
+            raise
+        printer.give_up(f"stdout: {problem.strerror}; what is printed is not whole")
+        return CommandExit.STOPPED
+
+
+def _run_words(arguments: Sequence[str], printer: Printer) -> int:
+    try:
+        return int(app(args=list(arguments), prog_name="trainyard", standalone_mode=False) or CommandExit.DONE)
+    except typer.TyperException as problem:
+        wrong: Any = problem  # the part of click that typer does not publish
+        printer.document({"error": type(wrong).__name__, "cause": wrong.format_message()})
+        wrong.show()
+        return CommandExit.STOPPED

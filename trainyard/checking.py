@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from contract import keys
+from contract import keys, names
 from contract.campaigns import Started
 from trainyard.options import Command
 from trainyard.settings import read_object
@@ -24,6 +24,8 @@ MANIFESTS = (".csv", ".jsonl", ".ndjson")
 """Endings of manifests; every other file is a request or an input."""
 OF_GRIDS = frozenset({"defaults", "sweep", "allow_duplicates"})
 """Fields that no request of a job has."""
+NEEDED_OF_IMAGES = frozenset({"repository", "tag"})
+"""Fields that each input of an image build has."""
 ANY_NAME = "check"
 """Stands for the name of the execution, which a person gives at the start."""
 
@@ -89,44 +91,77 @@ def examine(file: Path, settings: Settings, *, code: Path | None, given: Path | 
     found = read_object(file)
     match Started.of_input(found):
         case Started.SEARCH:
-            return _examine_search(found)
+            return examine_search(found)
         case Started.JOB if not OF_GRIDS & found.keys():
-            return _examine_job(found, settings, code, name or ANY_NAME)
-    return _examine_grid(found, settings)
+            require_subject(file, found)
+            return _examine_job_with_code(found, settings, code, name or ANY_NAME)
+    return examine_grid(found, settings)
 
 
-def put_code(given: Mapping[str, Any], address: str) -> dict[str, Any]:
-    """Returns the request with the code at this address, whatever stood there."""
-    return {**given, "code": address}
+def require_subject(file: Path, found: Mapping[str, Any]) -> None:
+    """Raises CannotProceed for the input of an image build, and for settings: neither has a field of a job's request."""
+    from image_build.request import ImageRequest
+    from job_requests.request import JobRequest
+    from stacks.settings import Settings
+
+    if found.keys() & JobRequest.model_fields.keys():
+        return
+    if NEEDED_OF_IMAGES & found.keys() and found.keys() <= ImageRequest.model_fields.keys() | {"copy"}:
+        what = "the input of an image build"
+    elif found.keys() & {*Settings.model_fields, "app"}:
+        what = "settings of a deployment"
+    else:
+        return
+    raise CannotProceed(
+        f"{file}: is {what}, which `check` does not read; allowed: the request of a job, the input of a grid or of a search, or a "
+        f"manifest ({', '.join(MANIFESTS)})"
+    )
 
 
-def _examine_job(given: dict[str, Any], settings: Settings, code: Path | None, name: str) -> FileFindings:
-    from trainyard.offline import Supposed, judge_job, list_unknown, read_request
-    from trainyard.supposed import describe_admission, find_account, list_file_systems
+def _examine_job_with_code(given: Mapping[str, Any], settings: Settings, code: Path | None, name: str) -> FileFindings:
+    if code is None:
+        return examine_job(given, settings, name)
+    from trainyard.packing import pack
 
-    account = find_account(json.dumps(given), settings.deployment, settings.home_region)
+    stem = name if names.JOB_PATTERN.fullmatch(name) else ANY_NAME  # Admit says what is wrong with a name
+    with TemporaryDirectory() as folder:
+        return examine_job(given, settings, name, pack(code, Path(folder, f"{stem}.tar.gz")).path)
+
+
+def examine_job(
+    given: Mapping[str, Any],
+    settings: Settings,
+    name: str = ANY_NAME,
+    archive: Path | None = None,
+    *,
+    shown: str = "",
+    account: str = "",
+) -> FileFindings:
+    """Judges the request of a job. `archive` takes the place of its code, and is called `shown` in a refusal (by the address of its upload
+    where that is empty). `account` is the deployment's, empty for the one that the request names."""
+    from job_requests.roles import list_wanted_files
+    from trainyard.offline import PackedCode, Supposed, judge_job, list_unknown, read_request
+    from trainyard.supposed import describe_admission, find_account, hide_account, list_file_systems
+
+    account = account or find_account(json.dumps(given), settings.deployment, settings.home_region)
     env = describe_admission(settings, account)
-    partition = env.instance_profile.split(":")[1]
     known = Supposed(
         env=env,
         account=account,
-        partition=partition,
+        partition=env.instance_profile.split(":")[1],
         file_systems=list_file_systems(settings),
         rules=settings.rules,
     )
-    with TemporaryDirectory() as folder:
-        if code is not None:
-            from trainyard.packing import pack
-
-            given = put_code(given, f"s3://{env.bucket}/{keys.UPLOADS}{name}.tar.gz")
-            packed = pack(code, Path(folder, f"{name}.tar.gz"))
-            words = read_request(given, known)[0].launched_words
-            known = replace(known, code=packed.look_inside(words))
-        refusal = judge_job(given, name, known, now=time.time())
-    return FileFindings(Subject.JOB, refusal, list_unknown(given, known))
+    if archive is not None:
+        given = {**given, "code": f"s3://{env.bucket}/{keys.UPLOADS}{archive.name}"}
+        files = list_wanted_files(read_request(given, known)[0])
+        known = replace(known, code=PackedCode.look_inside(archive, files, shown))
+    refusal = judge_job(given, name, known, now=time.time())
+    return FileFindings(Subject.JOB, hide_account(refusal), list_unknown(given, known))
 
 
-def _examine_grid(given: dict[str, Any], settings: Settings) -> FileFindings:
+def examine_grid(given: Mapping[str, Any], settings: Settings) -> FileFindings:
+    """Judges the input of a grid, without its lines."""
     from grid_plan.problems import Report
     from grid_plan.request import SOURCES, read
 
@@ -137,34 +172,38 @@ def _examine_grid(given: dict[str, Any], settings: Settings) -> FileFindings:
     return FileFindings(Subject.GRID, str(Report(general=problems).refusal()) if problems else "", unknown)
 
 
-def _examine_search(given: dict[str, Any]) -> FileFindings:
+def examine_search(given: Mapping[str, Any]) -> FileFindings:
+    """Judges the input of a search, without what its trials name."""
     from refusals.wording import refusal
     from searches.request import read
 
-    problems = [] if given.get("resume") else read(given)[2]
+    problems = read(given)[2]
+    if given.get("resume") is not None:  # the search that it resumes has what it lacks
+        problems = [one for one in problems if not one.partition(": ")[2].startswith("is missing;")]
     unknown = ["The lines that the template makes, and the searches that the input names."]
     return FileFindings(Subject.SEARCH, str(refusal(problems)) if problems else "", unknown)
 
 
 def _examine_manifest(file: Path, settings: Settings, given: dict[str, Any]) -> FileFindings:
+    from aws.executions import name_arn
     from grid_plan.planning import Planner
     from grid_plan.request import read
     from grid_plan.training_arguments import GridRun
-    from trainyard.supposed import describe_grids, find_account
+    from trainyard.supposed import describe_grids, find_account, hide_account
 
     try:
         body = file.read_bytes()
     except OSError as problem:
         raise CannotProceed(f"{file}: {problem.strerror}") from None
-    account = find_account(body.decode(errors="replace"), settings.deployment, settings.home_region)
-    env = describe_grids(settings, account)
+    named = f"{json.dumps(given)}\n{body.decode(errors='replace')}"
+    env = describe_grids(settings, find_account(named, settings.deployment, settings.home_region))
     manifest = {"manifest": f"s3://{env.bucket}/{keys.UPLOADS}{file.name}"}
     request, defaults, problems = read({**given, **manifest}, env.limits)
-    run = GridRun(grid=ANY_NAME, execution=env.machine, started_at="", owner="")
+    run = GridRun(grid=ANY_NAME, execution=name_arn(env.machine, ANY_NAME), started_at="", owner="")
     with file.open("rb") as lines:
         report = Planner(request, run, env, defaults, settings.rules).check_form(lines).report
     report.general[:0] = problems
     unknown = ["Whether the data, images and instance types of the lines are there."]
     if not given:
         unknown.insert(0, "Fields that an input beside the manifest gives to its lines (--input FILE reads one).")
-    return FileFindings(Subject.MANIFEST, str(report.refusal()) if report else "", unknown)
+    return FileFindings(Subject.MANIFEST, hide_account(str(report.refusal())) if report else "", unknown)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from contract import names
 from contract.aws_errors import code_of
@@ -14,8 +16,11 @@ if TYPE_CHECKING:
     from types_boto3_cloudformation.client import CloudFormationClient
 
 ENDPOINT = "AWS_ENDPOINT_URL"
-KINDS = {"job": names.machine, "grid": names.grid_machine, "search": names.search_machine}
-"""What an execution is, and the name of the machine whose execution it is."""
+MACHINE = re.compile(r"arn:[a-z-]+:states:[a-z0-9-]+:\d{12}:stateMachine:[^:]+")
+FILLED = re.compile(r".+")
+NEEDED_OF_FOUNDATION = dict.fromkeys(("HomeBucket", "StateTable", "NodeLogGroup", "NotificationTopic"), FILLED)
+NEEDED_OF_WORKFLOW = {"TrainMachine": MACHINE}
+"""Outputs without which no command works, and the form of each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,27 +65,48 @@ def begin_session(*, region: str, profile: str | None, endpoint_url: str | None)
     """Has every client of this process use the profile, the region and the endpoint."""
     import boto3
 
+    endpoint_url = endpoint_url or os.environ.get(ENDPOINT)
     if endpoint_url:
+        require_url(endpoint_url)
         os.environ[ENDPOINT] = endpoint_url
     # Functions make clients without a region: theirs is the home region, and so is this process's.
     boto3.setup_default_session(profile_name=profile, region_name=region)
 
 
+def require_url(given: str) -> None:
+    """Raises CannotProceed for what botocore cannot call."""
+    try:
+        parts = urlsplit(given)
+        is_url = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_url = False
+    if not is_url or " " in given or not given.isprintable():
+        raise CannotProceed(
+            f"--endpoint-url: {given} is not an address; allowed: one such as https://aws.example.com (also in the variable {ENDPOINT})"
+        )
+
+
+def renew_session() -> None:
+    """Has the calls from now on use the credentials that there are now: a person may have renewed them in a file, or by SSO."""
+    import boto3
+
+    from aws.clients import client
+
+    before = boto3.DEFAULT_SESSION
+    if before is None:
+        return
+    client.cache_clear()
+    profile = None if before.profile_name == "default" else before.profile_name
+    boto3.setup_default_session(profile_name=profile, region_name=before.region_name)
+
+
 def find_deployment(name: str, region: str) -> Deployment:
     """Reads the outputs of the deployment's stacks. Raises CannotProceed where there is no such deployment."""
-    foundation = _read_outputs(names.foundation_stack(name), region)
-    workflow = _read_outputs(names.workflow_stack(name), region)
-    for stack, found in ((names.foundation_stack(name), foundation), (names.workflow_stack(name), workflow)):
-        if found is None:
-            raise CannotProceed(
-                f"deployment: there is no stack {stack} in {region}, so {name} is not deployed there; allowed: --deployment and "
-                "--region of a deployment, or `make deploy` first"
-            )
-    assert foundation is not None
-    assert workflow is not None
-    train = workflow["TrainMachine"]
+    foundation = _require_outputs(name, names.foundation_stack(name), region)
+    workflow = _require_outputs(name, names.workflow_stack(name), region)
     others = {"grid": (names.grid_stack, "GridMachine"), "search": (names.search_stack, "SearchMachineArn")}
     found = {kind: (_read_outputs(stack(name), region) or {}).get(output) for kind, (stack, output) in others.items()}
+    train = workflow["TrainMachine"]
     return Deployment(
         name=name,
         region=region,
@@ -90,14 +116,36 @@ def find_deployment(name: str, region: str) -> Deployment:
         topic=foundation["NotificationTopic"],
         node_role=foundation.get(names.NODE_ROLE_ID, ""),
         train_machine=train,
-        machines={"job": train, **{kind: arn for kind, arn in found.items() if arn}},
+        machines={"job": train, **{kind: arn for kind, arn in found.items() if arn and MACHINE.fullmatch(arn)}},
     )
+
+
+def _require_outputs(name: str, stack: str, region: str) -> dict[str, str]:
+    """Returns the outputs of a stack, those among them that the commands cannot do without. Raises CannotProceed where it has them not."""
+    found = _read_outputs(stack, region)
+    if found is None:
+        raise CannotProceed(
+            f"deployment: there is no stack {stack} in {region}, so {name} is not deployed there; allowed: --deployment and "
+            "--region of a deployment, or `make deploy` first"
+        )
+    wanted = NEEDED_OF_WORKFLOW if stack == names.workflow_stack(name) else NEEDED_OF_FOUNDATION
+    if missing := [output for output, form in wanted.items() if not form.fullmatch(found.get(output, ""))]:
+        raise CannotProceed(
+            f"deployment: the stack {stack} in {region} has no output {', '.join(missing)}, or a strange one: its deploy has not ended, "
+            "or another version wrote it; allowed: wait until it has, or `make deploy` of this version"
+        )
+    return found
 
 
 def _read_outputs(stack: str, region: str) -> dict[str, str] | None:
     """Returns the outputs of a stack; None where there is no such stack."""
     found = find_stack(stack, region)
-    return None if found is None else {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", [])}
+    return None if found is None else list_outputs(found)
+
+
+def list_outputs(stack: Any) -> dict[str, str]:
+    """Returns the outputs of CloudFormation's description of a stack."""
+    return {one["OutputKey"]: one["OutputValue"] for one in stack.get("Outputs", [])}
 
 
 def find_stack(stack: str, region: str) -> Any:
@@ -108,9 +156,9 @@ def find_stack(stack: str, region: str) -> Any:
 
     cloudformation: CloudFormationClient = client("cloudformation", region, BRISK)
     try:
-        (found,) = cloudformation.describe_stacks(StackName=stack)["Stacks"]
+        found = cloudformation.describe_stacks(StackName=stack)["Stacks"]
     except ClientError as problem:
         if code_of(problem) == "ValidationError" and "does not exist" in str(problem):
             return None
         raise
-    return found
+    return found[0] if found else None

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from botocore.exceptions import BotoCoreError, ClientError
-
 from trainyard.account import list_checks, read_caller
 from trainyard.deployment import begin_session
 from trainyard.diagnoses import Diagnosis, Examination, Level
 from trainyard.options import Command
-from trainyard.stops import CommandExit, explain
+from trainyard.stops import CommandExit, word_problem
 
 
 def doctor(command: Command) -> int:
@@ -42,6 +40,6 @@ def examine(check: Examination) -> list[Diagnosis]:
     credentials no account can be read."""
     try:
         return list(check.find())
-    except (ClientError, BotoCoreError) as problem:
+    except Exception as problem:
         level = Level.WRONG if check.subject == "credentials" else Level.WARN
-        return [Diagnosis(level, f"not known: {explain(problem)}")]
+        return [Diagnosis(level, f"not known: {word_problem(problem)}")]

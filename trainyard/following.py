@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -11,9 +10,11 @@ from typing import Any
 from contract.errors import InvalidRequest
 from contract.execution_facts import explain_end
 from contract.reports import NodeReport, Phase
+from pages.words import duration, number, usd
 from trainyard.deployment import Deployment
+from trainyard.patience import PatientReader, Timekeeper
 from trainyard.printer import Printer
-from trainyard.stops import CommandExit
+from trainyard.stops import CannotProceed, CommandExit
 from trainyard.story import Story
 from trainyard.watching import NodeReports, Watched, read_execution, read_story
 
@@ -24,6 +25,8 @@ STEPS_EVERY_S = 30.0
 SHOWN_RANKS = 8
 """Nodes that a line names one by one; of more it counts phases."""
 FORGOTTEN = "Step Functions no longer has the execution."
+UNKNOWN_S = (1.0, 2.0, 4.0, 8.0)
+"""Pauses in which Step Functions may learn of an execution that it has just started."""
 
 
 @dataclass(slots=True)
@@ -59,16 +62,8 @@ def describe_nodes(reports: Mapping[int, NodeReport]) -> str:
     first = reports.get(0)
     if first is None or first.progress is None:
         return nodes
-    metric = "" if first.progress.metric is None else f", metric {first.progress.metric:.6g}"
+    metric = "" if first.progress.metric is None else f", metric {number(first.progress.metric)}"
     return f"{nodes}; step {first.progress.step}{metric}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timekeeper:
-    """The time, and how to wait; tests have others."""
-
-    now: Callable[[], float] = time.time
-    sleep: Callable[[float], object] = time.sleep
 
 
 def show_time(at: float) -> str:
@@ -80,23 +75,22 @@ def follow_job(
     deployment: Deployment, job: Watched, printer: Printer, *, every_s: float = EVERY_S, clock: Timekeeper | None = None
 ) -> int:
     """Prints what is new until the job's execution ends, and then its end. Returns the exit code: 0 where it succeeded, 2 where it was
-    refused, 1 where it failed."""
+    refused, 1 where it failed. Raises what AWS answers once patience is over, and CannotProceed where the execution is gone."""
     clock = clock or Timekeeper()
+    patience = PatientReader(printer.say, clock)
     nodes, progress, told = NodeReports(deployment, job.name), NodeLines(), 0
     was_denied = False
     while True:
         # First the status: what the history says afterwards is at least as new.
-        now = read_execution(deployment, "job", job.name)
-        if now is None:
-            printer.complain(f"{job.name}: {FORGOTTEN}")
-            return CommandExit.STOPPED
-        story = read_story(job.arn)
+        now = read_followed(deployment, job, patience)
+        story = patience.read(lambda: read_story(job.arn))
         for at, line in story.lines[told:]:
             _report(printer, at, line)
         told = max(told, len(story.lines))
         if not now.status.runs:
             return show_end(deployment, now, story, printer)
-        if line := progress.choose_line(len(story.tries), nodes.read(story.attempt), clock.now()):
+        reports = patience.read(lambda story=story: nodes.read(story.attempt))  # type: ignore[misc]
+        if line := progress.choose_line(len(story.tries), reports, clock.now()):
             _report(printer, clock.now(), line)
         if nodes.denied and not was_denied:
             was_denied = True
@@ -104,6 +98,17 @@ def follow_job(
                 f"What nodes report is not shown: {nodes.denied}. `trainyard logs {job.name} -f` has their output."
             )
         clock.sleep(every_s)
+
+
+def read_followed(deployment: Deployment, followed: Watched, patience: PatientReader) -> Watched:
+    """Returns the execution as it is now; one that began a moment ago may be unknown yet. Raises CannotProceed where it stays unknown."""
+    for pause in (*UNKNOWN_S, None):
+        found = patience.read(lambda: read_execution(deployment, followed.kind, followed.name))
+        if found is not None:
+            return found
+        if pause is not None:
+            patience.clock.sleep(pause)
+    raise CannotProceed(f"{followed.name}: {FORGOTTEN}")
 
 
 def _report(printer: Printer, at: float, line: str) -> None:
@@ -143,7 +148,7 @@ def describe_end(deployment: Deployment, job: Watched, story: Story) -> dict[str
         "attempts": len(story.tries),
         "seconds": None
         if status.ended_at is None or status.started_at is None
-        else status.ended_at - status.started_at,
+        else max(0.0, status.ended_at - status.started_at),
         "cost_usd_at_most": story.cost_at_most(status.ended_at or 0.0) if story.tries else 0.0,
         "progress": job.output.get("progress"),
         "artifacts": job.output.get("artifacts"),
@@ -151,19 +156,24 @@ def describe_end(deployment: Deployment, job: Watched, story: Story) -> dict[str
     }
 
 
+def show_cost(usd_at_most: float | None) -> str:
+    """Words what a job has cost."""
+    return "unknown" if usd_at_most is None else f"{usd(usd_at_most)} at most"
+
+
 def _word_end(job: Watched, whole: Mapping[str, Any]) -> list[str]:
-    took = "" if whole["seconds"] is None else f" after {whole['seconds'] / 60:.1f} min"
+    took = "" if whole["seconds"] is None else f" after {duration(whole['seconds'])}"
     attempts = f" in {whole['attempts']} attempts" if whole["attempts"] > 1 else ""
     lines = [f"{job.name}: {whole['status']}{took}{attempts}"]
     if whole["error"]:
         # The cause ends with the console's links, which stand below.
         lines += [f"{whole['error']}: {whole['cause'].partition(chr(10) + chr(10) + 'Execution: ')[0]}"]
     if whole["attempts"]:
-        cost = whole["cost_usd_at_most"]
-        lines.append(f"cost: {'unknown' if cost is None else f'${cost:.2f} at most'}")
+        lines.append(f"cost: {show_cost(whole['cost_usd_at_most'])}")
         artifacts = whole["artifacts"]
         count = artifacts.get("artifacts") if isinstance(artifacts, dict) else None
-        lines.append(f"artifacts: {'see' if count is None else f'{count} files:'} trainyard artifacts {job.name}")
+        known = isinstance(count, int) and not isinstance(count, bool)
+        lines.append(f"artifacts: {f'{count} files:' if known else 'see'} trainyard artifacts {job.name}")
         lines.append(f"page: trainyard report {job.name}")
     lines.append(f"console: {whole['links']['execution']}")
     return lines

@@ -15,8 +15,8 @@ from aws.clients import BRISK, client
 from contract import names
 from contract.aws_errors import code_of
 from trainyard.deployment import Deployment
-from trainyard.following import Timekeeper
 from trainyard.options import Command
+from trainyard.patience import PatientReader, Timekeeper, keep_following
 from trainyard.printer import Printer
 from trainyard.stops import CannotProceed, CommandExit
 from trainyard.watching import find, read_execution
@@ -67,10 +67,12 @@ class LogFilter:
 class LogReader:
     """Reads a log again and again, and yields each line once."""
 
-    client: CloudWatchLogsClient
     group: str
+    region: str
     wanted: LogFilter
     since_ms: int = 0
+    count: int = 0
+    """Events that were yielded."""
     _seen: OrderedDict[str, None] = field(default_factory=OrderedDict)
 
     def read_new(self) -> Iterator[Mapping[str, Any]]:
@@ -78,16 +80,21 @@ class LogReader:
         arguments: dict[str, Any] = {"logGroupName": self.group, "logStreamNamePrefix": self.wanted.prefix}
         if self.since_ms:
             arguments["startTime"] = max(0, self.since_ms - OVERLAP_MS)
-        for page in self.client.get_paginator("filter_log_events").paginate(**arguments):
+        logs: CloudWatchLogsClient = client(
+            "logs", self.region, BRISK
+        )  # credentials may be others than at the look before
+        for page in logs.get_paginator("filter_log_events").paginate(**arguments):
             for event in page["events"]:
                 if self._is_new(event) and self.wanted.covers(event.get("logStreamName", "")):
+                    self.count += 1
                     yield event
 
     def _is_new(self, event: Mapping[str, Any]) -> bool:
         self.since_ms = max(self.since_ms, int(event.get("timestamp", 0)))
-        if event["eventId"] in self._seen:
+        identity = event.get("eventId") or str(event)
+        if identity in self._seen:
             return False
-        self._seen[event["eventId"]] = None
+        self._seen[identity] = None
         if len(self._seen) > REMEMBERED:
             self._seen.popitem(last=False)
         return True
@@ -107,45 +114,57 @@ def logs(
     deployment = command.open_deployment()
     find(deployment, name, ("job",))
     wanted = LogFilter(job=name, rank=rank, attempt=attempt, kernel=kernel)
-    reading = LogReader(client("logs", deployment.region, BRISK), deployment.log_group, wanted)
-    try:
-        if not print_lines(deployment, reading, command.printer, follow=follow, every_s=every_s, clock=Timekeeper()):
+    reading = LogReader(deployment.log_group, deployment.region, wanted)
+
+    def show() -> int:
+        if follow:
+            follow_lines(deployment, reading, command.printer, every_s=every_s, clock=Timekeeper())
+        else:
+            print_lines(reading, command.printer)
+        if not reading.count:
             command.printer.complain(f"{name}: no node of it has written a line (yet)")
-    except KeyboardInterrupt:
-        return CommandExit.LEFT
-    return CommandExit.DONE
+        return CommandExit.DONE
+
+    return keep_following("job", name, command.printer, show) if follow else show()
 
 
-def print_lines(
-    deployment: Deployment, reading: LogReader, printer: Printer, *, follow: bool, every_s: float, clock: Timekeeper
-) -> int:
-    """Prints lines until there are no more, or until the job has ended and its lines are out. Returns how many."""
-    count = quiet = 0
+def print_lines(reading: LogReader, printer: Printer) -> int:
+    """Prints the lines that there are and that were not printed before. Returns how many."""
+    before = reading.count
+    try:
+        for event in reading.read_new():
+            _print(printer, event, reading.wanted.job)
+    except ClientError as problem:
+        if code_of(problem) != "ResourceNotFoundException":
+            raise
+        raise CannotProceed(
+            f"logs: there is no log group {reading.group}; allowed: a deployment that has run a job"
+        ) from None
+    return reading.count - before
+
+
+def follow_lines(
+    deployment: Deployment, reading: LogReader, printer: Printer, *, every_s: float, clock: Timekeeper
+) -> None:
+    """Prints lines until the job has ended and its lines are out. Raises as `follow_job`."""
+    patience, quiet = PatientReader(printer.say, clock), 0
     while True:
-        job = read_execution(deployment, "job", reading.wanted.job) if follow else None
-        new = 0
-        try:
-            for event in reading.read_new():
-                _print(printer, event, reading.wanted.job)
-                new += 1
-        except ClientError as problem:
-            if code_of(problem) != "ResourceNotFoundException":
-                raise
-            raise CannotProceed(
-                f"logs: there is no log group {reading.group}; allowed: a deployment that has run a job"
-            ) from None
-        count += new
-        quiet = quiet + 1 if job is None or (not job.status.runs and not new) else 0
-        if not follow or quiet >= QUIET_LOOKS:
-            return count
+        job = patience.read(lambda: read_execution(deployment, "job", reading.wanted.job))
+        before = reading.count  # lines that were printed before an error count too
+        patience.read(lambda: print_lines(reading, printer))
+        has_ended = job is None or not job.status.runs
+        quiet = quiet + 1 if has_ended and reading.count == before else 0
+        if quiet >= QUIET_LOOKS:
+            return
         clock.sleep(every_s)
 
 
 def _print(printer: Printer, event: Mapping[str, Any], job: str) -> None:
     node = str(event.get("logStreamName", "")).removeprefix(f"{job}/")
+    at, text = event.get("timestamp", 0) / 1000, str(event.get("message", ""))
     if printer.as_json:
-        printer.document({"at": event["timestamp"] / 1000, "node": node, "line": event["message"]})
+        printer.document({"at": at, "node": node, "line": text})
         return
-    when = time.strftime("%H:%M:%S", time.localtime(event["timestamp"] / 1000))
-    for line in str(event["message"]).splitlines() or [""]:
+    when = time.strftime("%H:%M:%S", time.localtime(at))
+    for line in text.splitlines() or [""]:
         printer.say(f"{when} {node}  {line}")

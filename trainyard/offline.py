@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from admission.facts import Execution, RegionFacts, RegistryAnswer, RequestFacts
 from admission.image_names import read_image
@@ -25,7 +26,9 @@ from contract.request_rules import NO_RULES, RequestRules
 from git_code.commit import GitCommit
 from job_requests.reading import read
 from job_requests.request import JobRequest
-from refusals.archive import Listing
+from job_requests.roles import split_request
+from refusals.archive import Listing, listing
+from refusals.wording import plain
 
 FAMILIES = ("x86_64", "arm64", "neuron")
 """Families of machine images that a type of any name may have; that of P3 goes by the name."""
@@ -38,6 +41,15 @@ class PackedCode:
 
     size: int
     listing: Listing
+    shown: str = ""
+    """What a refusal calls it; empty for the address to which it would be uploaded."""
+
+    @classmethod
+    def look_inside(cls, archive: Path, files: Sequence[str], shown: str = "") -> PackedCode:
+        """Lists the archive as Admit does; `files` are those that commands name."""
+        with archive.open("rb") as file:
+            found = listing(file, archive.name, lambda: False, files)
+        return cls(size=archive.stat().st_size, listing=found, shown=shown)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +80,15 @@ def judge_job(raw: object, name: str, known: Supposed, *, now: float) -> str:
     try:
         admit(request, execution, _suppose(request, name, known), known.env, problems)
     except InvalidRequest as refused:
-        return str(refused)
+        return _show_code(str(refused), request, known)
     return ""
+
+
+def _show_code(refusal: str, request: JobRequest, known: Supposed) -> str:
+    """Calls the code what a person calls it, in place of an address at which nothing lies yet."""
+    if not known.code or not known.code.shown:
+        return refusal
+    return refusal.replace(plain(str(request.code)), plain(known.code.shown))
 
 
 def list_unknown(raw: object, known: Supposed) -> list[str]:
@@ -112,6 +131,15 @@ def _suppose(request: JobRequest, name: str, known: Supposed) -> RequestFacts:
         },
         code=_suppose_code(request, name, known),
         archive=known.code.listing if known.code else None,
+        role_answers={
+            part.image: {
+                region: found
+                for region, image in read_image(part.image, env).in_regions(wanted).items()
+                if (found := _suppose_registry(image)) is not None
+            }
+            for part in split_request(request)
+            if request.roles and part.image
+        },
     )
 
 
@@ -149,7 +177,8 @@ def _suppose_region(
 
 def _name_types(request: JobRequest, env: AdmissionEnvironment) -> Sequence[str]:
     """Returns the types of the request; one that the deployment allows where the request names accelerators in their place."""
-    return request.instance_types or [env.limits.instance_types[0].replace("*", "any")]
+    types = dict.fromkeys(name for part in split_request(request) for name in part.instance_types)
+    return [*types] or [env.limits.instance_types[0].replace("*", "any")]
 
 
 def _suppose_accelerated(request: JobRequest, types: Sequence[str]) -> tuple[InstanceType, ...]:

@@ -5,22 +5,25 @@ Of the node's log, to which any code on the node may write, only the token is us
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
+import signal
 import socket
 import subprocess
 import time
-import urllib.error
-import urllib.request
-import webbrowser
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
+from urllib.parse import urlsplit
 
-from aws.clients import BRISK, client
-from contract import workbench
+from contract import names, workbench
 from trainyard.deployment import Deployment
+from trainyard.interrupts import hear_every_end
 from trainyard.logs import LogFilter, LogReader
 from trainyard.options import Command
+from trainyard.reports import open_browser
 from trainyard.stops import CannotProceed, CommandExit
 from trainyard.story import Try
 from trainyard.watching import find, read_story
@@ -33,6 +36,8 @@ PROGRAMS = {
 }
 """What the tunnel needs on a person's computer, and where to get it."""
 LOOK_S = 0.5
+END_S = 5.0
+"""How long the tunnel may take to end."""
 ANSWER_S = 5.0
 """How long JupyterLab may take to answer before it is asked again."""
 
@@ -64,22 +69,37 @@ def open_bench(
         return CommandExit.DONE
     _require_programs()
     _require_port(port)
-    process = subprocess.Popen(way.command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    hear_every_end()
+    process = subprocess.Popen(way.command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)
     try:
         if not _await_page(process, way.address, sleep):
             printer.complain(f"{name}: the tunnel ended with code {process.returncode}; above are the words of aws")
             return CommandExit.FAILED
         printer.say(f"{name}: {way.address}\nCtrl-C closes the tunnel; the workbench goes on (trainyard stop {name})")
-        if opens and not webbrowser.open(way.address):
+        if opens and not open_browser(way.address):
             printer.say("no browser was found: open the address yourself")
         process.wait()
         printer.say(f"{name}: the tunnel is closed")
         return CommandExit.DONE
     except KeyboardInterrupt:
+        printer.say(f"{name} goes on; to open it again: trainyard open {name}; to stop it: trainyard stop {name}")
         return CommandExit.LEFT
     finally:
-        process.terminate()
-        process.wait()
+        _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ends the tunnel with the plugin that `aws` began for it, also where they do not end by themselves."""
+    _signal(process, signal.SIGTERM)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(END_S)
+    _signal(process, signal.SIGKILL)
+    process.wait()
+
+
+def _signal(process: subprocess.Popen[bytes], what: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):  # none of them is left; a system may say so in either way
+        os.killpg(process.pid, what)
 
 
 def find_way(deployment: Deployment, name: str, port: int, profile: str | None) -> WayIn:
@@ -102,6 +122,10 @@ def find_way(deployment: Deployment, name: str, port: int, profile: str | None) 
         raise CannotProceed(
             f"{name}: its machine {newest.instances[0]} has not said yet how it is opened: it boots; try again in a minute"
         )
+    if not names.REGION_PATTERN.fullmatch(newest.region):
+        raise CannotProceed(
+            f"{name}: where its machine {newest.instances[0]} runs is not known: another version launched it; open it with that one"
+        )
     words = workbench.list_tunnel_words(newest.region, newest.instances[0], port)
     return WayIn(command=[*words, *(["--profile", profile] if profile else [])], address=workbench.address(token, port))
 
@@ -109,8 +133,10 @@ def find_way(deployment: Deployment, name: str, port: int, profile: str | None) 
 def read_token(deployment: Deployment, name: str, attempt: Try) -> str:
     """Returns the first token in the log of the attempt's node: the agent writes it before any code of a person runs."""
     wanted = LogFilter(job=name, rank=0, attempt=attempt.number)
-    reading = LogReader(client("logs", deployment.region, BRISK), deployment.log_group, wanted)
-    return next((token for event in reading.read_new() if (token := workbench.find_token(event["message"]))), "")
+    reading = LogReader(deployment.log_group, deployment.region, wanted)
+    return next(
+        (token for event in reading.read_new() if (token := workbench.find_token(str(event.get("message", ""))))), ""
+    )
 
 
 def _require_programs() -> None:
@@ -140,11 +166,14 @@ def _await_page(process: subprocess.Popen[bytes], address: str, sleep: Callable[
 
 
 def _answers(address: str) -> bool:
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a proxy has another loopback
+    """Takes whatever comes first for an answer, without a proxy, which has another loopback, and without a look at where it may lead."""
+    where = urlsplit(address)
+    asking = HTTPConnection(where.netloc, timeout=ANSWER_S)
     try:
-        direct.open(address, timeout=ANSWER_S).close()
-    except urllib.error.HTTPError:
-        return True
-    except OSError:
+        asking.request("GET", f"{where.path}?{where.query}")
+        asking.getresponse()
+    except (OSError, HTTPException):
         return False
+    finally:
+        asking.close()
     return True

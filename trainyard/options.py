@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from contract.codec import is_text
+from trainyard import interrupts
 from trainyard.printer import Printer
 from trainyard.settings import SettingsFile, find_settings, name_deployment
-from trainyard.stops import CommandExit, lines_for_errors
+from trainyard.stops import CannotProceed, CommandExit, OutputClosed, OutputFailed, say_problem
 
 if TYPE_CHECKING:
     from trainyard.deployment import Deployment
 
+JSON_OPTION = "--json"
 SHARED: dict[str, Any] = {
-    "as_json": Annotated[bool, typer.Option("--json", help="Print JSON on stdout; messages go to stderr.")],
+    "as_json": Annotated[bool, typer.Option(JSON_OPTION, help="Print JSON on stdout; messages go to stderr.")],
     "settings": Annotated[
         Path | None,
         typer.Option(
@@ -42,6 +45,8 @@ SHARED: dict[str, Any] = {
 }
 """Parameter to its type, with the option."""
 DEFAULTS: dict[str, Any] = {"as_json": False}
+INTERRUPTED = "interrupted; what runs in AWS goes on"
+SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +79,58 @@ class Command:
         return find_deployment(name, region)
 
 
+def carry_out(call: Callable[[], int], given: Mapping[str, object], printer: Printer) -> int:
+    """Returns the exit code of a command, whatever becomes of it: an error is its lines, and in JSON a document too."""
+    return word_output(lambda: _word_interrupt(call, given, printer), printer)
+
+
+def word_output(call: Callable[[], int], printer: Printer) -> int:
+    """Returns the exit code of a call, also where what it prints cannot be written or is no longer read."""
+    try:
+        return call()
+    except OutputFailed as problem:
+        printer.give_up(str(problem))
+        return CommandExit.STOPPED
+    except OutputClosed:
+        return CommandExit.LEFT
+
+
+def _word_interrupt(call: Callable[[], int], given: Mapping[str, object], printer: Printer) -> int:
+    try:
+        interrupts.begin_command()
+        return _word_errors(call, given, printer)
+    except KeyboardInterrupt:
+        printer.document({"error": KeyboardInterrupt.__name__, "cause": INTERRUPTED})
+        printer.complain(INTERRUPTED)
+        return CommandExit.LEFT
+
+
+def _word_errors(call: Callable[[], int], given: Mapping[str, object], printer: Printer) -> int:
+    try:
+        for option, value in given.items():
+            if isinstance(value, str) and not is_text(value):
+                raise CannotProceed(f"{option}: {value!a} is not text in UTF-8; allowed: text")
+        return call()
+    except OutputClosed:
+        raise
+    except Exception as problem:
+        say_problem(problem, printer)
+        return CommandExit.STOPPED
+
+
+def choose_pause(given: float) -> float:
+    """Accepts seconds between two looks. Raises BadParameter."""
+    if not SHORTEST_PAUSE_S <= given <= LONGEST_PAUSE_S:  # NaN is in no range
+        raise typer.BadParameter(f"{given:g} is not in the range {SHORTEST_PAUSE_S:g}<=x<={LONGEST_PAUSE_S:g}.")
+    return given
+
+
+Pause = Annotated[
+    float, typer.Option("--every", metavar="S", callback=choose_pause, help="Seconds between two looks, 0.2 to 3600.")
+]
+Follow = Annotated[bool, typer.Option("--follow", "-f", help="Show what happens until it ends.")]
+
+
 def add_command(app: typer.Typer, name: str) -> Callable[[Callable[..., int]], Callable[..., None]]:
     """Makes a function a command. Its first parameter is the Command, which the shared options become; it returns the exit code."""
 
@@ -82,13 +139,9 @@ def add_command(app: typer.Typer, name: str) -> Callable[[Callable[..., int]], C
         def run(**given: Any) -> None:
             shared = {option: given.pop(option) for option in SHARED}
             printer = Printer(as_json=shared.pop("as_json"))
-            try:
-                with lines_for_errors(printer.complain):
-                    code = function(Command(printer=printer, **shared), **given)
-            except KeyboardInterrupt:
-                printer.complain("interrupted; what runs in AWS goes on")
-                code = CommandExit.LEFT
-            raise typer.Exit(code)
+            raise typer.Exit(
+                carry_out(lambda: function(Command(printer=printer, **shared), **given), given | shared, printer)
+            )
 
         parameters = list(inspect.signature(function).parameters.values())
         own = get_type_hints(function, include_extras=True)
@@ -110,4 +163,4 @@ def add_command(app: typer.Typer, name: str) -> Callable[[Callable[..., int]], C
     return decorate
 
 
-__all__ = ["Command", "CommandExit", "add_command"]
+__all__ = ["JSON_OPTION", "Command", "CommandExit", "Follow", "Pause", "add_command"]

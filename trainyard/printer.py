@@ -5,15 +5,18 @@ Names, logs and causes are texts of others, which may steer a terminal: everythi
 
 from __future__ import annotations
 
+import io
 import json
+import math
+import os
+import shutil
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TextIO
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, TextIO
 
 from contract.text import one_line
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from trainyard.stops import OutputClosed, OutputFailed
 
 MOST_LINE = 20_000
 """Characters of a line."""
@@ -26,6 +29,35 @@ def clean_lines(text: str, most: int = MOST_LINE) -> list[str]:
     return [one_line(line, most) for line in text.splitlines()]
 
 
+def make_plain(value: Any) -> Any:
+    """Returns the value with null in the place of each number that JSON has not: infinite ones, and NaN."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): make_plain(one) for key, one in value.items()}
+    return (
+        [make_plain(one) for one in value]
+        if isinstance(value, Sequence) and not isinstance(value, str | bytes)
+        else value
+    )
+
+
+def _write(line: str, stream: TextIO) -> None:
+    try:
+        print(line, file=stream, flush=True)
+    except BrokenPipeError:
+        raise OutputClosed from None
+    except OSError as problem:
+        _discard(stream)
+        raise OutputFailed(f"stdout: {problem.strerror}; what is printed is not whole") from None
+
+
+def _discard(stream: TextIO) -> None:
+    """Has nothing of the stream be written any more: at the end of the process Python would try again, and say that it failed."""
+    with suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:  # noqa: PTH123  (tests' streams have no number)
+        os.dup2(nowhere.fileno(), stream.fileno())
+
+
 class Printer:
     """Knows whether JSON is wanted."""
 
@@ -35,24 +67,40 @@ class Printer:
 
     def say(self, text: str) -> None:
         """Prints lines for a person: on stderr where stdout has JSON."""
-        stream = self._err if self.as_json else self._out
         for line in clean_lines(text) or [""]:
-            print(line, file=stream, flush=True)
+            if self.as_json:
+                self._write_message(line)
+            else:
+                _write(line, self._out)
 
     def complain(self, text: str) -> None:
         """Prints lines about what went wrong, on stderr."""
         for line in clean_lines(text):
-            print(line, file=self._err, flush=True)
+            self._write_message(line)
+
+    def _write_message(self, line: str) -> None:
+        """Raises OutputClosed where messages cannot be written: no other stream is left that a person reads."""
+        try:
+            _write(line, self._err)
+        except OutputFailed:
+            raise OutputClosed from None
+
+    def give_up(self, text: str) -> None:
+        """Says on stderr, where it can, why no more is printed, and prints no more."""
+        with suppress(OutputClosed):
+            self.complain(text)
+        _discard(self._out)
 
     def document(self, value: Any) -> None:
         """Prints one JSON document on a line, where JSON is wanted."""
         if self.as_json:
-            print(json.dumps(value, ensure_ascii=True, default=str), file=self._out, flush=True)
+            _write(json.dumps(make_plain(value), ensure_ascii=True, allow_nan=False, default=str), self._out)
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]], title: str = "") -> None:
         """Prints a table of which nothing is cut: on a terminal long cells have several lines. Prints nothing where JSON is wanted."""
         if self.as_json:
             return
+        from rich.console import Console
         from rich.table import Table
         from rich.text import Text
 
@@ -63,12 +111,13 @@ class Printer:
             table.add_column(column, overflow="fold")
         for row in rows:
             table.add_row(*(Text(one_line("" if cell is None else str(cell), MOST_LINE)) for cell in row))
-        self._console().print(table)
-
-    def _console(self) -> Console:
-        from rich.console import Console
-
         is_terminal = self._out.isatty()
-        return Console(
-            file=self._out, highlight=False, soft_wrap=not is_terminal, width=None if is_terminal else UNBOUNDED
+        drawn = Console(
+            file=io.StringIO(),  # on a pipe that is closed rich would end the process
+            highlight=False,
+            soft_wrap=not is_terminal,
+            width=shutil.get_terminal_size().columns if is_terminal else UNBOUNDED,
         )
+        with drawn.capture() as captured:
+            drawn.print(table)
+        _write(captured.get().removesuffix("\n"), self._out)

@@ -37,9 +37,17 @@ def report(command: Command, name: str, *, kind: str | None, opens: bool) -> int
     path = Path(tempfile.mkdtemp(prefix="trainyard-"), f"{name}.html")
     path.write_bytes(page)
     printer.say(str(path))
-    if opens and not webbrowser.open(path.as_uri()):
+    if opens and not open_browser(path.as_uri()):
         printer.say("no browser was found: open the file yourself")
     return CommandExit.DONE
+
+
+def open_browser(address: str) -> bool:
+    """Returns whether a browser was found."""
+    try:
+        return webbrowser.open(address)
+    except (webbrowser.Error, OSError):
+        return False
 
 
 def _read(body: bytes, found: Watched) -> Any:

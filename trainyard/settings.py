@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from contract import names
+from trainyard import interrupts
 from trainyard.stops import CannotProceed
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 CHECKOUT = Path(__file__).parents[1]
 FILE = "cdk.json"
 QUALIFIER = "@aws-cdk/core:bootstrapQualifier"
-NO_ACCOUNT = "account"
-"""Stands for the account in names where no request says which one it is."""
+NO_ACCOUNT = "0" * 12
+"""Stands for the account in names where no request says which one it is: registries and ARNs have to be whole."""
 DEPLOYMENT_MAY_BE = "2 to 20 lower-case letters, digits and single hyphens"
 DEPLOYMENT = re.compile(r"[a-z](-?[a-z0-9]){1,19}")
 
@@ -34,7 +35,8 @@ class SettingsFile:
 
     def parse(self) -> Settings:
         """Returns the settings, checked as a synth checks them. Raises CannotProceed with a line for each problem."""
-        from stacks.settings import BadSettings, Settings
+        with interrupts.hold():  # the CDK begins node
+            from stacks.settings import BadSettings, Settings
 
         try:
             return Settings.parse(self.block)
@@ -47,7 +49,9 @@ def read_json(path: Path) -> Any:
     if path.is_dir():
         raise CannotProceed(f"{path}: is a folder; allowed: a file of JSON")
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(
+            path.read_text(encoding="utf-8-sig")
+        )  # editors of Windows begin a file with a byte order mark
     except FileNotFoundError:
         raise CannotProceed(f"{path}: there is no such file") from None
     except UnicodeDecodeError:

@@ -6,26 +6,30 @@ import json
 import re
 import time
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
+from botocore.parsers import ResponseParserError
 
-from aws import executions
 from aws.clients import BRISK, client
+from aws.facts import Status
 from contract import keys, names
 from contract.aws_errors import code_of
 from contract.campaigns import Started
+from contract.execution_facts import RUNNING
+from pages.words import entry_of, finite, usd
 from trainyard.deployment import Deployment
-from trainyard.following import EVERY_S, follow_job
+from trainyard.following import EVERY_S, follow_job, read_followed
 from trainyard.options import Command
 from trainyard.packing import pack
+from trainyard.patience import PatientReader, Timekeeper, keep_following, name_status
 from trainyard.printer import Printer
 from trainyard.settings import read_object
-from trainyard.stops import CannotProceed, CommandExit
-from trainyard.watching import Watched, find, read_execution
+from trainyard.stops import CannotProceed, CommandExit, OutputFailed, is_without_answer, say_problem
+from trainyard.watching import Watched, read_execution
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
@@ -37,6 +41,8 @@ NAME_LONGEST = 80
 PLAN_S = 240.0
 """Admit may take three minutes."""
 LOOK_S = 1.0
+UNREADABLE = (AttributeError, LookupError, TypeError, ValueError, RuntimeError, ArithmeticError)
+"""What reading an answer raises that is none of Step Functions."""
 
 
 def run(
@@ -54,10 +60,11 @@ def run(
     given = read_request(file)
     name = choose_name(name, (code or file.with_suffix("")).resolve().name)
     deployment = command.open_deployment()
+    require_free(deployment, "job", name)
     if code is not None:
         given["code"] = upload_code(deployment, code, name, printer)
     wanted = given.pop("dry_run", False) is True or dry_run
-    planned = plan(deployment, given, name)
+    planned = plan(deployment, given, name, printer)
     if planned.status.name != "SUCCEEDED":
         printer.document(
             {"job": name, "status": "refused", "error": planned.status.error, "cause": planned.status.cause}
@@ -69,30 +76,62 @@ def run(
     show_plan(name, planned.output, printer, is_last=wanted)
     if wanted:
         return CommandExit.DONE
-    job = start(deployment, "job", name, given)
-    printer.document({"job": name, "started": job.arn, "links": job.links(deployment)})
-    if not printer.as_json:
-        printer.say(f"started: {name}, {job.links(deployment)['execution']}")
-    if not follow:
-        printer.say(f"to follow it: trainyard status {name} -f; to stop it: trainyard stop {name}")
+    return begin(
+        deployment,
+        "job",
+        name,
+        given,
+        printer,
+        (lambda job: follow_job(deployment, job, printer, every_s=every_s)) if follow else None,
+    )
+
+
+def begin(
+    deployment: Deployment,
+    kind: str,
+    name: str,
+    given: Mapping[str, Any],
+    printer: Printer,
+    follow: Callable[[Watched], int] | None,
+) -> int:
+    """Starts an execution and, if wanted, follows it. Whatever ends the command from the start on, it says which execution may run."""
+
+    def show(started: Watched) -> int:
+        printer.document({kind: name, "started": started.arn, "links": started.links(deployment)})
+        if not printer.as_json:
+            printer.say(f"started: {name}, {started.links(deployment)['execution']}")
+        if follow is not None:
+            return follow(started)
+        printer.say(f"to follow it: {name_status(kind, name)} -f; to stop it: trainyard stop {name}")
         return CommandExit.DONE
-    return follow_until_interrupted(deployment, job, printer, every_s=every_s)
 
-
-def follow_until_interrupted(deployment: Deployment, job: Watched, printer: Printer, *, every_s: float) -> int:
-    """Follows the job; Ctrl-C ends that, and not the job."""
+    unsure = f"{name} may have been started; to see it: {name_status(kind, name)}; to stop it: trainyard stop {name}"
     try:
-        return follow_job(deployment, job, printer, every_s=every_s)
-    except KeyboardInterrupt:
-        say_left(job, printer)
+        return _start_or_be_unsure(
+            lambda: start(deployment, kind, name, given),
+            lambda started: keep_following(kind, name, printer, lambda: show(started)),
+            unsure,
+            printer,
+        )
+    except OutputFailed as problem:
+        printer.complain(f"{problem}\n{unsure}")
         return CommandExit.LEFT
 
 
-def say_left(execution: Watched, printer: Printer) -> None:
-    """Says what goes on, how to follow it, and how to stop it."""
-    name = execution.name
-    command = "status" if execution.kind == "job" else f"{execution.kind} status"
-    printer.say(f"{name} goes on; to follow it again: trainyard {command} {name} -f; to stop it: trainyard stop {name}")
+def _start_or_be_unsure(
+    begin: Callable[[], Watched], follow: Callable[[Watched], int], unsure: str, printer: Printer
+) -> int:
+    """Says so where it is not known whether the execution was started."""
+    try:
+        return follow(begin())
+    except KeyboardInterrupt:
+        printer.document({"error": KeyboardInterrupt.__name__, "cause": unsure})
+    except Exception as problem:
+        if not is_without_answer(problem):
+            raise
+        say_problem(problem, printer)
+    printer.say(unsure)
+    return CommandExit.LEFT
 
 
 def read_request(file: Path) -> dict[str, Any]:
@@ -140,19 +179,22 @@ def upload(deployment: Deployment, path: Path, key: str) -> str:
     return f"s3://{deployment.home_bucket}/{key}"
 
 
-def plan(deployment: Deployment, given: Mapping[str, Any], name: str) -> Watched:
+def plan(
+    deployment: Deployment, given: Mapping[str, Any], name: str, printer: Printer, clock: Timekeeper | None = None
+) -> Watched:
     """Has Admit check and price the request; returns the execution of the dry run once it has ended."""
     execution = start(deployment, "job", _name_plan(deployment, name), {**given, "dry_run": True})
-    until = time.monotonic() + PLAN_S
+    patience = PatientReader(printer.say, clock or Timekeeper())
+    until = patience.clock.now() + PLAN_S
     while True:
-        now = find(deployment, execution.name, ("job",))
+        now = read_followed(deployment, execution, patience)
         if not now.status.runs:
             return now
-        if time.monotonic() > until:
+        if patience.clock.now() > until:
             raise CannotProceed(
                 f"plan: the execution {execution.name} still runs after {PLAN_S:.0f} s; the console says why"
             )
-        time.sleep(LOOK_S)
+        patience.clock.sleep(LOOK_S)
 
 
 def _name_plan(deployment: Deployment, name: str) -> str:
@@ -166,43 +208,66 @@ def _name_plan(deployment: Deployment, name: str) -> str:
 
 def show_plan(name: str, planned: Mapping[str, Any], printer: Printer, *, is_last: bool) -> None:
     """Prints the ladder and the price."""
-    estimate = planned.get("estimate") or {}
     printer.document({"job": name, "plan": dict(planned)})
     if printer.as_json:
         return
-    rungs = [str(rung).split(", ", 2) for rung in planned.get("ladder", ())]
+    rungs = [str(rung).split(", ", 2) for rung in list_entries(planned, "ladder")]
     rows = [(number, *rung, *[""] * (3 - len(rung))) for number, rung in enumerate(rungs, 1)]
     printer.table(["", "place", "market", "price of a node"], rows, "places, in the order in which they are tried:")
     for what in ("network", "mounts", "left_out"):
-        for line in planned.get(what) or ():
+        for line in list_entries(planned, what):
             printer.say(f"{what.replace('_', ' ')}: {line}")
     if planned.get("resumes"):
         printer.say(f"begins from: {planned['resumes']}")
-    most = estimate.get("usd_at_most")
-    printer.say(
-        f"cost: {f'${most:,.2f} at most' if isinstance(most, int | float) else 'unknown'}. {estimate.get('words', '')}"
-    )
+    estimate = entry_of(planned, "estimate")
+    most = finite(estimate.get("usd_at_most"))
+    printer.say(f"cost: {'unknown' if most is None else f'{usd(most)} at most'}. {estimate.get('words', '')}")
     if is_last:
         printer.say("nothing was started (dry run)")
 
 
+def list_entries(document: Mapping[str, Any], name: str) -> list[Any]:
+    """Returns a list of a document; an empty one where there is none."""
+    found = document.get(name)
+    return found if isinstance(found, list) else []
+
+
+def require_free(deployment: Deployment, kind: str, name: str) -> None:
+    """Raises CannotProceed where an execution has the name, whose upload would be replaced, or where the kind is not deployed."""
+    deployment.machine(kind)
+    if read_execution(deployment, kind, name) is not None:
+        raise _name_taken(name)
+
+
+def _name_taken(name: str) -> CannotProceed:
+    return CannotProceed(
+        f"--name: {name} is the name of an earlier execution; allowed: a name that none had in 90 days"
+    )
+
+
 def start(deployment: Deployment, kind: str, name: str, given: Mapping[str, Any]) -> Watched:
-    """Starts an execution. Raises CannotProceed where the name is taken, or the input too large."""
+    """Starts an execution. Raises CannotProceed where the name is taken, or the input too large, and ResponseParserError where the answer
+    cannot be read."""
     states: SFNClient = client("stepfunctions", None, BRISK)
+    machine, text = deployment.machine(kind), json.dumps(given)
     try:
-        states.start_execution(stateMachineArn=deployment.machine(kind), name=name, input=json.dumps(given))
+        answer = states.start_execution(stateMachineArn=machine, name=name, input=text)
+        # Step Functions may not know it yet where it is asked.
+        return Watched(
+            kind=kind,
+            name=name,
+            arn=answer["executionArn"],
+            status=Status(name=RUNNING, started_at=answer["startDate"].timestamp()),
+            given=given,
+            output={},
+        )
     except ClientError as problem:
         if code_of(problem) == "ExecutionAlreadyExists":
-            raise CannotProceed(
-                f"--name: {name} is the name of an earlier execution; allowed: a name that none had in 90 days"
-            ) from None
+            raise _name_taken(name) from None
         if code_of(problem) in {"InvalidName", "InvalidExecutionInput", "ValidationException"}:
             raise CannotProceed(
                 f"request: Step Functions does not take it: {problem}; allowed: up to 262,144 bytes of JSON"
             ) from None
         raise
-    arn = executions.name_arn(deployment.machine(kind), name)
-    found = read_execution(deployment, kind, name)
-    if found is None:
-        raise CannotProceed(f"{name}: Step Functions does not know the execution that it started, {arn}")
-    return found
+    except UNREADABLE as problem:
+        raise ResponseParserError(f"StartExecution: {problem!r}") from None

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from pages.words import duration
 from trainyard.deployment import Deployment
-from trainyard.following import EVERY_S, describe_end, describe_nodes, show_time
+from trainyard.following import EVERY_S, describe_end, describe_nodes, follow_job, show_cost, show_time
 from trainyard.options import Command
+from trainyard.patience import keep_following
 from trainyard.printer import Printer
-from trainyard.starting import follow_until_interrupted
 from trainyard.stops import CommandExit
 from trainyard.watching import (
     Listed,
@@ -37,7 +38,7 @@ def status(command: Command, name: str | None, *, kind: str | None, follow: bool
 
         return show_status(deployment, found, printer, follow=follow, every_s=every_s)
     if follow:
-        return follow_until_interrupted(deployment, found, printer, every_s=every_s)
+        return keep_following("job", name, printer, lambda: follow_job(deployment, found, printer, every_s=every_s))
     show_job(deployment, found, printer, time.time())
     return CommandExit.DONE
 
@@ -58,7 +59,7 @@ def show_list(deployment: Deployment, printer: Printer, now: float) -> None:
             one.status,
             states.get(one.arn, ""),
             show_day(one.started_at),
-            show_span((one.ended_at or now) - one.started_at),
+            duration(max(0.0, (one.ended_at or now) - one.started_at)),
         )
         for one in every
     ]
@@ -93,7 +94,7 @@ def show_job(deployment: Deployment, job: Watched, printer: Printer, now: float)
         "state": story.state,
         "attempt": newest.number if newest else 0,
         "place": newest.rung if newest else "",
-        "seconds": None if job.status.started_at is None else until - job.status.started_at,
+        "seconds": None if job.status.started_at is None else max(0.0, until - job.status.started_at),
         "cost_usd_at_most": cost,
         "step": first.progress.step if first and first.progress else None,
         "metric": first.progress.metric if first and first.progress else None,
@@ -104,7 +105,7 @@ def show_job(deployment: Deployment, job: Watched, printer: Printer, now: float)
     if printer.as_json:
         return
     printer.say(
-        f"{job.name}: {job.status.name}, in {story.state or 'no state yet'}, for {show_span(whole['seconds'] or 0.0)}"
+        f"{job.name}: {job.status.name}, in {story.state or 'no state yet'}, for {duration(whole['seconds'] or 0.0)}"
     )
     for at, line in story.lines:
         printer.say(f"  {show_day(at)}  {line}")
@@ -115,7 +116,7 @@ def show_job(deployment: Deployment, job: Watched, printer: Printer, now: float)
     if whole["error"]:
         printer.say(f"{whole['error']}: {whole['cause']}")
     if story.tries:
-        printer.say(f"cost so far: {'unknown' if cost is None else f'${cost:.2f} at most'}")
+        printer.say(f"cost so far: {show_cost(cost)}")
     for what, link in whole["links"].items():
         printer.say(f"{what}: {link}")
 
@@ -123,14 +124,3 @@ def show_job(deployment: Deployment, job: Watched, printer: Printer, now: float)
 def show_day(at: float) -> str:
     """Returns date and time of day, a person's own."""
     return f"{time.strftime('%m-%d', time.localtime(at))} {show_time(at)}"
-
-
-def show_span(seconds: float) -> str:
-    """Returns a duration as people read it."""
-    minutes = max(0, round(seconds / 60))
-    if minutes < 1:
-        return f"{max(0, round(seconds))} s"
-    if minutes < 60:
-        return f"{minutes} min"
-    hours, rest = divmod(minutes, 60)
-    return f"{hours} h {rest:02d} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"

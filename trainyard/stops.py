@@ -1,16 +1,20 @@
-"""Ends a command with one line and an exit code: what a person did wrong, lacks, or has to wait for. No traceback for what is expected."""
+"""Ends a command with one line and an exit code: what a person did wrong, lacks, or has to wait for. No error is a traceback."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+import traceback
 from enum import IntEnum
+from pathlib import Path
+from typing import Any, Protocol
 
 from contract.aws_errors import code_of
 from contract.codec import Garbled
 from contract.text import one_line
 
+DEBUG = "TRAINYARD_DEBUG"
+"""Variable with which a fault of this program keeps its traceback."""
 MOST_LINE = 2000
 """Characters of a line that is printed of an error."""
 ACTION = re.compile(r"perform: ([a-z0-9-]+:[A-Za-z0-9]+)")
@@ -30,8 +34,17 @@ DENIED = frozenset(
     {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "403", "Forbidden", "AuthorizationError"}
 )
 THROTTLED = frozenset(
-    {"Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequestsException", "SlowDown"}
+    {
+        "Throttling",
+        "ThrottlingException",
+        "RequestLimitExceeded",
+        "TooManyRequestsException",
+        "SlowDown",
+        "ProvisionedThroughputExceededException",
+    }
 )
+BUSY_STATUS = 500
+"""HTTP status from which on a service says that the fault is its own."""
 RENEW = "allowed: new ones (aws sso login, or aws configure), or --profile with the name of another profile"
 
 
@@ -44,11 +57,27 @@ class CommandExit(IntEnum):
     STOPPED = 2
     """The command cannot be carried out: nothing was started."""
     LEFT = 130
-    """A person stopped following with Ctrl-C; what was followed goes on."""
+    """Following ended before what was followed: a person stopped it, or AWS did not answer any more. It goes on."""
 
 
 class CannotProceed(Exception):
     """The command cannot be carried out; the message has a line for each reason."""
+
+
+class OutputClosed(Exception):
+    """Whoever read what is printed reads it no longer, as `head` does after its lines."""
+
+
+class OutputFailed(OutputClosed):
+    """What is printed can no longer be written: the disk of its file is full, for example. The message says it."""
+
+
+class Complaining(Protocol):
+    """What an error is printed by: a Printer."""
+
+    def complain(self, text: str) -> None: ...
+
+    def document(self, value: Any) -> None: ...
 
 
 def describe_denial(problem: Exception) -> str:
@@ -77,6 +106,7 @@ def explain_client_error(problem: Exception) -> str:
 def explain(problem: Exception) -> str:
     """Returns the line for an error that a person can meet; empty for any other, which is a fault of this program."""
     from botocore import exceptions as aws
+    from botocore.parsers import ResponseParserError
 
     from aws.s3 import ObjectTooLarge
 
@@ -92,25 +122,81 @@ def explain(problem: Exception) -> str:
         return f"credentials: {problem}; allowed: aws configure, aws sso login, or variables such as AWS_PROFILE"
     if isinstance(problem, aws.TokenRetrievalError | aws.SSOError | aws.UnauthorizedSSOTokenError):
         return f"credentials: {problem}; {RENEW}"
+    if isinstance(problem, ResponseParserError):
+        return f"network: the answer is not one of AWS: {problem}; allowed: a network, a proxy or --endpoint-url that leads to AWS"
     if isinstance(problem, aws.HTTPClientError | aws.ConnectionError):
         return f"network: {problem}; allowed: a network, a proxy or --endpoint-url through which AWS can be reached"
     if isinstance(problem, aws.BotoCoreError):
         return f"AWS: {problem}"
-    if isinstance(problem, OSError) and problem.filename is not None:
-        return f"{problem.filename}: {problem.strerror}"
+    if isinstance(problem, ValueError) and str(problem).startswith("Invalid endpoint"):
+        return f"--endpoint-url: {problem}; allowed: an address such as https://aws.example.com (also in AWS_ENDPOINT_URL, ~/.aws/config)"
+    if isinstance(problem, OSError) and problem.errno is not None:
+        return f"{problem.filename}: {problem.strerror}" if problem.filename is not None else f"{problem.strerror}"
     return ""
 
 
-@contextmanager
-def lines_for_errors(say: object) -> Iterator[None]:
-    """Turns an expected error into its lines, said by `say(line)`, and the exit code of a command that cannot be carried out."""
-    assert callable(say)
-    try:
-        yield
-    except Exception as problem:
-        told = explain(problem)
-        if not told:
-            raise
-        for line in told.splitlines():
-            say(one_line(line, MOST_LINE))
-        raise SystemExit(CommandExit.STOPPED) from None
+def is_of_credentials(problem: Exception) -> bool:
+    """Whether the caller's credentials are missing, unknown or have expired, which a person can mend."""
+    from botocore import exceptions as aws
+
+    if isinstance(problem, aws.ClientError):
+        return code_of(problem) in EXPIRED | UNKNOWN
+    return isinstance(
+        problem,
+        aws.NoCredentialsError
+        | aws.PartialCredentialsError
+        | aws.CredentialRetrievalError
+        | aws.TokenRetrievalError
+        | aws.SSOError
+        | aws.UnauthorizedSSOTokenError,
+    )
+
+
+def is_without_answer(problem: Exception) -> bool:
+    """Whether AWS may have done what was asked of it, and did not say so."""
+    from botocore import exceptions as aws
+    from botocore.parsers import ResponseParserError
+
+    if isinstance(problem, aws.ClientError):
+        return int(problem.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)) >= BUSY_STATUS
+    return isinstance(
+        problem, aws.HTTPClientError | aws.ConnectionError | aws.IncompleteReadError | ResponseParserError
+    )
+
+
+def may_pass(problem: Exception) -> bool:
+    """Whether the same call can succeed a little later."""
+    from botocore.exceptions import ClientError
+
+    is_throttled = isinstance(problem, ClientError) and code_of(problem) in THROTTLED
+    return is_throttled or is_without_answer(problem) or is_of_credentials(problem)
+
+
+def describe_fault(problem: Exception) -> str:
+    """Words an error that this program did not foresee: what it is, where it was raised, and how to learn more."""
+    frames = traceback.extract_tb(problem.__traceback__)
+    where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return f"a fault of trainyard: {type(problem).__name__}: {problem}{where}; {DEBUG}=1 shows the traceback, which a report needs"
+
+
+def name_error(problem: Exception) -> str:
+    """Returns the word of an error that a program can test: AWS's own where it has one."""
+    from botocore.exceptions import ClientError
+
+    return (code_of(problem) if isinstance(problem, ClientError) else "") or type(problem).__name__
+
+
+def word_problem(problem: Exception) -> str:
+    """Returns the words of any error. Raises a fault of this program again where a person wants its traceback."""
+    words = explain(problem)
+    if not words and os.environ.get(DEBUG):
+        raise problem
+    return words or describe_fault(problem)
+
+
+def say_problem(problem: Exception, printer: Complaining) -> None:
+    """Prints an error as lines, and for a program as a document."""
+    lines = [one_line(line, MOST_LINE) for line in word_problem(problem).splitlines()]
+    printer.document({"error": name_error(problem), "cause": "\n".join(lines)})
+    for line in lines:
+        printer.complain(line)

@@ -7,8 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pages.words import finite, usd
+
 ADMIT, LAUNCH, WAIT, TRAIN, TERMINATE, PAUSE = "Admit", "Launch", "Wait for capacity", "Train", "Terminate", "Pause"
 """States of the Train machine that a story reads."""
+OTHER_VERSION = "more is not known: its answer was written by another version"
 MOST_CAUSE = 500
 """Characters that a line of the story shows of a cause; the end of the job has all of it."""
 
@@ -28,7 +31,14 @@ class Try:
     launched_at: float | None = None
     error: str = ""
     cause: str = ""
-    ended: bool = False
+    ended_at: float | None = None
+    """When Terminate was called; None before that."""
+    is_billed: bool = False
+    """Whether Terminate has said what it cost, with all attempts before it."""
+
+    @property
+    def ended(self) -> bool:
+        return self.ended_at is not None
 
 
 @dataclass(slots=True)
@@ -54,29 +64,29 @@ class Story:
 
     def cost_at_most(self, now: float) -> float | None:
         """US dollars that the job has cost at most until `now`; None where a price is not known."""
-        spent = self.cost.get("usd_at_most", 0.0)
-        if not isinstance(spent, int | float):
-            return None
-        newest = self.attempt
-        if newest is None or newest.ended or newest.launched_at is None:
-            return float(spent)
-        if newest.hourly_usd is None:
-            return None
-        return float(spent) + newest.hourly_usd * max(0.0, now - newest.launched_at) / 3600
+        spent = finite(self.cost.get("usd_at_most", 0.0))
+        for one in self.tries:
+            if spent is None or one.is_billed or one.launched_at is None:
+                continue
+            until = now if one.ended_at is None else one.ended_at
+            spent = (
+                None if one.hourly_usd is None else spent + one.hourly_usd * max(0.0, until - one.launched_at) / 3600
+            )
+        return spent
 
 
 def tell(events: Iterable[Mapping[str, Any]]) -> Story:
     """Reads the events of an execution of the Train machine, in their order. What it does not know it leaves out."""
     story = Story()
     for event in events:
-        at, kind = event["timestamp"].timestamp(), str(event["type"])
+        at, kind = event["timestamp"].timestamp(), str(event.get("type"))
         if "stateEnteredEventDetails" in event:
             _enter(story, str(event["stateEnteredEventDetails"].get("name", "")), at)
         elif "stateExitedEventDetails" in event:
             details = event["stateExitedEventDetails"]
-            _exit(story, str(details.get("name", "")), _read(details.get("output")), at)
+            _exit(story, str(details.get("name", "")), parse_object(details.get("output")), at)
         elif kind == "TaskScheduled" and story.state == TERMINATE:
-            payload = _read(event.get("taskScheduledEventDetails", {}).get("parameters")).get("Payload")
+            payload = parse_object(event.get("taskScheduledEventDetails", {}).get("parameters")).get("Payload")
             _end_attempt(story, payload if isinstance(payload, dict) else {}, at)
     return story
 
@@ -97,12 +107,17 @@ def _enter(story: Story, state: str, at: float) -> None:
 
 def _exit(story: Story, state: str, answer: Mapping[str, Any], at: float) -> None:
     if state == ADMIT and "ladder" in answer:
+        ladder = answer["ladder"]
         story.plan = answer
         story.step = _whole(answer.get("step"))
-        story.lines.append((at, f"admitted: {len(answer['ladder'])} places to try"))
+        places = f"{len(ladder)} places to try" if isinstance(ladder, list) else OTHER_VERSION
+        story.lines.append((at, f"admitted: {places}"))
     elif state in (LAUNCH, WAIT) and answer.get("instances") and story.attempt:
+        if not isinstance(answer["instances"], list):
+            story.lines.append((at, f"attempt {story.attempt.number}: launched; {OTHER_VERSION}"))
+            return
         _note_launch(story.attempt, answer, at)
-        cost = f", ${story.attempt.hourly_usd:.2f} an hour at most" if story.attempt.hourly_usd is not None else ""
+        cost = f", {usd(story.attempt.hourly_usd)} an hour at most" if story.attempt.hourly_usd is not None else ""
         story.lines.append(
             (
                 at,
@@ -111,7 +126,10 @@ def _exit(story: Story, state: str, answer: Mapping[str, Any], at: float) -> Non
         )
     elif state == TERMINATE:
         cost = answer.get("cost")
-        story.cost = cost if isinstance(cost, dict) else {}
+        if isinstance(cost, dict) and "usd_at_most" in cost:
+            story.cost = cost
+            for one in story.tries:
+                one.is_billed = True
         story.step = max(story.step, _whole(answer.get("step")))
 
 
@@ -127,7 +145,7 @@ def _note_launch(attempt: Try, answer: Mapping[str, Any], at: float) -> None:
             ", "
         )
     )
-    attempt.hourly_usd = float(hourly) if isinstance(hourly, int | float) else None
+    attempt.hourly_usd = finite(hourly)
     attempt.launched_at = at
 
 
@@ -135,7 +153,7 @@ def _end_attempt(story: Story, payload: Mapping[str, Any], at: float) -> None:
     newest = story.attempt
     if newest is None or newest.ended:  # a state is tried again, which says nothing new
         return
-    newest.ended = True
+    newest.ended_at = at
     problem = payload.get("problem")
     if not isinstance(problem, dict):
         story.lines.append((at, f"attempt {newest.number}: the training is done, and its nodes end"))
@@ -145,7 +163,7 @@ def _end_attempt(story: Story, payload: Mapping[str, Any], at: float) -> None:
     story.lines.append((at, f"attempt {newest.number} ended: {newest.error}: {first}"))
 
 
-def _read(text: object) -> dict[str, Any]:
+def parse_object(text: object) -> dict[str, Any]:
     """Returns the object in a text of JSON; an empty one where there is none."""
     try:
         found = json.loads(text) if isinstance(text, str) else None

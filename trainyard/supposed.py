@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 NOT_KNOWN = ""
 """Stands for what no check without AWS looks at."""
+SHOWN_ACCOUNT = "account"
+"""What words for a person call an account that is not known."""
+HIDDEN = re.compile(rf"(?<!\d){NO_ACCOUNT}(?!\d)")
+"""Zeros inside of a longer number are a person's own."""
 
 
 def find_account(text: str, deployment: str, region: str) -> str:
@@ -31,8 +35,13 @@ def find_account(text: str, deployment: str, region: str) -> str:
     ):
         if found := re.search(pattern, text):
             return found[1]
-    registry = re.search(rf'"([0-9]{{12}})\.dkr\.ecr\.[a-z0-9-]+\.[a-z.]+/{re.escape(deployment)}/', text)
+    registry = re.search(rf"\b([0-9]{{12}})\.dkr\.ecr\.[a-z0-9-]+\.[a-z.]+/{re.escape(deployment)}/", text)
     return registry[1] if registry else NO_ACCOUNT
+
+
+def hide_account(words: str) -> str:
+    """Returns words for a person without the digits that stand for an account."""
+    return HIDDEN.sub(SHOWN_ACCOUNT, words)
 
 
 def describe_admission(settings: Settings, account: str) -> AdmissionEnvironment:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from aws.clients import BRISK, client
 from aws.facts import GONE, Status
 from aws.heard import heard
 from aws.state import State
+from aws.table import HeldUp
 from contract import keys, names
 from contract.aws_errors import code_of
 from contract.grid import GridPrefix
@@ -22,7 +22,7 @@ from contract.reports import NodeReport
 from contract.search import SearchPrefix
 from trainyard.deployment import Deployment
 from trainyard.stops import DENIED, CannotProceed, describe_denial
-from trainyard.story import Story, Try, tell
+from trainyard.story import Story, Try, parse_object, tell
 
 if TYPE_CHECKING:
     from types_boto3_stepfunctions.client import SFNClient
@@ -111,17 +111,9 @@ def read_execution(deployment: Deployment, kind: str, name: str) -> Watched | No
             error=answer.get("error") or "",
             cause=answer.get("cause") or "",
         ),
-        given=_object(answer.get("input")),
-        output=_object(answer.get("output")),
+        given=parse_object(answer.get("input")),
+        output=parse_object(answer.get("output")),
     )
-
-
-def _object(text: object) -> dict[str, Any]:
-    try:
-        found = json.loads(text) if isinstance(text, str) and text else {}
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def read_story(arn: str) -> Story:
@@ -163,6 +155,8 @@ class NodeReports:
             if code_of(problem) not in DENIED:
                 raise
             self.denied = f"AWS denies you {describe_denial(problem)}"
+            return {}
+        except HeldUp:  # the table is busy: the next look may find them
             return {}
         found = heard(seen, job=self._job, attempt=attempt.number, ids=attempt.instances)
         return {rank: one.report for rank, one in sorted(found.items())}

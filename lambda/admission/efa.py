@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from aws.facts import Card, InstanceType
 from contract.fabric import PLAIN, Interface, InterfaceType
 from contract.jobs import Job
+from contract.shapes import list_types
 from job_requests.values import Mode
 
 
@@ -86,7 +87,7 @@ def check_efa(mode: Mode, names: Iterable[str], types: Mapping[str, InstanceType
 
 def describe_network(job: Job) -> list[str]:
     """Says for each type of the ladder what the network between its nodes will be."""
-    return [_describe_type(job, name) for name in dict.fromkeys(rung.instance_type for rung in job.ladder)]
+    return [_describe_type(job, name) for name in list_types(job)]
 
 
 def _describe_type(job: Job, name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from aws.facts import InstanceType, Object, Reservation, StoredImage
 from aws.prices import VolumePrices
@@ -116,6 +116,13 @@ class RequestFacts:
     """Of the job from which this one begins; None where it names none, or itself."""
     held_by: Job | None = None
     """The job of another execution that already has the name."""
+    role_answers: Mapping[str, Mapping[str, RegistryAnswer]] = field(default_factory=dict)
+    """What registries say of the images of a request's roles: by image, by region."""
+
+    def of_image(self, name: str | None) -> RequestFacts:
+        """Returns the same facts as of a request that names one of its roles' images, or none."""
+        answers = self.role_answers.get(name or "", {})
+        return replace(self, regions={one: replace(it, registry=answers.get(one)) for one, it in self.regions.items()})
 
     @property
     def types(self) -> dict[str, InstanceType]:

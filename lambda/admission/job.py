@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import fields
 from typing import Any
 
 from admission.money import PricedRequest
+from admission.resolve import ResolvedRequest
 from contract.health import HealthCheck
 from contract.jobs import Job
+from contract.roles import Role
 from job_requests.grid_line import GridLineField
 from job_requests.request import JobRequest
 from job_requests.values import StallField
 from job_requests.workbench_field import WorkbenchField
 
-DECIDED = frozenset({"code", "max_hours", "volume_gb"})
+DECIDED = frozenset({"code", "max_hours", "roles", "volume_gb"})
 """Fields of a request that the job has too, as a step has decided them."""
 KEPT = tuple(one.name for one in fields(Job) if one.name in JobRequest.model_fields.keys() - DECIDED)
 """Fields that the job has as the request gives them."""
@@ -50,10 +53,26 @@ def build_job(priced: PricedRequest) -> Job:
         leave_on_rebalance=env.limits.leave_on_rebalance,
         mounted=resolved.mounted,
         left_out=ladder.left_out,
-        container=resolved.image.in_regions(regions, resolved.request.arguments),
+        container=None if resolved.parts else resolved.image.in_regions(regions, resolved.request.arguments),
+        roles=_build_roles(resolved, regions),
         network_share=env.limits.network_share,
         **_describe_machines(priced),
         **_keep_fields(resolved.request),
+    )
+
+
+def _build_roles(resolved: ResolvedRequest, regions: Collection[str]) -> tuple[Role, ...]:
+    """Returns the roles of the request, each with the command and the image that its nodes run."""
+    return tuple(
+        Role(
+            name=role.name,
+            count=role.count,
+            ends=role.ends,
+            command=tuple(part.request.command),
+            container=part.image.in_regions(regions, part.request.arguments),
+            checkpoints=role.has_checkpoints,
+        )
+        for role, part in zip(resolved.request.roles, resolved.parts, strict=True)
     )
 
 
@@ -72,7 +91,9 @@ def _freeze(value: Any) -> Any:
 def _describe_machines(priced: PricedRequest) -> dict[str, Any]:
     """Returns the job's fields about the machines of its ladder."""
     resolved = priced.resolved
-    types = {rung.instance_type: resolved.facts.types[rung.instance_type] for rung in priced.ladder.rungs}
+    single = (shape.rung for rung in priced.ladder.rungs for shape in rung.shapes)
+    rungs = [*single] if resolved.parts else priced.ladder.rungs
+    types = {rung.instance_type: resolved.facts.types[rung.instance_type] for rung in rungs}
     interfaces, rates = resolved.network.interfaces, resolved.network.rates
     deep = resolved.request.health is HealthCheck.DEEP
     return {

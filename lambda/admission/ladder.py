@@ -125,6 +125,11 @@ def _bound_rungs(request: JobRequest, rungs: Sequence[Rung]) -> list[Rung]:
 
 def describe_rung(rung: Rung) -> str:
     """Says in the execution's output what a rung is."""
+    if rung.shapes:
+        nodes = sum(one.nodes for one in rung.shapes)
+        usd = "" if rung.usd is None else f", ${rung.usd * nodes:.4f} an hour of all"
+        each = (f"{one.nodes} of {one.rung.instance_type} {one.rung.market.value}" for one in rung.shapes)
+        return f"{', '.join(each)} in {rung.zone}{usd}"
     price = "" if rung.usd is None else f", ${rung.usd:.4f} an hour"
     reserved = f" {rung.reservation}" if rung.reservation else ""
     begins = f", from {utc(rung.begins_at)}" if rung.begins_at else ""

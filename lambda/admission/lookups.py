@@ -11,7 +11,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from admission.code import is_readable
-from admission.facts import Execution, RegionFacts, RequestFacts
+from admission.facts import Execution, RegionFacts, RegistryAnswer, RequestFacts
 from admission.fetching import fetch_commit
 from admission.image_names import list_registries
 from admission.questions import RequestQuestions, list_questions
@@ -40,7 +40,12 @@ def look_up_facts(
     """Asks AWS and, for a commit, its git host; the commit's archive lies in `folder` afterwards. `held_by`: the job of another execution
     that has the name, whose commit is not fetched."""
     questions = list_questions(request, execution, env)
-    facts = replace(_look_up_files(questions, env), regions=_look_up_regions(request, questions, env), held_by=held_by)
+    facts = replace(
+        _look_up_files(questions, env),
+        regions=_look_up_regions(request, questions, env),
+        role_answers=_look_up_role_images(questions, env),
+        held_by=held_by,
+    )
     if questions.commit is None or held_by:
         return facts
     secret = env.git_hosts[questions.commit.host]
@@ -75,6 +80,13 @@ def _look_up_regions(
     answers = fetch_answers(questions.images, auto=questions.auto, awss=list_registries(env).awss)
     regions = fetch_regions(request, questions, env)
     return {region: replace(facts, registry=answers.get(region)) for region, facts in regions.items()}
+
+
+def _look_up_role_images(
+    questions: RequestQuestions, env: AdmissionEnvironment
+) -> dict[str, dict[str, RegistryAnswer]]:
+    awss = list_registries(env).awss
+    return {name: fetch_answers(one, auto=questions.auto, awss=awss) for name, one in questions.role_images.items()}
 
 
 def _list_archive(code: Object, kept: Collection[str]) -> Listing | None:

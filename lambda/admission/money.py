@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from admission.facts import RegionFacts
 from admission.ladder import Ladder
 from admission.resolve import ResolvedRequest
+from admission.role_ladder import average
 from admission.volumes import Disk, SizedRequest
 from contract.jobs import Job, Market, Rung
 from contract.money import HOUR_S, hourly_usd, least_s, up_to_cents
@@ -19,6 +20,8 @@ LONG_SPOT_HOURS = 2.0
 """On spot, a job that is longer has to commit checkpoints often enough."""
 MOST_LOST = 0.25
 """The share of a spot job's hours that may pass between two checkpoints."""
+MOST_PRICED = 1_000_000
+"""Nodes. More are refused for their number, and have no price that a float can be."""
 LEAST_PAID_HOURS = 1.0
 """A cap has to pay for all nodes for so long, or for the job's hours where these are fewer; never for less than a launch is worth."""
 
@@ -56,7 +59,7 @@ def add_prices(sized: SizedRequest) -> PricedRequest:
     request = resolved.request
     rungs = _price_rungs(sized.ladder.rungs, resolved.facts.regions, disk)
     ladder = replace(sized.ladder, rungs=rungs)
-    if request.reservation is None:
+    if request.reservation is None and request.nodes <= MOST_PRICED:
         budget = Budget(
             nodes=request.nodes, hours=resolved.hours, cap_usd=request.max_cost_usd, timing=resolved.env.timing
         )
@@ -81,7 +84,13 @@ def _price_rungs(rungs: Sequence[Rung], facts: Mapping[str, RegionFacts], disk: 
             return None
         return hour + region.volumes.hourly_usd(gb=disk.gb, iops=disk.iops, throughput=disk.throughput)
 
-    return tuple(replace(rung, most_usd=most(rung)) for rung in rungs)
+    def price(rung: Rung) -> Rung:
+        if not rung.shapes:
+            return replace(rung, most_usd=most(rung))
+        shapes = tuple(replace(one, rung=price(one.rung)) for one in rung.shapes)
+        return replace(rung, shapes=shapes, most_usd=average(shapes, lambda one: one.most_usd))
+
+    return tuple(map(price, rungs))
 
 
 def _drop_dear(ladder: Ladder, budget: Budget) -> Ladder:

@@ -14,6 +14,17 @@ from contract import links
 from contract.jobs import Job
 
 
+def describe_roles(job: Job) -> list[str]:
+    """Says for each role which ranks it has, what it runs, and what its end means."""
+    lines, first = list[str](), 0
+    for role in job.roles:
+        last, image = first + role.count - 1, role.container.address(next(iter(job.places))) if role.container else ""
+        ranks = f"rank {first}" if role.count == 1 else f"ranks {first} to {last}"
+        lines.append(f"{role.name}: {ranks}, ends {role.ends.value}{f', {image}' if image else ''}")
+        first = last + 1
+    return lines
+
+
 def describe_job(job: Job, *, dry_run: bool = False) -> dict[str, Any]:
     """Returns the output. The job of a dry run has no links, because nothing of it is written."""
     return {
@@ -30,6 +41,7 @@ def describe_job(job: Job, *, dry_run: bool = False) -> dict[str, Any]:
         "ladder": [describe_rung(rung) for rung in job.ladder],
         "left_out": list(job.left_out),
         **({"workbench": describe_bench(job)} if job.workbench else {}),
+        **({"roles": describe_roles(job)} if job.roles else {}),
         "resumes": describe_source(job),
         "step": job.resume.step if job.resume else -1,
         "estimate": estimate_cost(job),

@@ -10,10 +10,11 @@ from datetime import UTC, datetime
 
 from admission.facts import Execution, RequestFacts
 from admission.job import build_job
-from admission.ladder import build_ladder
+from admission.ladder import PlacedRequest, build_ladder
 from admission.money import PricedRequest, add_prices
 from admission.reservations import build_reserved_ladder
-from admission.resolve import resolve
+from admission.resolve import ResolvedRequest, resolve
+from admission.role_ladder import build_role_ladder
 from admission.volumes import add_disk
 from contract import names
 from contract.environments import AdmissionEnvironment
@@ -32,12 +33,17 @@ def admit(
 ) -> Job:
     """Returns the job. Raises InvalidRequest with every reason against it, those in `problems` (found while reading) first."""
     resolved = resolve(request, execution, facts, env)
-    placed = build_ladder(resolved) if request.reservation is None else build_reserved_ladder(resolved)
-    sized = add_disk(placed)
+    sized = add_disk(_place(resolved))
     priced = add_prices(sized)
     if against := _list_problems(priced, problems):
         raise refusal(against)
     return build_job(priced)
+
+
+def _place(resolved: ResolvedRequest) -> PlacedRequest:
+    if resolved.parts:
+        return build_role_ladder(resolved)
+    return build_ladder(resolved) if resolved.request.reservation is None else build_reserved_ladder(resolved)
 
 
 def _list_problems(priced: PricedRequest, reading: Iterable[str]) -> list[str]:

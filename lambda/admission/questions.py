@@ -14,7 +14,7 @@ from contract.jobs import Market
 from git_code.commit import GitCommit, list_host_problems
 from job_requests.offered import is_allowed
 from job_requests.request import JobRequest
-from refusals.script import wanted_files
+from job_requests.roles import list_wanted_files, split_request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,26 +43,37 @@ class RequestQuestions:
     """The job from which this one begins; empty for none."""
     images: dict[str, ContainerImage]
     """Region to the image of the container, as nodes there would pull it; empty for none."""
+    role_images: dict[str, dict[str, ContainerImage]]
+    """The same by the name of an image, of each that a role runs."""
 
 
 def list_questions(request: JobRequest, execution: Execution, env: AdmissionEnvironment) -> RequestQuestions:
     """Returns what to ask AWS. Never asks about buckets and secrets that the deployment may not use."""
     regions = tuple(region for region in request.list_regions(env.home_region, env.regions) if region in env.regions)
     code = request.code if isinstance(request.code, str) else ""
+    parts = split_request(request)
+    types = dict.fromkeys(name for part in parts for name in part.instance_types)
     return RequestQuestions(
         regions=regions,
         auto=request.anywhere,
-        markets=request.market.markets if request.reservation is None else (),
+        markets=tuple(dict.fromkeys(one for part in parts for one in part.market.markets))
+        if request.reservation is None
+        else (),
         reservation=_choose_reservation(request, execution),
-        instance_types=tuple(name for name in request.instance_types if is_allowed(name, env.limits)),
-        accelerators=request.accelerators is not None,
+        instance_types=tuple(name for name in types if is_allowed(name, env.limits)),
+        accelerators=any(part.accelerators is not None for part in parts),
         code=code if code and not is_foreign_code(code, env) else "",
         commit=_choose_commit(request.code, execution.name, env),
-        files=tuple(wanted_files(request.launched_words)),
+        files=list_wanted_files(request),
         data=tuple(location for location in request.data if not is_foreign_data(location, env)),
         secrets={name: arn for name, arn in request.secrets.items() if not is_foreign_secret(arn, execution, env)},
         source=request.resume_from if request.resume_from and request.resume_from != execution.name else "",
-        images=read_image(request.image, env).in_regions(regions),
+        images={} if request.roles else read_image(request.image, env).in_regions(regions),
+        role_images={
+            part.image: read_image(part.image, env).in_regions(regions)
+            for part in parts
+            if request.roles and part.image
+        },
     )
 
 

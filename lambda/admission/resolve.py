@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from admission.accelerators import check_accelerators, choose_types
 from admission.access import check_data, check_secrets, check_settings
@@ -20,6 +20,7 @@ from contract.mounts import JobMount
 from job_requests.launchers import list_process_problems
 from job_requests.offered import list_forbidden
 from job_requests.request import DEFAULT_HOURS, JobRequest
+from job_requests.roles import join_parts, place_problems, split_request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +48,32 @@ class ResolvedRequest:
     process_problems: list[str]
     name_problems: list[str]
     """Of other names in the request: data, secrets, the job to resume from, a machine image, a role, mounts."""
+    parts: tuple[ResolvedRequest, ...] = ()
+    """Of a request with roles, each role's, as if it were that of all nodes."""
 
 
 def resolve(
     request: JobRequest, execution: Execution, facts: RequestFacts, env: AdmissionEnvironment
 ) -> ResolvedRequest:
-    """Finds everything that the request names among the facts, and notes what stands against it."""
+    """Finds everything that the request names among the facts, and notes what stands against it. With roles, its code and its image stand
+    for those of all roles, whose problems they have."""
+    if not request.roles:
+        return _resolve_part(request, execution, facts, env)
+    split = split_request(request)
+    parts = tuple(_resolve_part(one, execution, facts.of_image(one.image), env) for one in split)
+    whole = _resolve_part(join_parts(request, [one.request for one in parts]), execution, facts, env)
+    largest = max((one.image for one in parts), key=lambda one: one.room)
+    return replace(
+        whole,
+        parts=parts,
+        code=replace(whole.code, problems=place_problems(request, (one.code.problems for one in parts))),
+        image=replace(largest, problems=place_problems(request, (one.image.problems for one in parts))),
+    )
+
+
+def _resolve_part(
+    request: JobRequest, execution: Execution, facts: RequestFacts, env: AdmissionEnvironment
+) -> ResolvedRequest:
     regions = request.list_regions(env.home_region, env.regions)
     trained = [region for region in regions if region in env.regions]
     accelerator_problems = check_accelerators(request, facts.accelerated, trained, env)
@@ -61,7 +82,9 @@ def resolve(
     image = resolve_image(request, named, regions, facts.answers)
     mounts = resolve_mounts(request.mounts, facts.file_systems)
     settings = check_settings(request, env)
-    secrets = check_secrets(request, execution, facts, env, repositories=named.repositories, mounted=mounts.mounted)
+    pulled = [arn for part in split_request(request) for arn in read_image(part.image, env).repositories]
+    repositories = list(dict.fromkeys(pulled))
+    secrets = check_secrets(request, execution, facts, env, repositories=repositories, mounted=mounts.mounted)
     data = check_data(request, facts, env)
     source = resolve_source(request, execution.name, facts.source)
     return ResolvedRequest(

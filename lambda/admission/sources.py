@@ -8,7 +8,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from admission.facts import SourceFacts
 from aws import executions
-from aws.checkpoints import ClosedSet, closed_sets
+from aws.checkpoints import ClosedSet, find_closed_sets
 from aws.clients import IN_PASSING
 from aws.errors import S3_DENIED
 from aws.facts import Status
@@ -34,7 +34,7 @@ def find_source(name: str, job: Callable[[str], Job | None], walks: Callable[[st
     for region, place in found.places.items():
         bucket = Bucket(place.bucket, region) if region in ran else Bucket(place.bucket, region, IN_PASSING)
         try:
-            closed = list(closed_sets(bucket, name))
+            closed = find_closed_sets(bucket, name).closed
         except (ClientError, BotoCoreError) as problem:
             code = code_of(problem) if isinstance(problem, ClientError) else type(problem).__name__
             if region in ran and code not in S3_DENIED | NO_BUCKET:

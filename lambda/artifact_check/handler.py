@@ -21,6 +21,7 @@ from contract.errors import SyncIncomplete
 from contract.intents import Step
 from contract.jobs import Job
 from contract.keys import CommitKind
+from contract.roles import RoleEnd, list_ranks
 
 logger = Logger(service="artifact_check")
 
@@ -82,7 +83,8 @@ def _commit(bucket: Bucket, key: str, rank: int) -> Commit:
 
 def _commits(reports: Mapping[int, Heard], bucket: Bucket, job: Job) -> tuple[list[Commit], list[Commit]]:
     """Checkpoints and artifacts that the nodes' last reports name."""
-    if absent := sorted(set(range(job.nodes)) - reports.keys()):
+    deciding = list_ranks(job.roles, RoleEnd.JOB) if job.roles else range(job.nodes)
+    if absent := sorted(set(deciding) - reports.keys()):
         raise SyncIncomplete(f"no report of ranks {', '.join(map(str, absent))}")
     checkpoints: list[Commit] = []
     artifacts: list[Commit] = []

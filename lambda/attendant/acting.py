@@ -37,7 +37,11 @@ def act(
     state = invocation.state
     try:
         if isinstance(facts, AttemptFacts):
-            give_order(state, invocation.env.node_role, facts, verdict.order, clock=invocation.clock)
+            role = invocation.env.node_role
+            if verdict.order is not None and verdict.released:
+                state.give_order(facts.job, role, [facts.ids[rank] for rank in verdict.released], verdict.order)
+            else:
+                give_order(state, role, facts, verdict.order, clock=invocation.clock)
             _note_unhealthy(state, facts, verdict)
     finally:  # the code of a job can keep a node's copy of the order from being written, and must not keep Train waiting by that
         is_awaited = _answer_train(state, token, verdict)

@@ -63,15 +63,17 @@ SLOW = Warn(
 
 def checkpoint_age(facts: AttemptFacts, *, now: float) -> CheckpointAge | None:
     """Returns None where the attempt does not train: until its last node has begun, from the first one on that has ended or was ordered to,
-    and where the agents are of a version that does not measure. None of a workbench: a person saves when they like."""
-    reports = [node.report for node in facts.nodes.values()]
-    if len(reports) < facts.job.nodes or facts.obeyed is not None or facts.job.workbench is not None:
+    and where the agents are of a version that does not measure. None of a workbench: a person saves when they like. Of a job with roles,
+    the nodes that decide train."""
+    training = [facts.nodes[rank] for rank in facts.deciding if rank in facts.nodes]
+    reports = [node.report for node in training]
+    if len(training) < len(facts.deciding) or facts.obeyed is not None or facts.job.workbench is not None:
         return None
     if any(one.phase is not Phase.TRAINING or one.outcome is not None for one in reports):
         return None
     step, age_s = newest_set(facts)
     if step < 0:
-        age_s = min(node.phase_s for node in facts.nodes.values())
+        age_s = min(node.phase_s for node in training)
     if age_s is None:
         return None
     most_s = max(0.0, now - facts.launched_at)

@@ -10,6 +10,7 @@ from aws.facts import Given, Heard, Instance
 from contract.jobs import Job, Rung
 from contract.orders import Order
 from contract.reports import Exit
+from contract.roles import RoleEnd, list_ranks
 from contract.sessions import AttemptSessions
 
 
@@ -60,12 +61,23 @@ class AttemptFacts:
         return {rank: node.end for rank, node in sorted(self.nodes.items()) if node.end is not None}
 
     @property
+    def deciding(self) -> tuple[int, ...]:
+        """The ranks whose commands have to end with 0 for the job to be done: all of a job without roles."""
+        return list_ranks(self.job.roles, RoleEnd.JOB) if self.job.roles else tuple(range(self.job.nodes))
+
+    @property
+    def others(self) -> tuple[int, ...]:
+        """The ranks that do not decide."""
+        return list_ranks(self.job.roles, RoleEnd.SERVED, RoleEnd.ALONE)
+
+    @property
     def obeyed(self) -> Order | None:
-        """The attempt's order, or one that a node gave itself and the others do not have yet."""
+        """The attempt's order, or one that a node gave itself and the others do not have yet. One without an error releases a node
+        whose job is done."""
         if self.order is not None:
             return self.order.order
         given = (node.report.order for _, node in sorted(self.nodes.items()))
-        return next((order for order in given if order is not None), None)
+        return next((order for order in given if order is not None and order.error), None)
 
     @property
     def uninformed(self) -> list[int]:
@@ -78,5 +90,6 @@ class AttemptFacts:
     @property
     def ordered_s(self) -> float:
         """How long ago the first order came: to the table, or to a node, which may have left by one of its own."""
-        nodes = [node.report.ordered_s + node.age_s for node in self.nodes.values() if node.report.order is not None]
+        given = [node for node in self.nodes.values() if node.report.order is not None and node.report.order.error]
+        nodes = [node.report.ordered_s + node.age_s for node in given]
         return max([*nodes, 0.0 if self.order is None else self.order.age_s])

@@ -16,6 +16,7 @@ from attendant.causes import Cause, format_cause
 from attendant.costs import RunningCost
 from attendant.facts import AttemptFacts, MissingAttempt
 from attendant.points import JobPoint
+from attendant.roles import find_completion, is_bad, is_judged, release
 from attendant.silence import find_lost
 from attendant.stalls import DUMP_S, StallFacts, find_stall
 from attendant.unhealthy import before_training, find_examining, find_unhealthy
@@ -33,7 +34,7 @@ from contract.errors import (
 )
 from contract.jobs import Reaction
 from contract.orders import Order, OrderKind
-from contract.reports import Exit, Phase
+from contract.reports import Phase
 from contract.sessions import LASTS_S
 
 SAVED_S = LASTS_S / 6
@@ -62,6 +63,8 @@ class Verdict:
     reason: str
     error: str = ""
     order: Order | None = None
+    released: tuple[int, ...] = ()
+    """Ranks whose order it is alone, because the job is done; empty for an order to all."""
     progress: dict[str, object] = field(default_factory=dict)
     unheard: tuple[int, ...] = ()
     """The lost rank that ends the attempt, if it never reported: only its console can say why."""
@@ -105,7 +108,7 @@ def _judge_nodes(facts: AttemptFacts, lost: Mapping[int, str], now: float) -> Ve
         # An error that a node reports anew each second must not keep an attempt from its deadline.
         failed = _judge_deadline(facts, now) or failed
     return (
-        _judge_success(facts)
+        _judge_success(facts, lost, now)
         or _judge_role(facts)
         or _judge_session(facts)
         or failed
@@ -139,12 +142,18 @@ def _let_train(facts: AttemptFacts, now: float) -> Verdict:
     )
 
 
-def _judge_success(facts: AttemptFacts) -> Verdict | None:
-    exits = [node.report.exit for node in facts.nodes.values()]
-    if len(exits) < facts.job.nodes or not all(exit_ is not None and not _bad(exit_) for exit_ in exits):
+def _judge_success(facts: AttemptFacts, lost: Mapping[int, str], now: float) -> Verdict | None:
+    """Ends the attempt well once every node that decides has, and the others have been stopped or waited for."""
+    done = find_completion(facts, lost, now)
+    if done is None:
         return None
-    reason = f"all {facts.job.nodes} nodes ended with exit code 0"
-    return Verdict(action=Action.SUCCEED, reason=reason, progress=words.progress(facts))
+    if done.to_stop:
+        order = release(now, facts.job.timing.stop_grace_s)
+        return Verdict(
+            action=Action.ORDER, reason=order.reason, order=order, released=done.to_stop, progress=words.progress(facts)
+        )
+    action = Action.HEARTBEAT if done.awaited else Action.SUCCEED
+    return Verdict(action=action, reason=words.done(facts, done.awaited), progress=words.progress(facts))
 
 
 def _judge_role(facts: AttemptFacts) -> Verdict | None:
@@ -169,14 +178,11 @@ def _is_refused(facts: AttemptFacts) -> bool:
     return known.own_refused_from > 0 and refused_s >= facts.job.timing.role_patience_s
 
 
-def _bad(end: Exit) -> bool:
-    return end.code != 0 or bool(end.error) or end.ordered
-
-
 def _judge_errors(facts: AttemptFacts, lost: Mapping[int, str]) -> Verdict | None:
     """Judges the first error that no order and no machine explains. It is the code's own only once every other node has ended, or has
     reported after it: until then one of them may be lost, and the error may only be a broken connection."""
-    errors = [rank for rank, end in facts.ends.items() if _bad(end) and not end.ordered and not _of_order(facts, rank)]
+    bad = [rank for rank, end in facts.ends.items() if is_bad(end) and not end.ordered and not _of_order(facts, rank)]
+    errors = [rank for rank in bad if is_judged(facts, rank)]
     if verdict := _judge_machines(facts, errors):
         return verdict
     if not errors:
@@ -345,7 +351,7 @@ def _judge_phases(facts: AttemptFacts) -> Verdict | None:
         setting, most = allowed.get(node.report.phase, ("", float("inf")))
         if node.phase_s > most:
             return _fail(Stalled.__name__, words.stall(facts, rank, setting, most), words.checkpoints(facts))
-    done = [rank for rank, node in facts.nodes.items() if node.report.exit is not None]
+    done = [rank for rank in facts.deciding if rank in facts.nodes and facts.nodes[rank].report.exit is not None]
     first = max(done, key=lambda rank: facts.nodes[rank].age_s, default=None)
     if first is not None and facts.obeyed is None and facts.nodes[first].age_s > timing.uneven_allowance_s:
         return _fail(Stalled.__name__, words.uneven(facts, first), words.checkpoints(facts))

@@ -90,7 +90,7 @@ def try_sessions(env: AttendantEnvironment, job: Job) -> SessionTrial:
 def list_regions(state: State, job: Job, attempt: int) -> tuple[str, ...]:
     """Returns the regions in which earlier attempts ran, sorted; none, if the launch of one of them is not known. Nodes then ask the bucket
     of every region: one that no node asks might have the newest checkpoint."""
-    launched = [walk for walk in state.walks(job.id) if walk.attempt < attempt and walk.launched]
+    launched = [walk for walk in state.walks(job.id) if walk.attempt < attempt and (walk.launched or walk.half)]
     return tuple(sorted(ran_in(launched))) if of_every_attempt(launched, attempt - 1) else ()
 
 

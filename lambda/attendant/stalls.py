@@ -44,14 +44,18 @@ def find_stall(facts: AttemptFacts, *, now: float) -> StallFacts | None:
     """Returns None where the training makes progress, or where that is not known: until the last node has begun to train and has had its
     time to warm up, from the first one on that has ended or was ordered to, and where the agents are of a version that does not measure.
 
-    One rank's progress is the job's: in a collective none goes on alone. Where some ranks have a progress file, theirs is the progress.
+    One rank's progress is the job's: in a collective none goes on alone. Where some ranks have a progress file, theirs is the progress. Of
+    a job with roles, the nodes that decide make it.
     """
-    rule, nodes = facts.job.stall, facts.nodes
-    if rule is None or len(nodes) < facts.job.nodes or facts.obeyed is not None:
+    rule, nodes = facts.job.stall, {rank: facts.nodes[rank] for rank in facts.deciding if rank in facts.nodes}
+    if rule is None or len(facts.nodes) < facts.job.nodes or facts.obeyed is not None:
         return None
-    if any(node.report.phase is not Phase.TRAINING or node.end is not None for node in nodes.values()):
+    if any(node.end is not None for node in nodes.values()):
         return None
-    trained_s = min(min(node.report.phase_s for node in nodes.values()), now - facts.launched_at)
+    at_work = [node for node in facts.nodes.values() if node.end is None]
+    if any(node.report.phase is not Phase.TRAINING for node in at_work):
+        return None
+    trained_s = min(min(node.report.phase_s for node in at_work), now - facts.launched_at)
     counted_s = trained_s - facts.job.timing.warm_up_s
     with_file = {rank for rank, node in nodes.items() if node.report.progress is not None}
     idle: dict[int, float] = {}

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from attendant.facts import AttemptFacts
 from contract.errors import NodeUnhealthy
 from contract.health import HealthCheck, UnhealthyNode
+from contract.shapes import find_rung
 
 EXAMINES_S = 30.0
 """How long after its error a node may examine its machine for a fault: twice what an agent takes at most. A node that says longer that it
@@ -51,7 +52,7 @@ def list_nodes(facts: AttemptFacts, wrong: Mapping[int, str]) -> list[UnhealthyN
             instance=facts.ids[rank],
             region=facts.rung.region,
             zone=facts.rung.zone,
-            instance_type=facts.rung.instance_type,
+            instance_type=find_rung(facts.job, facts.rung, rank).instance_type,
             why=why,
         )
         for rank, why in sorted(wrong.items())[:MOST_NOTED]

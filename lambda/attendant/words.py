@@ -13,6 +13,8 @@ from contract.errors import BY_NAME, TrainingFailed
 from contract.jobs import Job, Reaction
 from contract.orders import Order
 from contract.reports import Exit
+from contract.roles import RoleEnd, find_place
+from contract.shapes import find_rung
 
 FOLLOWS = {
     Reaction.NOTIFY: "",
@@ -72,14 +74,19 @@ def after(facts: AttemptFacts, ranks: Sequence[int]) -> Cause:
 
 def unhealthy(facts: AttemptFacts, wrong: Mapping[int, str], errors: Sequence[int]) -> Cause:
     """Words which machines are at fault, what followed from it, and what a person can do."""
-    place = f", {facts.rung.instance_type} in {facts.rung.zone}" if facts.rung else ""
-    each = [f"rank {rank} ({facts.ids[rank]}{place}) has an unhealthy machine." for rank in wrong]
+    each = [f"rank {rank} ({facts.ids[rank]}{_place(facts, rank)}) has an unhealthy machine." for rank in wrong]
     more = [f"{len(each) - SHOWN} more ranks have unhealthy machines."] if len(each) > SHOWN else []
     advice = "A new attempt tries this zone last. If it happens there again, give the instance id to AWS Support."
     followed = after(facts, errors)
     said = (line for rank, why in [*wrong.items()][:SHOWN] for line in _quote(rank, why))
     text = " ".join(one for one in [*each[:SHOWN], *more, followed.text, advice] if one)
     return Cause(text, (*said, *followed.said))
+
+
+def _place(facts: AttemptFacts, rank: int) -> str:
+    if facts.rung is None:
+        return ""
+    return f", {find_rung(facts.job, facts.rung, rank).instance_type} in {facts.rung.zone}"
 
 
 def examining(facts: AttemptFacts, rank: int) -> str:
@@ -143,8 +150,24 @@ def refused_session(facts: AttemptFacts) -> str:
     )
 
 
+def done(facts: AttemptFacts, awaited: Sequence[int]) -> str:
+    """Words that every node ended that decides, who is waited for, and how the others ended."""
+    if not facts.job.roles:
+        return f"all {facts.job.nodes} nodes ended with exit code 0"
+    names = ", ".join(role.name for role in facts.job.roles if role.ends is RoleEnd.JOB)
+    said = [f"all {len(facts.deciding)} nodes of {names} ended with exit code 0"]
+    if awaited:
+        return f"{said[0]}; {_ranks(awaited)} {'is' if len(awaited) == 1 else 'are'} waited for"
+    for rank in facts.others:
+        end, place = facts.ends.get(rank), find_place(facts.job.roles, rank)
+        name = f"{place.role.name} {place.index}" if place else ""
+        how = "had not ended" if end is None else "was stopped" if end.ordered else f"exited with code {end.code}"
+        said.append(f"{name} {how}")
+    return "; ".join(said)
+
+
 def uneven(facts: AttemptFacts, first: int) -> str:
-    left = [rank for rank in range(facts.job.nodes) if rank not in facts.ends]
+    left = [rank for rank in facts.deciding if rank not in facts.ends]
     timing = facts.job.timing
     return (
         f"rank {first} ended {facts.nodes[first].age_s:.0f} s ago, and {_ranks(left)} still run{'' if len(left) > 1 else 's'} "

@@ -202,12 +202,12 @@ class Ec2:
 
     def _instance(self, raw: InstanceTypeDef) -> Instance:
         marks = {tag["Key"]: tag["Value"] for tag in raw.get("Tags", [])}
-        attempt = marks.get(tags.ATTEMPT, "")
+        attempt, first = marks.get(tags.ATTEMPT, ""), marks.get(tags.FIRST_RANK, "")
         return Instance(
             id=raw["InstanceId"],
             region=self.region,
             state=raw["State"]["Name"],
-            rank=raw.get("AmiLaunchIndex", 0),
+            rank=raw.get("AmiLaunchIndex", 0) + (int(first) if first.isdecimal() else 0),
             address=raw.get("PrivateIpAddress", ""),
             launched_at=raw["LaunchTime"].timestamp(),
             instance_type=raw.get("InstanceType", ""),

@@ -50,12 +50,16 @@ class GridStore(Bucket):
 
     def records(self, grid: Grid) -> Iterator[Record]:
         """All records by index, with one page of them in memory."""
+        return (decode(Record, body) for body in self.record_bodies(grid))
+
+    def record_bodies(self, grid: Grid) -> Iterator[bytes]:
+        """The same as they are written."""
         prefix = GridPrefix(grid.id)
         keys = (key for key, _, _ in self.listed(prefix.records) if 0 <= _index(key, prefix) < grid.lines)
         while page := list(islice(keys, PAGE)):
             with ThreadPoolExecutor(AT_ONCE) as pool:
                 bodies = list(pool.map(self.get, page))
-            yield from (decode(Record, body) for body in bodies if body is not None)
+            yield from (body for body in bodies if body is not None)
 
     def record(self, grid: Grid, record: Record) -> None:
         """Writes the record, unless there is one: the first is final."""

@@ -13,6 +13,7 @@ from contract import sessions
 from contract.aws_errors import code_of
 from contract.jobs import Job
 from contract.sessions import Credentials
+from contract.shapes import list_containers
 from contract.text import one_line
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def job_session(role: str, job: Job, attempt: int) -> Credentials:
     Raises SessionRefused."""
     source = [{"Key": sessions.SOURCE_TAG, "Value": job.resume.job}] if job.resume else []
     _, partition, _, _, account, *_ = job.execution.split(":")
-    pulled = job.container.arns(partition) if job.container else ()
+    pulled = dict.fromkeys(arn for one in list_containers(job) for arn in one.arns(partition))
     own = sessions.policy(job.secrets.values(), pulled, job.mounted, partition=partition, account=account)
     with _refusals(DENIED | TOO_MUCH):
         return _session(role, job, attempt, source, Policy=own)

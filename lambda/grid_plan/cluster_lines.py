@@ -120,8 +120,18 @@ def read_cluster_line(
     own, problems = _translate(fields)
     base, found = _translate(defaults)
     given, unnamed = fill_from_preset(fill_missing(base, own), rules)
+    misplaced = _list_preset_conflicts(find_preset(given, rules) or {})
     whole = _add_settings(given, settings)
-    return ClusterSpec(whole, {}), [*problems, *(one for one in found if one not in problems), *unnamed]
+    return ClusterSpec(whole, {}), [*problems, *(one for one in found if one not in problems), *unnamed, *misplaced]
+
+
+def _list_preset_conflicts(preset: Mapping[str, Any]) -> list[str]:
+    """Rejects a preset with a field that no line may have. Its owner is that of a job where the input names none."""
+    return [
+        f"{PRESET}: has {name}, which means nothing with the backend {Backend.EC2.value}; allowed: a preset without it"
+        for name in OF_THE_INPUT
+        if name != "owner" and preset.get(name) is not None
+    ]
 
 
 def vary(spec: ClusterSpec, hyperparameters: Mapping[str, Any] | None) -> ClusterSpec:
@@ -170,13 +180,27 @@ def build_request(spec: ClusterSpec, index: int, run: GridRun) -> dict[str, Any]
     found[MARK] = {"execution": run.execution, "index": index}
     if not words:
         return found
-    if found.get("image") is not None:
-        given = found.get("arguments") or []
-        return found | {"arguments": [*given, *words]} if isinstance(given, list) else found
-    command = found.get("command")
+    has_image = found.get("image") is not None
+    if isinstance(roles := found.get("roles"), list):
+        found["roles"] = [_add_to_role(one, words, has_image=has_image) for one in roles]
+    return _add_words(found, words, has_image=has_image)
+
+
+def _add_to_role(role: Any, words: list[str], *, has_image: bool) -> Any:
+    """Adds the words to a role that has a command or arguments of its own; any other has those of the request."""
+    if not isinstance(role, dict) or not {"command", "arguments"} & role.keys():
+        return role
+    return _add_words(role, words, has_image=has_image or role.get("image") is not None or "arguments" in role)
+
+
+def _add_words(program: dict[str, Any], words: list[str], *, has_image: bool) -> dict[str, Any]:
+    if has_image:
+        given = program.get("arguments") or []
+        return program | {"arguments": [*given, *words]} if isinstance(given, list) else program
+    command = program.get("command")
     if isinstance(command, str):
-        return found | {"command": f"{command} {shlex.join(words)}"}
-    return found | {"command": [*command, *words]} if isinstance(command, list) else found
+        return program | {"command": f"{command} {shlex.join(words)}"}
+    return program | {"command": [*command, *words]} if isinstance(command, list) else program
 
 
 def build_start(spec: ClusterSpec, index: int, run: GridRun, env: GridEnvironment) -> dict[str, Any]:
@@ -227,7 +251,7 @@ def _translate(fields: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
 def _add_settings(given: Mapping[str, Any], settings: GridDefaults) -> dict[str, Any]:
     """Adds the deployment's own choices where a job would lack something without them."""
     found = dict(given)
-    if settings.image and "image" not in given and not {"code", "command"} <= given.keys():
+    if settings.image and not {"image", "roles"} & given.keys() and not {"code", "command"} <= given.keys():
         found["image"] = settings.image
     if settings.instance_type and not {"instance_types", "accelerators"} & given.keys():
         found["instance_types"] = _without_ml(settings.instance_type)

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from contract import keys, names
 from contract.environments import GridEnvironment
 from contract.grid import GRIDS, grid_of
+from contract.tag_forms import find_twins
 from grid_plan import code
 from grid_plan.columns import AUTO, MPI, REQUIRED, SPOT, sent
 from grid_plan.limits import MOST_ARGUMENTS, MOST_CHANNELS, MOST_HYPERPARAMETERS, MOST_TAGS, MOST_VALUE, allowed
@@ -99,6 +100,11 @@ def _together(training: Wanted, may_be: dict[str, str]) -> Iterator[str]:
             yield f"{name}: means nothing with the distribution {spec.distribution}; allowed: {may_be[name]}"
     if (count := len(spec.tags or {})) > MOST_TAGS:
         yield f"tags: are {count} with those of the settings (tags in cdk.json); allowed: up to {MOST_TAGS}"
+    for one, other in find_twins(spec.tags or {}):
+        if one in training.env.tags:
+            yield f"tags.{other}: the settings spell it {one} (tags in cdk.json); allowed: {one} with a value, or another key"
+        else:
+            yield f"tags.{one}: the line has {other} too; allowed: one of them"
     for name in ("subnets", "security_groups"):
         if getattr(spec, name) is not None:
             yield f"{name}: the role of trainings has no right on networks; allowed: {may_be[name]}"

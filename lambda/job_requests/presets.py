@@ -14,7 +14,7 @@ from refusals.wording import plain
 ARCHIVE = Path(__file__).parents[1]
 """The root of a function's archive."""
 PRESET = "preset"
-ALTERNATIVES = (("instance_types", "accelerators"), ("region", "regions"))
+ALTERNATIVES = (("instance_types", "accelerators"), ("region", "regions"), ("nodes", "roles"))
 """Of these a request has one; its own takes the place of the other one in what fills it."""
 DEPENDENT = {"launcher": ("processes_per_node",), "command": ("arguments",)}
 """Fields that fill nothing where the request sets another value for the field they depend on."""
@@ -37,7 +37,7 @@ def fill_from_preset(given: Mapping[str, Any], rules: RequestRules) -> tuple[Map
     """Returns the request with the fields of its preset, and what is wrong with the preset's name. Plan has filled the requests of a
     grid's lines: a later deploy changes no line of it."""
     name = given.get(PRESET)
-    if not isinstance(name, str) or MARK in given:
+    if not isinstance(name, str) or given.get(MARK) is not None:
         return given, []
     if name not in rules.presets:
         return given, [f"{PRESET}: there is no {plain(name)}; allowed: {list_preset_names(rules.presets)}"]

@@ -14,9 +14,15 @@ from contract.workbench import build_command
 from job_requests.launchers import list_launcher_problems
 from job_requests.presets import PRESET, fill_from_preset
 from job_requests.request import JobRequest
-from job_requests.tag_fields import list_required_problems, list_tag_problems, list_value_problems
+from job_requests.roles import count_nodes, list_role_problems
+from job_requests.tag_fields import (
+    list_required_problems,
+    list_spelling_problems,
+    list_tag_problems,
+    list_value_problems,
+)
 from job_requests.values import MayBe
-from job_requests.workbench import list_workbench_problems
+from job_requests.workbench import list_bench_conflicts, list_workbench_problems
 from refusals.placeholders import find_placeholders
 from refusals.wording import lines, plain
 
@@ -29,10 +35,15 @@ ENTRIES = {name: one.entry for name, one in MAY_BE.items() if one.entry}
 """Says what the entries of a list or an object may be."""
 JUDGED_LATER = frozenset({"volume_gb"})
 """Fields whose limit another step holds: the one for disks knows what else needs room."""
-NEVER_PRESET = {PRESET: "presets do not nest", MARK: "a grid alone writes it"}
+NEVER_PRESET = {
+    PRESET: "presets do not nest",
+    "dry_run": "no job that names the preset would start",
+    MARK: "a grid alone writes it",
+}
 """Fields that no preset has, and why."""
 NEEDED = ("code", "command")
-"""Fields that a request without an image has to have."""
+"""Fields that a request without one of OWN_PROGRAM has to have."""
+OWN_PROGRAM = ("image", "workbench", "roles")
 
 
 def list_allowed(limits: Limits) -> dict[str, str]:
@@ -50,7 +61,7 @@ def read(raw: object, limits: Limits, rules: RequestRules = NO_RULES) -> tuple[J
     left = find_placeholders(filled)
     request, problems, given = _validate(filled, limits, left.keys())
     is_judged = isinstance(given, Mapping) and not ("tags" in given and "tags" not in request.model_fields_set)
-    return _serve_bench(request), [
+    return _count_roles(_serve_bench(request)), [
         *unnamed,
         *([] if unnamed else _list_missing(given, limits)),
         *left.values(),
@@ -58,6 +69,7 @@ def read(raw: object, limits: Limits, rules: RequestRules = NO_RULES) -> tuple[J
         *_list_problems_without_image(given, request),
         *list_launcher_problems(given, request),
         *list_workbench_problems(given, request, rules),
+        *list_role_problems(given, request, limits),
         *([] if unnamed else _list_missing_types(given, limits)),
         *_list_doubles(request),
         *_list_limit_problems(request, limits),
@@ -75,6 +87,11 @@ def _serve_bench(request: JobRequest) -> JobRequest:
     return request.model_copy(update={"command": command, **checkpoint})
 
 
+def _count_roles(request: JobRequest) -> JobRequest:
+    """Writes how many nodes the roles have together."""
+    return request.model_copy(update={"nodes": count_nodes(request)}) if request.roles else request
+
+
 def list_preset_problems(preset: Mapping[str, object], limits: Limits, rules: RequestRules) -> list[str]:
     """Lists what is wrong with a preset, as far as a part of a request can be."""
     never = [f"{name}: {why}; allowed: left out" for name, why in NEVER_PRESET.items() if name in preset]
@@ -87,10 +104,12 @@ def list_preset_problems(preset: Mapping[str, object], limits: Limits, rules: Re
         *left.values(),
         *problems,
         *(list_launcher_problems(given, request) if whole else []),
+        *list_bench_conflicts(given, request, rules),
         *_list_doubles(request),
         *_list_limit_problems(request, limits),
         *list_tag_problems(request.tags, rules),
         *list_value_problems(request.tags, rules),
+        *list_spelling_problems(request.tags, rules),
     ]
 
 
@@ -109,7 +128,7 @@ def _validate(given: object, limits: Limits, left: Set[str]) -> tuple[JobRequest
 
 
 def _list_missing(given: object, limits: Limits) -> list[str]:
-    if not isinstance(given, Mapping) or any(given.get(name) is not None for name in ("image", "workbench")):
+    if not isinstance(given, Mapping) or any(given.get(name) is not None for name in OWN_PROGRAM):
         return []
     return [f"{name}: is missing; allowed: {list_allowed(limits)[name]}" for name in NEEDED if name not in given]
 
@@ -122,7 +141,11 @@ def _list_problems_without_image(given: object, request: JobRequest) -> list[str
 
 
 def _list_missing_types(given: object, limits: Limits) -> list[str]:
-    if isinstance(given, Mapping) and not {"instance_types", "accelerators"} & given.keys():
+    if (
+        isinstance(given, Mapping)
+        and not {"instance_types", "roles"} & given.keys()
+        and given.get("accelerators") is None
+    ):
         return [
             f"instance_types: is missing; allowed: {list_allowed(limits)['instance_types']}, or accelerators in its place, as in H100:8"
         ]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, field_validator
+from pydantic.config import JsonDict
 
 from contract.events import Event
 from contract.health import HealthCheck
@@ -16,6 +17,7 @@ from job_requests import values
 from job_requests.grid_line import GRID_LINE_MAY_BE, GridLineField
 from job_requests.mount_fields import MOUNT_MAY_BE, MOUNTS_MAY_BE, MountField
 from job_requests.program import NEEDS_LAUNCHER, ProgramFields
+from job_requests.role_field import MOST_ROLES, MOST_TYPES, ROLE_MAY_BE, ROLES_MAY_BE, RoleField
 from job_requests.tag_fields import TAG_MAY_BE, TAGS_MAY_BE, RequestTagKey, RequestTagValue
 from job_requests.values import (
     AUTO,
@@ -34,13 +36,14 @@ from job_requests.values import (
 from job_requests.workbench_field import WORKBENCH_MAY_BE, WorkbenchField
 from refusals.fields import OWNER_MAY_BE, Owner, read_whole
 
-MOST_TYPES = 10
 LEAST_HOURS = 0.01
 DEFAULT_HOURS = 24.0
 MOST_VARIABLES = 200
 MOST_SECRETS = 50
 MOST_DATA = 100
 EVENTS = ", ".join(Event)
+OWN_TYPES: JsonDict = {"required": ["roles"], "properties": {"instance_types": False, "accelerators": False}}
+"""JSON Schema of a request that leaves its types to its roles."""
 
 
 class JobRequest(ProgramFields):
@@ -55,8 +58,9 @@ class JobRequest(ProgramFields):
             "if": {"properties": {"preset": {"type": "string"}}, "required": ["preset"]},
             "then": {"not": {"required": ["instance_types", "accelerators"]}},
             "else": {
-                "oneOf": [{"required": ["instance_types"]}, {"required": ["accelerators"]}],
+                "oneOf": [{"required": ["instance_types"]}, {"required": ["accelerators"]}, OWN_TYPES],
                 "anyOf": [
+                    {"required": ["roles"]},
                     {"required": ["image"]},
                     {"required": ["code", "command"]},
                     {"required": ["workbench", "owner"]},
@@ -122,6 +126,16 @@ class JobRequest(ProgramFields):
     )
     nodes: Annotated[int, MayBe("a whole number from 1", limit="max_nodes")] = Field(
         default=1, ge=1, description="Machines that train together; the deployment's limits.max_nodes at most."
+    )
+    roles: Annotated[list[RoleField], MayBe(ROLES_MAY_BE, ROLE_MAY_BE)] = Field(
+        default_factory=list,
+        min_length=1,
+        max_length=MOST_ROLES,
+        description=(
+            "In place of nodes: roles in the order of ranks, each with a count and, where the request's own will not do, with a program, "
+            "an image, types and a market. All run in one zone."
+        ),
+        examples=[[{"name": "chief"}, {"name": "ps", "count": 2, "instance_types": ["r7i.xlarge"], "ends": "served"}]],
     )
     efa: Annotated[values.EfaMode, MayBe("auto, true, false (true and false without quotes)")] = Field(
         default=Mode.AUTO,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import combinations
 from typing import Annotated
 
 from pydantic import AfterValidator
@@ -15,6 +14,7 @@ from contract.tag_forms import (
     MOST_OF_A_REQUEST,
     MOST_VALUE,
     VALUE_WORDS,
+    find_twins,
     object_to_key,
     object_to_value,
 )
@@ -46,9 +46,8 @@ RequestTagValue = Annotated[str, AfterValidator(_value)]
 
 def list_tag_problems(tags: Mapping[str, str], rules: RequestRules) -> Iterator[str]:
     """Yields what is wrong with a request's own tags. IAM does not tell capitals apart in keys, so these rules do not either."""
-    for one, other in combinations(tags, 2):
-        if one.lower() == other.lower():
-            yield f"tags.{one}: the request has {other} too; allowed: one of them"
+    for one, other in find_twins(tags):
+        yield f"tags.{one}: the request has {other} too; allowed: one of them"
     ours = {key.lower(): key for key in rules.tags}
     for key in tags:
         if (kept := ours.get(key.lower())) is not None:
@@ -57,9 +56,11 @@ def list_tag_problems(tags: Mapping[str, str], rules: RequestRules) -> Iterator[
 
 def list_required_problems(tags: Mapping[str, str], rules: RequestRules) -> Iterator[str]:
     """Yields what the settings require, and neither these tags nor those of the settings have."""
+    spelt = {key.lower(): key for key in tags}
     for key, allowed in rules.required_tags.items():
         if key not in tags and key not in rules.tags:
-            yield f"tags.{key}: is missing; allowed: {_list_values(allowed)}"
+            other = f" ({spelt[key.lower()]} is not it)" if key.lower() in spelt else ""
+            yield f"tags.{key}: is missing{other}; allowed: {_list_values(allowed)}"
     yield from list_value_problems(tags, rules)
 
 
@@ -68,6 +69,14 @@ def list_value_problems(tags: Mapping[str, str], rules: RequestRules) -> Iterato
     for key, allowed in rules.required_tags.items():
         if key in tags and allowed and tags[key] not in allowed:
             yield f"tags.{key}: {plain(tags[key])} is not one of them; allowed: {_list_values(allowed)}"
+
+
+def list_spelling_problems(tags: Mapping[str, str], rules: RequestRules) -> Iterator[str]:
+    """Yields keys that the settings require in other capitals: no request can have them beside the required ones."""
+    required = {key.lower(): key for key in rules.required_tags}
+    for key in tags:
+        if (other := required.get(key.lower(), key)) != key:
+            yield f"tags.{key}: the settings require {other}; allowed: {other} (required_tags in cdk.json)"
 
 
 def _list_values(allowed: tuple[str, ...]) -> str:

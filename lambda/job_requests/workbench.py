@@ -18,8 +18,22 @@ REFUSED = {"command": OWN_PROGRAM, "arguments": OWN_PROGRAM, "stall": AGAIN, "re
 
 
 def list_workbench_problems(given: object, request: JobRequest, rules: RequestRules) -> list[str]:
-    """Rejects a bench that the deployment does not allow, and fields that no bench can have. `given` is the request as a person wrote it:
-    a field that is wrong is there, and is rejected as such."""
+    """Rejects a bench without an owner, and what a part of its request could say too. `given` is the request as a person wrote it: a field
+    that is wrong is there, and is rejected as such."""
+    problems = list_bench_conflicts(given, request, rules)
+    if request.workbench is not None and isinstance(given, Mapping) and not request.owner and not given.get("owner"):
+        problems.append(
+            "owner: is missing, and only its owner may open a workbench; allowed: your user name, or the value of your role's tag owner"
+        )
+    if request.workbench is not None and request.owner != request.owner.strip():
+        problems.append(
+            f'owner: "{request.owner}" is no name, and only its owner may open a workbench; allowed: without spaces around it'
+        )
+    return problems
+
+
+def list_bench_conflicts(given: object, request: JobRequest, rules: RequestRules) -> list[str]:
+    """Rejects a bench that the deployment does not allow, and fields that no bench can have, in a request or in a part of one."""
     if request.workbench is None or not isinstance(given, Mapping):
         return []
     problems = list[str]()
@@ -40,10 +54,6 @@ def list_workbench_problems(given: object, request: JobRequest, rules: RequestRu
         problems.append(
             f"health: a workbench has one node, and {HealthCheck.DEEP.value} measures the network between several; "
             f"allowed: {HealthCheck.QUICK.value} or {HealthCheck.OFF.value}"
-        )
-    if not request.owner and not given.get("owner"):
-        problems.append(
-            "owner: is missing, and only its owner may open a workbench; allowed: your user name, or the value of your role's tag owner"
         )
     return [*problems, *_list_mount_problems(request.mounts)]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from contract import tags
 from contract.intents import Step
-from contract.jobs import Job, Market, Rung
+from contract.jobs import Job, LaunchShape, Market, Rung
 from contract.places import Place, Zone
 from contract.volumes import LEAST_IOPS, LEAST_THROUGHPUT
 from launcher import interfaces
@@ -37,20 +37,28 @@ class LaunchMarks:
 
 
 def build_arguments(
-    job: Job, attempt: int, rung: Rung, *, group: str, security_group: str, marks: LaunchMarks
+    job: Job,
+    attempt: int,
+    rung: Rung,
+    *,
+    group: str,
+    security_group: str,
+    marks: LaunchMarks,
+    shape: LaunchShape | None = None,
 ) -> dict[str, Any]:
-    """RunInstances for all nodes on one rung, whole but for UserData and ClientToken.
+    """RunInstances for all nodes on one rung, or for those of one shape, whole but for UserData and ClientToken.
 
     `group` is a placement group's name, empty for none. Every volume is encrypted, those of the image's further devices too: IAM denies
     any other. The launch itself sets the tags: a later CreateTags could fail, and an untagged instance belongs to no job.
     """
+    shape = shape or LaunchShape(rung=rung, first_rank=0, nodes=job.nodes)
     place = job.places[rung.region]
     key = {"KmsKeyId": place.volume_key} if place.volume_key else {}
     encrypted = {"Encrypted": True, "DeleteOnTermination": True, **key}
-    tagged = {**job.tags, **marks.tags, **_tags(job, attempt)}
+    tagged = {**job.tags, **marks.tags, **_tags(job, attempt, shape)}
     return {
-        "MinCount": job.nodes,
-        "MaxCount": job.nodes,
+        "MinCount": shape.nodes,
+        "MaxCount": shape.nodes,
         "InstanceType": rung.instance_type,
         "ImageId": rung.image.id,
         "LaunchTemplate": {"LaunchTemplateId": place.launch_template, "Version": place.launch_template_version},
@@ -126,7 +134,7 @@ def name_node(job: Job, attempt: int, rank: int) -> str:
     return f"{job.id}/{attempt}/{rank}"
 
 
-def _tags(job: Job, attempt: int) -> dict[str, str]:
+def _tags(job: Job, attempt: int, shape: LaunchShape) -> dict[str, str]:
     return {
         tags.NAME: name_node(job, attempt, 0) if job.nodes == 1 else f"{job.id}/{attempt}",
         tags.DEPLOYMENT: job.deployment,
@@ -137,7 +145,8 @@ def _tags(job: Job, attempt: int) -> dict[str, str]:
         tags.DEADLINE: str(job.deadline),
         tags.NODES: str(job.nodes),
         tags.MASTER_PORT: str(job.master_port),
-        tags.ROLE: tags.WORKER_ROLE,
+        tags.ROLE: shape.role or tags.WORKER_ROLE,
+        **({tags.FIRST_RANK: str(shape.first_rank)} if job.roles else {}),
         **({tags.WORKBENCH: "true"} if job.workbench else {}),
         **({tags.GRID: job.grid_line.grid, tags.LINE: str(job.grid_line.index)} if job.grid_line else {}),
     }
@@ -149,11 +158,12 @@ def build_user_data(script: str, values: Mapping[str, str]) -> str:
     return "\n".join([shebang, *(f"{name}={shlex.quote(value)}" for name, value in values.items()), rest])
 
 
-def token(step: Step, script: str) -> str:
-    """Returns the ClientToken of a step: equal for equal bytes of the same generation and walk, 64 characters (EC2's most).
+def token(step: Step, script: str, shape: int = 0) -> str:
+    """Returns the ClientToken of a step, or of one of its shapes: equal for equal bytes of the same generation and walk, 64 characters
+    (EC2's most).
 
     EC2 remembers a refusal for want of capacity by its token, so a later walk needs another one to be a new try.
     """
-    parts = [step.request, script, step.generation, *([step.walk] if step.walk else [])]
+    parts = [step.requests[shape], script, step.generation, *([step.walk] if step.walk else [])]
     whole = json.dumps(parts, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(whole.encode()).hexdigest()

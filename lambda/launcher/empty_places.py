@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from contract.empty_places import EmptyPlace
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
 from contract.jobs import Job, Rung
+from contract.shapes import list_shapes
 
 EMPTY = frozenset({"InsufficientInstanceCapacity", "InsufficientHostCapacity", "UnfulfillableCapacity"})
 """Codes that say something of a place to every job. Others are about the request, an account's limit, or a subnet."""
@@ -18,12 +19,13 @@ def describe_empty(job: Job, step: Step) -> EmptyPlace | None:
     rung, answer = step.rung, step.answer
     if answer is None or answer.code not in EMPTY or rung.reservation:
         return None
+    asked = list_shapes(job, rung)[answer.shape]
     return EmptyPlace(
         region=rung.region,
         zone=rung.zone,
-        instance_type=rung.instance_type,
-        market=rung.market.value,
-        nodes=job.nodes,
+        instance_type=asked.rung.instance_type,
+        market=asked.rung.market.value,
+        nodes=asked.nodes,
         job=job.id,
         at=answer.at,
     )
@@ -59,5 +61,9 @@ def _has_own_answer(step: Step) -> bool:
 
 def _is_about(one: EmptyPlace, rung: Rung, job: Job) -> bool:
     place = (one.region, one.zone, one.instance_type, one.market)
-    same = place == (rung.region, rung.zone, rung.instance_type, rung.market.value)
-    return same and not rung.reservation and one.nodes <= job.nodes and one.job != job.id
+    same = any(
+        place == (rung.region, rung.zone, shape.rung.instance_type, shape.rung.market.value)
+        and one.nodes <= shape.nodes
+        for shape in list_shapes(job, rung)
+    )
+    return same and not rung.reservation and one.job != job.id

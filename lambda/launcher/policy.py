@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,30 +15,22 @@ from contract.errors import (
     CapacityUnavailable,
     InvalidRequest,
     JobError,
+    LaunchIncomplete,
     QuotaExceeded,
 )
 from contract.health import UnhealthyNode
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
-from contract.jobs import Job, Market, Rung
+from contract.jobs import Job, Rung
 from contract.places import Zone
+from contract.shapes import list_shapes
 from launcher.answers import ENDS_WALK
 from launcher.arguments import LaunchMarks, build_arguments, security_group
 from launcher.groups import describe_reach, shorten_jobs
+from launcher.quotas import find_kind, is_closed_with, list_kinds
 
 STARTED = frozenset({"pending", "running"})
 GONE = "InvalidCapacityReservation"
 """How EC2's codes begin that say a reservation cannot be used any more."""
-LETTERS = re.compile(r"[a-z]+")
-OWN_QUOTA = {name: name for name in ("p", "f", "x", "inf", "trn", "dl", "u", "hpc", "mac")} | {
-    "g": "g",
-    "gr": "g",
-    "vt": "g",
-}
-"""Leading letters of a type to its quota (EC2 user guide, On-Demand instance quotas)."""
-
-
-SHARED_SPOT_P = "p2, p3, p4"
-"""On spot these share a quota, and each later generation has its own ("All P5 Spot Instance Requests"; EC2 user guide, Spot quotas)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,9 +169,19 @@ def _with_steps(intent: Intent, changed: Callable[[Step], Step], region: str) ->
 
 
 def _step(job: Job, attempt: int, step: Step, groups: Groups, marks: LaunchMarks) -> Step:
-    group = _group(job, attempt, step.rung, groups.busy)
-    sent = build_arguments(job, attempt, step.rung, group=group, security_group=groups.security_group, marks=marks)
-    return replace(step, request=sent, shared_with=groups.shared_with)
+    first, *further = (
+        build_arguments(
+            job,
+            attempt,
+            shape.rung,
+            group=_group(job, attempt, shape.rung, groups.busy),
+            security_group=groups.security_group,
+            marks=marks,
+            shape=shape,
+        )
+        for shape in list_shapes(job, step.rung)
+    )
+    return replace(step, request=first, further=tuple(further), shared_with=groups.shared_with)
 
 
 def _group(job: Job, attempt: int, rung: Rung, busy: Collection[str]) -> str:
@@ -246,10 +247,12 @@ def record_answer(intent: Intent, place: int, answer: LaunchAnswer, *, recoverin
     if answer.outcome is LaunchOutcome.MISTAKE and answer.code not in ENDS_WALK:
         answer = replace(answer, outcome=LaunchOutcome.NO_CAPACITY, refused=True)
     steps[place] = replace(steps[place], answer=answer)
+    if answer.is_half:  # the attempt is over, and the next one reads what it closes
+        return replace(intent, steps=tuple(steps))
     if answer.refused or answer.outcome in {LaunchOutcome.QUOTA, LaunchOutcome.CLOSED}:
-        rung = steps[place].rung
+        rung = find_kind(steps[place].rung, answer)
         for other, step in enumerate(steps):
-            if not step.is_final and _shares(step.rung, rung, answer):
+            if not step.is_final and any(is_closed_with(one, rung, answer) for one in list_kinds(step.rung)):
                 steps[other] = replace(step, answer=answer)
     return replace(intent, steps=tuple(steps))
 
@@ -279,31 +282,18 @@ def _others_last(steps: Sequence[Step], place: int, now: float) -> bool:
     return any(not _is_gone(step.answer) and not have_ended([step.rung], now) for step in others)
 
 
-def _shares(one: Rung, other: Rung, answer: LaunchAnswer) -> bool:
-    """A quota is kept by region, family and market; a closed region is closed whole; a refusal is about a type of a market or a
-    reservation there."""
-    if one.region != other.region:
-        return False
-    if answer.refused:
-        kinds = [(rung.instance_type, rung.market, rung.reservation) for rung in (one, other)]
-        return kinds[0] == kinds[1]
-    return answer.outcome is LaunchOutcome.CLOSED or (_family(one) == _family(other) and one.market is other.market)
-
-
-def _family(rung: Rung) -> str:
-    """Returns the quota that a type counts against: accelerated families have their own, the others share the standard one."""
-    letters = LETTERS.match(rung.instance_type)
-    if rung.market is Market.SPOT and letters and letters.group() == "p":
-        return SHARED_SPOT_P if rung.instance_type[1] in "234" else rung.instance_type[:2]
-    return OWN_QUOTA.get(letters.group() if letters else "", "standard")
-
-
 def find_error(intent: Intent, now: float) -> JobError:
     """Returns the error with which a walk without a launch ends; only CapacityPending is worth another walk."""
     answers = [step.answer for step in intent.steps if step.answer]
     if mistake := next((answer for answer in answers if answer.outcome is LaunchOutcome.MISTAKE), None):
         return InvalidRequest(f"EC2 refused the launch, and a repeat cannot help: {mistake.code}: {mistake.message}")
     rungs = describe_rungs(intent)
+    if (half := intent.half) is not None and half.answer is not None:
+        return LaunchIncomplete(
+            f"{len(half.answer.instances)} nodes were launched in {half.rung.zone}, and EC2 did not launch those of "
+            f"{find_kind(half.rung, half.answer).instance_type}: {half.answer.code}: {half.answer.message} What runs is ended, and "
+            "another attempt looks for a place that has all."
+        )
     if answers and all(answer.refused for answer in answers) and intent.next_place is None:
         return InvalidRequest(
             f"EC2 refuses the launch for every type, and a repeat cannot help: {_describe_refusals(intent)}"
@@ -332,6 +322,7 @@ def describe_rungs(intent: Intent) -> str:
 def _describe_rung(step: Step) -> str:
     assert step.answer is not None
     said = step.answer.code or step.answer.outcome.value
+    said += f" for {find_kind(step.rung, step.answer).instance_type}" if step.answer.shape else ""
     words = f": {step.answer.message}" if step.answer.refused else ""
     return f"{step.rung.instance_type} in {step.rung.zone} ({step.rung.market.value}): {said}{words}"
 

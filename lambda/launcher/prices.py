@@ -24,8 +24,9 @@ class Priced:
 
 
 def list_wanted(job: Job, known: Container[Kind], *, now: float) -> dict[str, list[str]]:
-    """Returns the types whose prices have to be asked for, by region; none while those of the admission are fresh."""
-    if now - job.admitted_at < job.timing.spot_prices_s:
+    """Returns the types whose prices have to be asked for, by region; none while those of the admission are fresh, and none for a job with
+    roles, whose ladder keeps the order of its admission."""
+    if job.roles or now - job.admitted_at < job.timing.spot_prices_s:
         return {}
     kinds = dict.fromkeys((one.region, one.instance_type) for one in job.ladder if one.market is Market.SPOT)
     regions = dict[str, list[str]]()
@@ -48,6 +49,8 @@ def sort_prices(
 def order_ladder(job: Job, known: Mapping[Kind, Priced]) -> tuple[Rung, ...]:
     """Returns the job's ladder with new prices: of each type the cheaper spot place comes first. Types and markets stay in their order, and
     so does everything whose price EC2 does not tell."""
+    if job.roles:
+        return job.ladder
     rungs = [_price_rung(one, known) for one in job.ladder]
     groups = list(dict.fromkeys((one.instance_type, one.market) for one in rungs))
 

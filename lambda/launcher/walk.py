@@ -19,17 +19,17 @@ from contract.empty_places import EmptyPlace
 from contract.errors import CapacityPending, CapacityUnavailable, NodeLost
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
 from contract.jobs import Job
-from launcher import arguments, empty_places, policy, prices
-from launcher.answers import meaning
-from launcher.arguments import LaunchMarks, token
+from contract.shapes import list_shapes
+from launcher import arguments, empty_places, halves, policy, prices
+from launcher.arguments import LaunchMarks
 from launcher.pace import LONGEST_S
+from launcher.sending import MOST_MESSAGE, StepSender
 from launcher.taking import ShownRegion, Taker
 from launcher.waiter import Waiter
 
 logger = Logger(service="launcher")
 UNKNOWN_PAUSE_S = (0.5, 8.0)
 """First and longest pause before the same rung is asked again after an unknown outcome."""
-MOST_MESSAGE = 500
 RESERVE_S = 20.0
 """Time that is kept to write the last answer down before the function's time-out."""
 A_WALK_S = RESERVE_S + LONGEST_S
@@ -169,10 +169,11 @@ class Walker:
             error := policy.find_error(self._patient(before), now), CapacityPending
         ):
             raise error
+        half = self._find_half(job, attempt) if before is None else None
         walk = policy.Walk(
             number=before.walk + 1 if before else 1,
             started_at=now,
-            patience_until=self._patient(before).patience_until if before else now + job.timing.launch_patience_s,
+            patience_until=self._patient(before).patience_until if before else halves.begin_patience(job, half, now),
             holder=self.holder,
             held_until=now + self.left(),
             marks=self.marks,
@@ -187,7 +188,13 @@ class Walker:
         passed_over = empty_places.pass_over(
             job, self._read_empty_places(), walks[-1] if walks else None, waiting=self.waiter is not None, now=now
         )
+        passed_over |= halves.pass_over_half(job, half) if half else {}
         return policy.keep_doubts(policy.plan(job, attempt, walk, passed_over=passed_over), before)
+
+    def _find_half(self, job: Job, attempt: int) -> Intent | None:
+        """Returns the last walk of the attempt before, where it launched nodes of some shapes and could not launch the others."""
+        walks = self.state.intents(job.id, attempt - 1) if job.roles and attempt > 1 else []
+        return walks[-1].intent if walks and walks[-1].intent.half else None
 
     def _read_empty_places(self) -> list[EmptyPlace]:
         """Returns the places that other jobs found empty; none where the table does not answer: every place is asked then."""
@@ -287,7 +294,7 @@ class Walker:
             if self.waiter is not None and (region := held.intent.steps[place].rung.region) in self.waiter.silent:
                 self._release(job, held)
                 raise CapacityPending(f"EC2 of {region} does not answer")
-            answer = self._run(held.intent, held.intent.steps[place])
+            answer = self._run(job, held.intent, held.intent.steps[place])
             if answer.outcome is LaunchOutcome.RENEW:
                 self.sleep(job.timing.visibility_s)
                 asked = held.intent.steps[place].rung.region
@@ -332,38 +339,18 @@ class Walker:
             self._release(job, held)
             raise NodeLost(f"{what}, and {', '.join(left)} run without them")
 
-    def _run(self, intent: Intent, step: Step) -> LaunchAnswer:
-        if self.waiter is not None:
-            self.waiter.before_call(step.rung.region, step.request["MinCount"])
-        try:
-            instances = self.ec2(step.rung.region).run(
-                step.request, user_data=intent.user_data, token=token(step, intent.user_data)
-            )
-        except ClientError as problem:
-            error = problem.response["Error"]
-            status = problem.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-            return LaunchAnswer(
-                outcome=meaning(error["Code"], status),
-                at=self.now(),
-                code=error["Code"],
-                message=error.get("Message", "")[:MOST_MESSAGE],
-            )
-        except BotoCoreError as problem:  # time-outs and broken connections: the call may have launched instances
-            if self.waiter is not None:
-                self.waiter.silent.add(step.rung.region)
-            return LaunchAnswer(
-                outcome=LaunchOutcome.UNKNOWN,
-                at=self.now(),
-                code=type(problem).__name__,
-                message=str(problem)[:MOST_MESSAGE],
-            )
-        return LaunchAnswer(
-            outcome=LaunchOutcome.LAUNCHED,
-            at=self.now(),
-            instances=tuple(one.id for one in instances),
-            master_address=instances[0].address,
-            addresses=tuple(one.address for one in instances),
+    def _run(self, job: Job, intent: Intent, step: Step) -> LaunchAnswer:
+        region, waiter = step.rung.region, self.waiter
+        sender = StepSender(
+            ec2=self.ec2(region),
+            intent=intent,
+            step=step,
+            now=self.now,
+            has_time=lambda: self.left() >= (RESERVE_S if waiter is None else A_WALK_S),
+            before_call=lambda nodes: waiter.before_call(region, nodes) if waiter else None,
+            on_silence=lambda: waiter.silent.add(region) if waiter else None,
         )
+        return sender.send(list_shapes(job, step.rung))
 
     def _name_master(self, job: Job, step: Step) -> None:
         """Tags the master's address on every node; the nodes wait for it.

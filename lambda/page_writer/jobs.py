@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from aws.checkpoints import ClosedSet, closed_sets
+from aws.checkpoints import ClosedSet, FoundSets, find_closed_sets
 from aws.clients import IN_PASSING
 from aws.facts import Heard, Seen, Status
 from aws.heard import heard
@@ -17,7 +17,9 @@ from contract.intents import Intent, ran_in
 from contract.jobs import Job
 from contract.keys import JobPrefix
 from page_writer.reading import FactReader
+from pages import words
 from pages.facts import JobFacts
+from pages.job import MOST_CHECKPOINTS
 
 MOST_NODES = 1000
 """Nodes whose reports are read, of the newest attempts: those of 1,000 nodes have three megabytes at most."""
@@ -85,9 +87,12 @@ def _read_reports(
     for attempt, ids in sorted(launched.items(), reverse=True):
         left -= len(ids)
         if left < 0 and found:
-            reader.unread.append(f"reports of nodes: those of attempts up to {attempt} are left out")
+            reader.note("reports of nodes", f"those of attempts up to {attempt} are left out")
             break
-        seen = reader.attempt(f"reports of nodes of attempt {attempt}", partial(_read_seen, sources, ids), list[Seen]())
+        what = f"reports of nodes of attempt {attempt}"
+        seen = reader.attempt(what, partial(_read_seen, sources, ids), list[Seen]())
+        if garbled := sum(one.report is None for one in seen):
+            reader.note(what, f"{words.count(garbled, 'report')} could not be read")
         found[attempt] = heard(seen, job=name, attempt=attempt, ids=ids)
     return dict(sorted(found.items()))
 
@@ -109,11 +114,9 @@ def _read_checkpoints(reader: FactReader, job: Job, walks: Iterable[Intent]) -> 
     found = list[ClosedSet]()
     for place in (job.places[region] for region in sorted(ran_in(walks) & job.places.keys())):
         bucket = Bucket(place.bucket, place.region, IN_PASSING)
-        found += reader.attempt(
-            f"checkpoints in {place.region}", partial(_list_checkpoints, bucket, job.id), list[ClosedSet]()
-        )
+        what = f"checkpoints in {place.region}"
+        read = reader.attempt(what, partial(find_closed_sets, bucket, job.id, most=MOST_CHECKPOINTS), FoundSets())
+        found += read.closed
+        if read.garbled:
+            reader.note(what, f"{words.count(read.garbled, 'set')} could not be read")
     return tuple(sorted(found, key=lambda one: (one.attempt, one.number)))
-
-
-def _list_checkpoints(bucket: Bucket, job: str) -> list[ClosedSet]:
-    return list(closed_sets(bucket, job))

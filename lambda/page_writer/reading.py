@@ -46,6 +46,10 @@ class FactReader:
             self._miss(what, f"it is not as Trainyard writes it ({type(problem).__name__})", is_away=False)
         return default
 
+    def note(self, what: str, why: str) -> None:
+        """Keeps that a part of something could not be read, which another try would not read either."""
+        self._miss(what, why, is_away=False)
+
     def document(self, bucket: Bucket, key: str, kind: type[T]) -> T | None:
         """Returns a document of the contract; None where there is none."""
 

@@ -24,6 +24,11 @@ NEXT: dict[str, str] = {
             "Nothing: the job waits for capacity. Stop it and widen the request if it must not wait.",
         ),
         (
+            errors.LaunchIncomplete,
+            "Look at the launch answers below: a place had machines for some roles only. Name more instance_types for the role that lacked "
+            "them, or give roles types that one zone has.",
+        ),
+        (
             errors.QuotaExceeded,
             "Raise the quota that the cause names in Service Quotas, in the region that it names, or name other types or regions.",
         ),

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from contract import money
 from contract.intents import Intent
+from contract.jobs import Rung
 from contract.reports import NodeReport
 from pages import words
 from pages.charts import percent
@@ -20,7 +21,10 @@ MOMENTS = (
     ("failed", "train", "trains"),
 )
 """Moments of a node's timeline with the kind and the words of the phase that ends with each."""
-MOST_SPOTS = 60
+MOST_SPOTS = 120
+"""Answers of EC2 on all time lines of a page."""
+MOST_PLACE, MOST_CODE = 40, 60
+"""Characters of a type, of a zone, and of a code."""
 LEAST_SPAN_S = 60.0
 """A time line is not shorter, so that a job of seconds fills no whole line with its first one."""
 
@@ -87,7 +91,10 @@ class AttemptHistory:
     def place(self) -> str:
         """Type, zone and market, in words; empty where nothing was launched."""
         step = self.launched.launched if self.launched else None
-        return f"{step.rung.instance_type} in {step.rung.zone}, {step.rung.market.value}" if step else ""
+        if step and step.rung.shapes:
+            each = (f"{one.nodes:,} × {name_place(one.rung)}, {one.rung.market.value}" for one in step.rung.shapes)
+            return "; ".join(each)
+        return f"{name_place(step.rung)}, {step.rung.market.value}" if step else ""
 
 
 def list_attempts(facts: JobFacts) -> list[AttemptHistory]:
@@ -155,14 +162,20 @@ def draw_attempt(one: AttemptHistory, span: TimeSpan, *, again_from: float | Non
     return parts
 
 
-def list_answers(one: AttemptHistory, span: TimeSpan) -> list[Spot]:
-    """Returns the answers of the places that were asked, on the time line: of those that lie on one spot the newest alone."""
+def name_place(rung: Rung) -> str:
+    """Returns type and zone of a rung, in words."""
+    return f"{words.visible(rung.instance_type, MOST_PLACE)} in {words.visible(rung.zone, MOST_PLACE)}"
+
+
+def list_answers(one: AttemptHistory, span: TimeSpan, *, most: int = MOST_SPOTS) -> list[Spot]:
+    """Returns the answers of the places that were asked, on the time line: of those that lie on one spot the newest alone, and the newest
+    `most` of all."""
     found = dict[str, Spot]()
     for step in (step for walk in one.walks for step in walk.steps):
         if step.answer and one.begin <= step.answer.at <= one.end:
             at, said = percent(span.place(step.answer.at)), step.answer.code or step.answer.outcome.value
-            found[at] = Spot(at=at, words=f"{step.rung.instance_type} in {step.rung.zone}: {said}")
-    return list(found.values())[-MOST_SPOTS:]
+            found[at] = Spot(at=at, words=f"{name_place(step.rung)}: {words.visible(said, MOST_CODE)}")
+    return list(found.values())[-most:]
 
 
 def draw_phases(report: NodeReport | None, span: TimeSpan, begin: float, end: float) -> list[Segment]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,15 +18,31 @@ from contract.links import CONSOLES
 from pages import words
 
 TEMPLATES = Path(__file__).with_name("templates")
-STYLE = "style.css"
+BASE, STYLE = "base.html", "style.css"
+MOST_BYTES = 500_000
+"""Bytes of a page: a mail takes it, and a phone shows it."""
+MOST_ADDRESS = 2000
+"""Bytes of a link's address, as it is written."""
 MOST_NUMBER = 10**15
 """Larger numbers are shown with a power of ten, as NaN and Infinity are in words."""
 _PATH = re.compile(r"[-MLh0-9. ]*")
-_ADDRESS = re.compile(r"[!#$%&()*+,./0-9:;=?@A-Z_a-z~-]{1,2000}")
+_ADDRESS = re.compile(r"[!#$%&()*+,./0-9:;=?@A-Z_a-z~-]+")
 
 
-def render(template: str, **values: Any) -> bytes:
-    """Returns the page of a template in UTF-8: the same bytes for the same values."""
+def render(template: str, *, rows: Sequence[Any] = (), **values: Any) -> bytes:
+    """Returns the page of a template in UTF-8, of at most MOST_BYTES: the same bytes for the same values.
+
+    The page shows the first of `rows`, as many as fit. Where none fits, it ends below the outcome and says so.
+    """
+    shown = len(rows)
+    while len(page := _write(template, rows=rows[:shown], is_cut=False, **values)) > MOST_BYTES:
+        if not shown:
+            return _write(BASE, is_cut=True, **values)
+        shown = shown * 3 // 4
+    return page
+
+
+def _write(template: str, **values: Any) -> bytes:
     page = _templates().get_template(template).render(policy=content_policy(), **values)
     return page.encode("utf-8", "replace")
 
@@ -41,7 +57,7 @@ def content_policy() -> str:
 
 def is_console(address: str) -> bool:
     """Whether an address is one of AWS's console, and so may be a link."""
-    if not _ADDRESS.fullmatch(address):
+    if not _ADDRESS.fullmatch(address) or words.count_bytes(address) > MOST_ADDRESS:
         return False
     try:
         parts = urlsplit(address)

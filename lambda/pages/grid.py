@@ -53,7 +53,7 @@ def write_grid(facts: GridFacts) -> bytes:
         charts=_draw_charts(facts, names),
         metrics=names,
         rows=[_show(one, names) for one in rows],
-        left_rows=len(facts.records) - len(rows),
+        all_rows=len(facts.records),
         results=f"s3://{facts.bucket}/{GridPrefix(facts.name).results_csv}" if facts.bucket else "results.csv",
     )
 

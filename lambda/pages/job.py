@@ -9,8 +9,12 @@ from typing import Any
 from contract import links, money
 from contract.intents import Intent, LaunchOutcome, ran_in
 from contract.jobs import Job
+from contract.roles import Role
+from contract.shapes import list_types
 from pages import words
 from pages.attempts import (
+    MOST_CODE,
+    MOST_SPOTS,
     AttemptHistory,
     Spot,
     TimeSpan,
@@ -48,6 +52,7 @@ def write_job(facts: JobFacts) -> bytes:
     outcome = judge_job(facts, attempts)
     last = attempts[-1] if attempts else None
     shown = attempts[-MOST_ATTEMPTS:]
+    newest = sorted(facts.closed, key=lambda one: (one.attempt, one.number), reverse=True)
     span = find_span(facts, shown)
     node_span = TimeSpan(begin=last.begin, end=last.end) if last else span
     return render(
@@ -56,7 +61,7 @@ def write_job(facts: JobFacts) -> bytes:
         outcome=outcome,
         title=f"job {facts.name}: {outcome.word}",
         tiles=_list_tiles(facts, attempts, outcome),
-        attempts=[_show_attempt(facts, attempts, one, span, outcome) for one in shown],
+        attempts=[_show_attempt(facts, attempts, one, span, outcome, MOST_SPOTS // len(shown)) for one in shown],
         ran=any(one.launched or one.reports for one in attempts),
         left_attempts=len(attempts) - len(shown),
         ticks=_list_ticks(span),
@@ -65,12 +70,15 @@ def write_job(facts: JobFacts) -> bytes:
         charts=draw_curves(facts, attempts),
         points=list_points(facts),
         cost=_describe_cost(facts, attempts, shown),
-        nodes=list_nodes(last.reports, node_span, _find_launch(last)) if last else [],
+        nodes=list_nodes(last.reports, node_span, _find_launch(last), facts.job.roles if facts.job else ())
+        if last
+        else [],
         all_nodes=len(last.reports) if last else 0,
         node_attempt=last.number if last else 0,
         node_ticks=_list_ticks(node_span),
         tails=list_tails(last.reports) if last else [],
-        checkpoints=sorted(facts.closed, key=lambda one: (one.attempt, one.number), reverse=True)[:MOST_CHECKPOINTS],
+        checkpoints=newest[:MOST_CHECKPOINTS],
+        left_checkpoints=max(0, len(newest) - MOST_CHECKPOINTS),
         kept=_list_kept(facts.report),
         links=keep_links(lambda: _list_links(job, facts)) if (job := facts.job) else [],
         request=_describe_request(facts.job) if facts.job else [],
@@ -83,7 +91,10 @@ def _list_links(job: Job, facts: JobFacts) -> list[tuple[str, str]]:
     found = {name: address for name, address in links.of_job(job).items() if name not in absent}
     if facts.walks:
         found = {name: address for name, address in found.items() if not name.startswith("artifacts")}
-        found |= {f"Artifacts in {one}": links.of_artifacts(job, one) for one in sorted(ran_in(facts.walks))}
+        found |= {
+            f"Artifacts in {words.visible(one, MOST_CODE)}": links.of_artifacts(job, one)
+            for one in sorted(ran_in(facts.walks))
+        }
     return [(LINKS.get(name, name[:1].upper() + name[1:]), address) for name, address in found.items()]
 
 
@@ -117,7 +128,7 @@ def _list_tiles(facts: JobFacts, attempts: Sequence[AttemptHistory], outcome: Ou
     if last:
         tiles.append(("attempts", f"{len(attempts):,}"))
     if last and last.place:
-        nodes = f"{facts.job.nodes:,} × " if facts.job else ""
+        nodes = f"{facts.job.nodes:,} × " if facts.job and not facts.job.roles else ""
         tiles.append(("nodes", f"{nodes}{last.place}"))
     if last and last.reached is not None:
         tiles.append(("last step", words.number(last.reached)))
@@ -130,7 +141,12 @@ def _list_tiles(facts: JobFacts, attempts: Sequence[AttemptHistory], outcome: Ou
 
 
 def _show_attempt(
-    facts: JobFacts, attempts: Sequence[AttemptHistory], one: AttemptHistory, span: TimeSpan, outcome: Outcome
+    facts: JobFacts,
+    attempts: Sequence[AttemptHistory],
+    one: AttemptHistory,
+    span: TimeSpan,
+    outcome: Outcome,
+    most_answers: int,
 ) -> dict[str, Any]:
     """Returns an attempt as the template shows it."""
     following = next((other for other in attempts if other.number > one.number), None)
@@ -142,7 +158,7 @@ def _show_attempt(
     word, tone = (
         ("runs" if one.launched else "asks", "busy")
         if one.runs
-        else (one.error, "bad")
+        else (words.visible(one.error, MOST_CODE), "bad")
         if one.error
         else ("ended", "unsure")
     )
@@ -154,7 +170,7 @@ def _show_attempt(
         "lasted": words.duration(one.end - one.begin),
         "began": words.moment(one.begin),
         "segments": draw_attempt(one, span, again_from=again_from),
-        "answers": list_answers(one, span),
+        "answers": list_answers(one, span, most=most_answers),
         "diamonds": _list_checkpoints(facts, one, span),
         "word": word,
         "tone": tone,
@@ -257,12 +273,12 @@ def _round_up(usd: float | None) -> float | None:
 def _describe_request(job: Job) -> list[tuple[str, str]]:
     """Returns what was asked for."""
     image = job.container.source if job.container else ", ".join(dict.fromkeys(one.image.id for one in job.ladder))
-    types = ", ".join(dict.fromkeys(one.instance_type for one in job.ladder))
+    types = ", ".join(list_types(job))
+    program = [("Command", _word_command(job.command)), ("Image", image)]
     facts = [
         ("Owner", job.owner),
         ("Nodes", f"{job.nodes:,} of {types}"),
-        ("Command", shlex.join(job.command) if job.command else "the image's entry point"),
-        ("Image", image),
+        *([_describe_role(role) for role in job.roles] or program),
         ("Code", job.code.source if job.code else "in the image"),
         ("Hours", f"{words.number(job.max_hours)} at most"),
         ("Money", f"{words.usd(job.max_cost_usd)} at most" if job.max_cost_usd is not None else "no cap"),
@@ -271,3 +287,13 @@ def _describe_request(job: Job) -> list[tuple[str, str]]:
         ("Goes on from", f"{job.resume.job}, step {words.number(job.resume.step)}" if job.resume else ""),
     ]
     return [(name, words.visible(said, MOST_COMMAND)) for name, said in facts if said]
+
+
+def _word_command(command: Sequence[str]) -> str:
+    return shlex.join(command) if command else "the image's entry point"
+
+
+def _describe_role(role: Role) -> tuple[str, str]:
+    """Returns how many nodes a role has, what they run, and what its end means."""
+    image = f" in {role.container.source}" if role.container else ""
+    return f"Role {role.name}", f"{role.count:,}, ends {role.ends.value}: {_word_command(role.command)}{image}"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from contract.reports import Exit, NodeReport
+from contract.roles import Role, find_place
 from pages import words
 from pages.attempts import Segment, TimeSpan, draw_phases
 
@@ -15,6 +16,8 @@ MOST_DRAWN = 16
 """Nodes that have a time line."""
 MOST_TAILS, MOST_LINES, MOST_LINE = 3, 60, 400
 """Nodes whose output is shown, its last lines, and characters of each."""
+MOST_OUTPUT = 26_000
+"""Bytes of a node's output, as it is written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +25,8 @@ class NodeRow:
     """A node as a page shows it."""
 
     rank: int
+    role: str
+    """Its role and its place there; empty in a job without roles."""
     instance: str
     phase: str
     step: str
@@ -42,10 +47,12 @@ class Tail:
     """Lines before these that the report has too."""
 
 
-def list_nodes(reports: Mapping[int, NodeReport], span: TimeSpan, since: float) -> list[NodeRow]:
+def list_nodes(
+    reports: Mapping[int, NodeReport], span: TimeSpan, since: float, roles: Sequence[Role] = ()
+) -> list[NodeRow]:
     """Returns the nodes, those first that failed first, at most MOST_NODES."""
     shown = sorted(reports.values(), key=lambda one: (_failed_at(one), not one.unhealthy, one.rank))[:MOST_NODES]
-    return [_show(one, span, since, is_drawn=place < MOST_DRAWN) for place, one in enumerate(shown)]
+    return [_show(one, span, since, roles, is_drawn=place < MOST_DRAWN) for place, one in enumerate(shown)]
 
 
 def list_tails(reports: Mapping[int, NodeReport]) -> list[Tail]:
@@ -55,10 +62,22 @@ def list_tails(reports: Mapping[int, NodeReport]) -> list[Tail]:
     for one in failed:
         exit_ = find_failure(one)
         if exit_ is not None and exit_.tail and len(found) < MOST_TAILS:
-            lines = tuple(words.visible(text, MOST_LINE) for text in exit_.tail[-MOST_LINES:])
+            lines = _choose_lines(exit_.tail)
             reason = f"{exit_.error}: {exit_.reason}" if exit_.reason else exit_.error
-            found.append(Tail(rank=one.rank, reason=reason, lines=lines, left=max(0, len(exit_.tail) - MOST_LINES)))
+            found.append(Tail(rank=one.rank, reason=reason, lines=lines, left=len(exit_.tail) - len(lines)))
     return found
+
+
+def _choose_lines(tail: Sequence[str]) -> tuple[str, ...]:
+    """Returns the last lines of an output, as many as may be shown."""
+    lines, left = list[str](), MOST_OUTPUT
+    for line in reversed(tail[-MOST_LINES:]):
+        shown = words.visible(line, MOST_LINE)
+        left -= words.count_bytes(shown)
+        if left < 0:
+            break
+        lines.insert(0, shown)
+    return tuple(lines)
 
 
 def find_failure(report: NodeReport) -> Exit | None:
@@ -74,14 +93,16 @@ def _failed_at(report: NodeReport) -> float:
     return 1e12 if at is None else min(at, 1e12)
 
 
-def _show(report: NodeReport, span: TimeSpan, since: float, *, is_drawn: bool) -> NodeRow:
+def _show(report: NodeReport, span: TimeSpan, since: float, roles: Sequence[Role], *, is_drawn: bool) -> NodeRow:
     failure = find_failure(report)
     said = report.unhealthy or report.note
     if failure is not None:
         said = f"{failure.error}: {failure.reason}" if failure.reason else failure.error
     lasted = f" for {words.duration(report.phase_s)}" if words.finite(report.phase_s) and report.exit is None else ""
+    place = find_place(roles, report.rank)
     return NodeRow(
         rank=report.rank,
+        role=f"{place.role.name} {place.index}" if place else "",
         instance=report.instance,
         phase=f"{report.phase.value}{lasted}",
         step=words.number(report.progress.step) if report.progress else "–",

@@ -17,6 +17,8 @@ from pages.facts import JobFacts
 
 MOST_LINES, MOST_LINE = 40, 600
 """Lines of a cause that are shown, and characters of each."""
+MOST_ERROR = 120
+"""Characters of the name of an error."""
 MOST_CAUSE = 100_000
 """Characters of a cause that are searched for lines; Step Functions keeps a third of them."""
 
@@ -83,12 +85,13 @@ def judge_end(status: Status, report: Mapping[str, Any] | None) -> Outcome:
     error = status.error or words.text_of(told, "error")
     cause = status.cause or (words.text_of(told, "cause") if words.text_of(told, "error") == error else "")
     error, cause = explain_end(status.name, error, cause)
-    word = {ABORTED: "stopped", TIMED_OUT: "timed out"}.get(status.name, f"failed, {error}")
+    name = words.visible(error, MOST_ERROR)
+    word = {ABORTED: "stopped", TIMED_OUT: "timed out"}.get(status.name, f"failed, {name}")
     return Outcome(
         word=word,
         tone="bad",
         sentence={ABORTED: "The execution was stopped.", TIMED_OUT: "The execution ran out of its time."}.get(
-            status.name, f"The execution failed with {error}."
+            status.name, f"The execution failed with {name}."
         ),
         following=choose_next(error, status.name),
         error=error,
@@ -112,9 +115,9 @@ def _judge_report(status: Status | None, report: Mapping[str, Any] | None, done:
     error = words.text_of(report, "error")
     if error:
         return Outcome(
-            word=f"failed, {error}",
+            word=f"failed, {words.visible(error, MOST_ERROR)}",
             tone="bad",
-            sentence=f"{silent}; the report says that it failed with {error}.",
+            sentence=f"{silent}; the report says that it failed with {words.visible(error, MOST_ERROR)}.",
             following=choose_next(error),
             error=error,
             cause=split_cause(words.text_of(report, "cause")),

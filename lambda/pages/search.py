@@ -17,6 +17,8 @@ from pages.outcomes import judge_run
 from pages.scatter import draw_parameters, read_value
 
 MOST_ROWS, MOST_FAILURES, MOST_SHARES, MOST_SHOWN = 500, 20, 30, 8
+MOST_PARAMETERS = 100
+"""Hyperparameters of the best trial, as many as SageMaker takes."""
 MOST_LINE, MOST_LINES = 300, 120
 """Characters of a line of the best trial's line, and lines."""
 _PARAMETER = "hp."
@@ -64,6 +66,8 @@ def write_search(facts: SearchFacts) -> bytes:
         links=keep_links(lambda: _list_links(facts)),
         metric=words.visible(metric, 60),
         best=best,
+        best_parameters=list(best.parameters.items())[:MOST_PARAMETERS] if best else [],
+        left_parameters=max(0, len(best.parameters) - MOST_PARAMETERS) if best else 0,
         best_line=_word_line(found.get("line")),
         artifact=words.text_of(found, "artifact"),
         progress=_draw_progress(trials, metric, direction),
@@ -76,7 +80,7 @@ def write_search(facts: SearchFacts) -> bytes:
         names=names[:MOST_SHOWN],
         left_names=max(0, len(names) - MOST_SHOWN),
         rows=[(one, [_shorten(one.parameters.get(name, "")) for name in names[:MOST_SHOWN]]) for one in rows],
-        left_rows=len(trials) - len(rows),
+        all_rows=len(trials),
         trials_file=f"s3://{facts.bucket}/{SearchPrefix(facts.name).trials}" if facts.bucket else "trials.csv",
     )
 

@@ -5,13 +5,19 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from itertools import accumulate, takewhile
 from typing import Any
+
+from markupsafe import escape
 
 from aws.times import utc
 
 UNKNOWN = "unknown"
 MOST = 2000
 """Characters of a text that no template limits further."""
+BYTES_EACH = 2
+"""Bytes of a page that a text may take for each character that it may have: a letter beyond ASCII has two to four of them, and & or a quote
+has five, as it is written."""
 REPLACED = "\N{REPLACEMENT CHARACTER}"
 """Stands for a character that cannot be seen, steers a terminal, or turns the direction of reading."""
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
@@ -22,15 +28,30 @@ _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86400
 
 
 def visible(text: str, most: int = MOST) -> str:
-    """Returns the text on one line, of at most `most` characters of its own. Where it was cut, it says so."""
+    """Returns the text on one line, of at most `most` characters of its own and BYTES_EACH times as many bytes. Where it was cut, it says
+    so."""
     part = _COLOURS.sub("", text[: 4 * most + 100]).expandtabs(4)
-    shown = "".join(_visible_letter(letter) for letter in part[:most]).rstrip()
-    is_whole = len(part) <= most and len(text) <= 4 * most + 100
+    letters = "".join(_visible_letter(letter) for letter in part[:most]).rstrip()
+    shown = _fit(letters, BYTES_EACH * most)
+    is_whole = len(part) <= most and len(text) <= 4 * most + 100 and len(shown) == len(letters)
     return shown if is_whole else f"{shown}… (cut, {len(text):,} characters)"
 
 
 def _visible_letter(letter: str) -> str:
     return letter if letter.isprintable() else " " if letter.isspace() else REPLACED
+
+
+def count_bytes(text: str) -> int:
+    """Returns how many bytes of a page the text takes, as a template writes it."""
+    return len(str(escape(text)).encode("utf-8", "replace"))
+
+
+def _fit(text: str, most: int) -> str:
+    """Returns as much of the text's beginning as takes at most `most` bytes."""
+    if count_bytes(text) <= most:
+        return text
+    sizes = accumulate(count_bytes(letter) for letter in text)
+    return text[: sum(1 for _ in takewhile(lambda size: size <= most, sizes))]
 
 
 def finite(value: object) -> float | None:
@@ -49,6 +70,7 @@ def number(value: object) -> str:
     found = finite(value)
     if found is None:
         return UNKNOWN
+    found += 0.0  # minus zero becomes zero
     if found.is_integer() and abs(found) < _WHOLE:
         return f"{found:,.0f}"
     return f"{found:,.6g}"
@@ -59,7 +81,8 @@ def usd(value: object) -> str:
     found = finite(value)
     if found is None:
         return UNKNOWN
-    return f"${found:,.2f}" if abs(found) < _WHOLE else f"${found:.3g}"
+    # What rounds to nothing has no sign.
+    return f"${round(found, 2) + 0.0:,.2f}" if abs(found) < _WHOLE else f"${found:.3g}"
 
 
 def count(amount: int, thing: str, several: str = "") -> str:
@@ -72,12 +95,13 @@ def duration(seconds: object) -> str:
     found = finite(seconds)
     if found is None or found < 0 or found > 1e10:
         return UNKNOWN
-    if found < _MINUTE_S:
-        return f"{found:.0f} s"
-    if found < _HOUR_S:
-        return _pair(round(found), _MINUTE_S, "min", 1, "s")
-    if found < _DAY_S:
-        return _pair(round(found / _MINUTE_S), 60, "h", 1, "min")
+    # Each is rounded before it is compared, so that no unit is shown as often as a larger one has it: 59.7 s is 1 min.
+    if (whole := round(found)) < _MINUTE_S:
+        return f"{whole} s"
+    if whole < _HOUR_S:
+        return _pair(whole, _MINUTE_S, "min", 1, "s")
+    if (minutes := round(found / _MINUTE_S)) < _DAY_S // _MINUTE_S:
+        return _pair(minutes, 60, "h", 1, "min")
     return _pair(round(found / _HOUR_S), 24, "d", 1, "h")
 
 

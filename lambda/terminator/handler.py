@@ -9,7 +9,7 @@ from typing import Any
 from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
-from aws.checkpoints import ClosedSet, closed_sets
+from aws.checkpoints import ClosedSet, find_closed_sets
 from aws.clients import IN_PASSING
 from aws.errors import Raced
 from aws.s3 import Bucket, HomeBucket
@@ -91,7 +91,7 @@ def _list_closed_sets(job: Job, attempt: int, intents: Iterable[Intent]) -> list
     found = list[ClosedSet]()
     for place in (job.places[region] for region in sorted(regions & job.places.keys())):
         try:
-            found += closed_sets(Bucket(place.bucket, place.region, IN_PASSING), job.id, attempt)
+            found += find_closed_sets(Bucket(place.bucket, place.region, IN_PASSING), job.id, attempt).closed
         except (ClientError, BotoCoreError) as problem:
             logger.warning("could not list checkpoints", job=job.id, attempt=attempt, problem=str(problem))
     return found

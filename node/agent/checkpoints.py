@@ -23,6 +23,7 @@ from agent.store import Store
 from agent.thinning import Thinning
 from contract.codec import decode, encode
 from contract.commits import Commit, Part, SetPlan
+from contract.jobs import CheckpointLayout
 from contract.keys import LAST_SET, BytesPrefix
 
 OBSERVE_S = 10.0
@@ -47,8 +48,10 @@ class Checkpoints:
         self._keys = BytesPrefix(place.job.id)
         self.state = SetState(due=place.boundary(now()))
         self._is_bench = place.job.workbench is not None
-        word, layout = NoProgressFile() if self._is_bench else progress, place.job.checkpoint_layout.value
-        self._recogniser = Recogniser(folder, word, layout=layout, clock=clock, changed_s=changed_s, note=note)
+        word, layout = progress, place.job.checkpoint_layout
+        if self._is_bench:  # what a training there says, or its framework's layout, holds no other file back
+            word, layout = NoProgressFile(), CheckpointLayout.NONE
+        self._recogniser = Recogniser(folder, word, layout=layout.value, clock=clock, changed_s=changed_s, note=note)
         self._closer = Closer(place, store, self.state, now=now, note=note)
         self._thinning = Thinning(store, folder, job=place.job.id, rank=place.rank, now=now, note=note)
         self._committer = Committer(
@@ -263,9 +266,8 @@ class Checkpoints:
         resting, state, every_s = self._recogniser.resting, self.state, self._place.every_s
         is_over, late = math.isinf(waited_s), waited_s > every_s / 2
         if self._is_bench:
-            return (
-                "" if is_over else resting.find_unrest(saved.own, saved.changes, saved.at, every_s=every_s, late=late)
-            )
+            unrest = resting.find_unrest(saved.own, saved.changes, saved.at, every_s=every_s, waited_s=waited_s)
+            return "" if is_over else unrest
         if shards is not None:
             again = any(one.place == plan.place and one.named_at != plan.named_at for one in state.plans.values())
             taken = (one.path for one in saved.own if one.path in shards.files and resting.has_taken(one))

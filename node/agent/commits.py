@@ -60,6 +60,8 @@ class Folder:
         self._foreign_folders: set[str] = set()
         self._seen_folders: Mapping[str, FolderState] = {}
         self._said: set[str] = set()
+        self.restored: tuple[CommittedFile, ...] = ()
+        """What this bucket has of this rank from before the attempt."""
 
     @property
     def path(self) -> Path:
@@ -82,6 +84,7 @@ class Folder:
                 self._foreign |= {seen.path: seen.content for seen in others}
                 self._foreign_folders |= {folder.path for folder in contents.folders}
             else:
+                self.restored = contents.files if here else ()
                 for file in (file for file in contents.files if file.path in there):
                     self._memory.adopt(there[file.path], file, here=here)
 

@@ -65,11 +65,15 @@ def identify(metadata: Metadata, patience: Patience) -> NodeIdentity:
     def value(what: str, path: str) -> str:
         return patience.wait_for(what, lambda: metadata.get(path))
 
+    def first_rank() -> str:
+        """Returns that of the node's launch. A launch sets all of its tags at once, so that one which is not there now never will be."""
+        return patience.wait_for(f"tag {tags.FIRST_RANK}", lambda: metadata.tag(tags.FIRST_RANK) or "0")
+
     return NodeIdentity(
         deployment=tag(tags.DEPLOYMENT),
         job=tag(tags.JOB),
         attempt=int(tag(tags.ATTEMPT)),
-        rank=int(value("the launch index", "ami-launch-index")),
+        rank=int(first_rank()) + int(value("the launch index", "ami-launch-index")),
         instance=value("the instance id", "instance-id"),
         region=value("the region", "placement/region"),
         deadline=int(tag(tags.DEADLINE)),

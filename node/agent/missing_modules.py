@@ -23,10 +23,10 @@ def explain_on_machine(
     """Returns the end of a sentence for a training on the machine's own Python; empty where no module is missing."""
     if not (module := find_missing(tail)):
         return ""
-    state = "which does not bring it" if has_requirements else "which the code lacks"
+    state = "it does not bring the module" if has_requirements else "the code has none"
     return (
-        f"; the machine image has {_describe_image(version)}, and no module {module}: it belongs into requirements.txt at the root of the "
-        f"code, {state}, or is a file that was not packed"
+        f"; the machine image has {_describe_image(version)} and no module {module}: add its package to requirements.txt at the root "
+        f"of the code ({state}), or pack the file of that name"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from contract.jobs import Job, Scope
+from contract.roles import RoleEnd, find_place, list_ranks
 
 PATIENCE_S = 60.0
 """The least time after which a rank that cannot answer a set says so, and after which the next one may be opened."""
@@ -22,6 +23,19 @@ class Position:
     def ranks(self) -> int:
         """How many ranks answer."""
         return 1 if self.job.checkpoint_scope is Scope.RANK0 else self.job.nodes
+
+    @property
+    def must_have(self) -> frozenset[int]:
+        """Ranks without whose files no set is closed: where the request says that checkpoints are shards, all but roles without."""
+        if self.job.checkpoint_scope is not Scope.SHARDS:
+            return frozenset()
+        places = {rank: find_place(self.job.roles, rank) for rank in range(self.job.nodes)}
+        return frozenset(rank for rank, place in places.items() if place is None or place.role.checkpoints)
+
+    @property
+    def may_leave(self) -> tuple[int, ...]:
+        """Ranks whose commands may end long before the job does. Once one has, it has nothing of any later set."""
+        return list_ranks(self.job.roles, RoleEnd.SERVED, RoleEnd.ALONE)
 
     @property
     def every_s(self) -> float:

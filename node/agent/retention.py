@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from agent.store import Stored
 from contract.commits import Part, is_closed
-from contract.keys import CLOSED, UNUSABLE, commit_of, set_of
+from contract.keys import CLOSED, LAST_SET, UNUSABLE, commit_of, set_of
 
 KEPT_SETS = 3
 UNLISTED_S = 86_400.0
@@ -56,9 +56,12 @@ class History:
                 found[int(rank[1:])] = Part(ending)
         return found
 
-    def answered(self, attempt: int, ranks: int) -> dict[int, dict[int, Part]]:
-        """The sets of the attempt that every rank has answered."""
-        every = {number: self.parts(attempt, number) for of, number in self.sets if of == attempt}
+    def answered(self, attempt: int, ranks: int, may_leave: Collection[int] = ()) -> dict[int, dict[int, Part]]:
+        """The sets of the attempt that every rank has answered. Of those that `may_leave`, one that has answered the last set has nothing
+        of the others that it did not answer."""
+        last = self.parts(attempt, LAST_SET)
+        left = {rank: Part.NOTHING for rank in may_leave if rank in last}
+        every = {number: left | self.parts(attempt, number) for of, number in self.sets if of == attempt}
         return {number: parts for number, parts in every.items() if len(parts) >= ranks}
 
     def with_closed(self, attempt: int, number: int, key: str) -> History:

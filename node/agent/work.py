@@ -27,6 +27,7 @@ from contract.jobs import Job
 from contract.keys import JobPrefix
 from contract.reports import Exit, NodeReport, Phase
 from contract.sessions import SessionCredentials
+from contract.shapes import seen_by
 from contract.timing import Timing
 
 UNKNOWN_NODES = 1000
@@ -87,7 +88,7 @@ def work(world: World) -> Exit:
         home = world.aws.store(world.home_region, world.home_bucket)
         job = patience.wait_for("the description of its job", lambda: read_job(home, node))
         # Later by the hours in which it waited for capacity, or earlier because its reservation ends.
-        job = job.due(node.deadline)
+        job = seen_by(job.due(node.deadline), node.rank)
         world.aws.gbps = read_gbps(job, world)
         attempt = Attempt(
             job, node, first,

@@ -169,15 +169,18 @@ def _mendable(errors_: Sequence[type[errors.JobError]]) -> str:
 
 
 _TAKEN = f"$problem.error = '{errors.Interrupted.__name__}'"
-LOST = f"{{% {_TAKEN} ? $lost : $lost + 1 %}}"
+_HALF = f"$problem.error = '{errors.LaunchIncomplete.__name__}'"
+LOST = f"{{% {_TAKEN} or {_HALF} ? $lost : $lost + 1 %}}"
 """Recoveries once a new attempt begins. AWS's own interruptions are none: a job on spot would run out of them where its capacity comes and
-goes within minutes. Pauses, the deadline, the money and the room of an execution bound them."""
+goes within minutes. Pauses, the deadline, the money and the room of an execution bound them. A launch of some nodes only lost nothing, and
+the launch patience bounds it."""
 
 
 def again(mendable: Sequence[type[errors.JobError]]) -> str:
     """Whether a new attempt can mend the problem, and is allowed: recoveries are counted since a newer checkpoint was committed, and a job
-    whose request says `stop` ends where it is stalled. One that AWS interrupts goes on, unless no recovery is allowed at all."""
-    row = f"($lost < $recoveries or {_TAKEN} and $recoveries > 0)"
+    whose request says `stop` ends where it is stalled. One that AWS interrupts goes on, unless no recovery is allowed at all; one whose
+    launch was not whole has not begun."""
+    row = f"($lost < $recoveries or {_TAKEN} and $recoveries > 0 or {_HALF})"
     return f"{{% {_mendable(mendable)} and {row} and {_ROOM} and {_IN_TIME} and $not({_STOPS}) %}}"
 
 

@@ -44,6 +44,7 @@ PLAIN = {
     "scope",
     "search",
     "selection",
+    "shape",
     "starter",
     "step",
     "trial",

@@ -24,6 +24,7 @@ from tests.fakes.wire import HOME, Call
 from tests.fakes.yard import deployed
 from trainyard.app import app
 from trainyard.deployment import Deployment
+from trainyard.stops import DEBUG
 
 PERSON = "arn:aws:iam::123456789012:user/ada"
 HOME_BUCKET, BYTES_BUCKET = JOB.home_bucket, "yard-bytes-123456789012-eu-central-1"
@@ -215,9 +216,10 @@ class Ran:
         return [json.loads(line) for line in self.out.splitlines()]
 
 
-def run(*arguments: object) -> Ran:
-    """Runs a command in this process. An error that is not expected comes through."""
-    result = CliRunner().invoke(app, [str(one) for one in arguments])
+def run(*arguments: object, debugs: bool = True) -> Ran:
+    """Runs a command in this process. A fault of the command line comes through, unless it shall be words as people read them."""
+    variables = {DEBUG: "1" if debugs else None}
+    result = CliRunner().invoke(app, [str(one) for one in arguments], env=variables)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Ran(result.exit_code, result.stdout, result.stderr)

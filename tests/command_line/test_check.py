@@ -16,8 +16,9 @@ from tests.command_line.account import run
 from tests.functions.admission.account import ADMITTING
 from tools.refusals.jobs import LEAST, SECTIONS
 from tools.refusals.jobs.preset import RULES
+from trainyard.checking import examine
 from trainyard.offline import Supposed, judge_job
-from trainyard.settings import find_settings
+from trainyard.settings import NO_ACCOUNT, find_settings
 from trainyard.supposed import NOT_KNOWN, describe_admission, describe_grids, find_account
 
 ROOT = Path(__file__).parents[2]
@@ -134,6 +135,12 @@ def test_requirements_that_pip_cannot_read_are_told_before_anything_is_uploaded(
     assert "only conda reads" in ran.err
 
 
+@pytest.mark.parametrize("name", ["a/b", "../b", "", "a" * 81])
+def test_a_name_that_no_job_can_have_is_refused_beside_its_code(name: str) -> None:
+    ran = run("check", EXAMPLES / "ddp_digits" / "job.json", "--code", EXAMPLES / "ddp_digits", f"--name={name}")
+    assert (ran.code, "name: the execution is called" in ran.err) == ((2, True) if name else (0, False))
+
+
 def test_json_has_the_problems_and_what_was_not_checked(tmp_path: Path) -> None:
     ran = run("check", write(tmp_path, {**LEAST, "code": f"{HOME}/a.zip", "nodes": 0}), "--json")
     (found,) = ran.documents
@@ -204,8 +211,10 @@ def test_the_account_is_that_of_the_names_in_the_request() -> None:
         ('"arn:aws:secretsmanager:eu-central-1:444455556666:secret:trainyard/trainyard/a"', "444455556666"),
         ('"arn:aws:resource-groups:eu-central-1:777788889999:group/x"', "777788889999"),
         ('"123456789012.dkr.ecr.eu-central-1.amazonaws.com/trainyard/images:v1"', "123456789012"),
-        ('"763104351884.dkr.ecr.eu-central-1.amazonaws.com/pytorch-training:2"', "account"),
-        ("{}", "account"),
+        ("eu-central-1,123456789012.dkr.ecr.eu-central-1.amazonaws.com/trainyard/images:v1\n", "123456789012"),
+        ('"763104351884.dkr.ecr.eu-central-1.amazonaws.com/pytorch-training:2"', NO_ACCOUNT),
+        ('"2123456789012.dkr.ecr.eu-central-1.amazonaws.com/trainyard/images:v1"', NO_ACCOUNT),
+        ("{}", NO_ACCOUNT),
     ):
         assert find_account(text, "trainyard", "eu-central-1") == account
 
@@ -267,3 +276,127 @@ def test_one_bad_line_of_many_is_named(tmp_path: Path) -> None:
 def test_no_manifest_is_read_from_a_place_that_is_not_there(tmp_path: Path) -> None:
     ran = run("check", tmp_path / "none.csv")
     assert (ran.code, ran.err.count("\n")) == (2, 1)
+
+
+def test_the_account_of_a_manifest_may_stand_in_its_input(tmp_path: Path) -> None:
+    manifest = write(tmp_path, "region,image,instance_type\neu-central-1,images:v1,ml.m5.large\n", "m.csv")
+    data = "s3://trainyard-bytes-111122223333-eu-central-1/uploads/a/"
+    given = write(tmp_path, {"defaults": {"data": data}}, "input.json")
+    ran = run("check", manifest, "--input", given)
+    assert (ran.code, ran.err) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({}, ""),
+        ({"nodes": 2, "max_cost_usd": 5, "hyperparameters": {"lr": 0.1}}, ""),
+        ({"nodes": "2"}, 'line 1: nodes: "2" is not a whole number'),
+        ({"dry_run": True}, "line 1: dry_run: means nothing with the backend ec2"),
+    ],
+    ids=str,
+)
+def test_a_line_on_clusters_of_our_own_is_judged_by_its_fields(tmp_path: Path, more: dict[str, Any], says: str) -> None:
+    ran = run(
+        "check", write(tmp_path, json.dumps({**LEAST, "code": f"{HOME}/a.zip", "backend": "ec2", **more}), "m.jsonl")
+    )
+    assert (ran.code, says in ran.err, len(ran.err.splitlines())) == ((2, True, 2) if says else (0, True, 0))
+
+
+def test_a_search_that_resumes_another_one_lacks_nothing_but_is_judged(tmp_path: Path) -> None:
+    assert run("check", write(tmp_path, {"resume": "lr", "trials": 9})).code == 0
+    ran = run("check", write(tmp_path, {"resume": "lr", "trials": 0}))
+    assert (ran.code, len(ran.err.splitlines())) == (2, 2)
+    assert "- trials: 0 is too small" in ran.err
+
+
+# Every example
+
+
+SETTLED = {
+    "REPLACE-WITH-ACCOUNT": "111122223333",
+    "s3://REPLACE-WITH-UploadPrefix": HOME,
+    "REPLACE-WITH-your-user-name": "ada",
+}
+"""What a person puts in the place of the placeholders."""
+REGIONS = ("eu-central-1", "us-east-1", "us-west-2", "ap-northeast-1")
+ACCOUNT_WIDE = {
+    "regions": [{"region": one, "cidr": f"10.{place}.0.0/16"} for place, one in enumerate(REGIONS, 70)],
+    "workbench": True,
+}
+"""Settings of a deployment in which all of them can run."""
+OTHERS = {"build.json", "settings.json"}
+"""What is no request of a job, a grid or a search."""
+EVERY = [
+    one
+    for pattern in ("*.json", "*.jsonl", "manifest.csv")
+    for one in sorted(EXAMPLES.rglob(pattern))
+    if one.name not in OTHERS
+]
+
+
+@pytest.mark.parametrize("file", EVERY, ids=lambda one: str(one.relative_to(EXAMPLES)))
+def test_every_example_is_right_once_its_placeholders_are_replaced(tmp_path: Path, file: Path) -> None:
+    settings = write(tmp_path, {"context": {BLOCK: ACCOUNT_WIDE}}, "cdk.json")
+    text = file.read_text()
+    for placeholder, value in SETTLED.items():
+        text = text.replace(placeholder, value)
+    options: list[object] = ["--settings", settings]
+    if file.suffix == ".json" and "command" in (given := json.loads(text)) and "code" not in given:
+        options += ["--code", file.parent]
+    if file.suffix != ".json" and (beside := file.with_name("input.json")).exists():
+        options += ["--input", beside]
+    ran = run("check", write(tmp_path, text, file.name), *options)
+    assert (ran.code, ran.err) == (0, "")
+
+
+@pytest.mark.parametrize("file", EVERY, ids=lambda one: str(one.relative_to(EXAMPLES)))
+def test_an_example_as_it_stands_is_judged_without_a_word_about_an_account_that_is_not_known(file: Path) -> None:
+    ran = run("check", file)
+    assert ran.code in (0, 2)
+    assert (ran.code == 2) == ran.err.startswith(("The request would be refused", "The grid would be refused"))
+    assert NO_ACCOUNT not in ran.err
+
+
+def test_a_document_of_another_version_is_no_request_and_is_refused_in_words(tmp_path: Path) -> None:
+    """A person may take a job.json, or a report, of whatever version for the request that it was made of."""
+    settings = find_settings(None, ROOT).parse()
+    for version in sorted((ROOT / "tests" / "contract" / "documents").glob("*.json")):
+        for document in json.loads(version.read_text()).values():
+            found = examine(write(tmp_path, document), settings, code=None, given=None, name=None)
+            assert found.problems
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        *((path, "the input of an image build") for path in sorted(EXAMPLES.rglob("build.json"))),
+        *((path, "settings of a deployment") for path in sorted(EXAMPLES.rglob("settings.json"))),
+        (ROOT / "cdk.json", "settings of a deployment"),
+    ],
+    ids=lambda one: str(one.relative_to(ROOT)) if isinstance(one, Path) else one,
+)
+def test_a_file_that_is_no_request_is_named_with_those_that_are(given: Path, what: str) -> None:
+    ran = run("check", given)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert f"is {what}, which `check` does not read; allowed: the request of a job, the input of a grid" in ran.err
+
+
+@pytest.mark.parametrize("given", [{}, {"comand": ["true"]}, {"repository": "images", "command": ["true"]}], ids=str)
+def test_a_request_with_wrong_fields_alone_is_judged_as_one(tmp_path: Path, given: dict[str, Any]) -> None:
+    assert "would be refused" in run("check", write(tmp_path, given)).err
+
+
+def test_a_byte_order_mark_before_a_request_is_no_part_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "job.json"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(LEAST).encode())
+    plain = run("check", write(tmp_path, dict(LEAST), "plain.json"))
+    assert run("check", path).err == plain.err
+
+
+@pytest.mark.parametrize("nodes", ["1" + "0" * 400, "9" * 400])
+def test_a_number_that_no_float_can_be_is_refused_as_too_large(tmp_path: Path, nodes: str) -> None:
+    text = json.dumps({**LEAST, "nodes": "@", "max_cost_usd": 5}).replace('"@"', nodes)
+    ran = run("check", write(tmp_path, text))
+    assert ran.code == 2
+    assert f"- nodes: {nodes[:80]}... is too large; allowed: a whole number from 1" in ran.err

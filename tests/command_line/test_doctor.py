@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from contract import names
-from contract.codec import encode
+from contract.codec import Garbled, encode
 from contract.places import Place, Zone
 from localaws.model import Refused
 from stacks.settings import BLOCK
@@ -18,6 +18,8 @@ from tests.builders import PLACE, TOPIC
 from tests.command_line.account import PERSON, YARD, Account, Ran, run
 from tests.fakes.wire import HOME
 from trainyard.diagnoses import (
+    Diagnosis,
+    Examination,
     Level,
     judge_bootstrap,
     judge_errors,
@@ -27,6 +29,7 @@ from trainyard.diagnoses import (
     judge_subscriptions,
     judge_zones,
 )
+from trainyard.doctor import examine
 from trainyard.quotas import QUOTAS, USUAL, find_quota, list_quotas
 
 SETTINGS = {
@@ -259,3 +262,16 @@ def test_a_type_counts_against_the_quota_of_its_class(instance_type: str, code: 
 def test_where_every_type_is_allowed_the_usual_quotas_are_looked_at() -> None:
     assert list_quotas(["*"], []) == list(USUAL)
     assert [one.letters for one in list_quotas(["*"], ["p5.48xlarge", "p4d.24xlarge"])] == [("p",)]
+
+
+@pytest.mark.parametrize("problem", [Garbled("Place.region is missing"), KeyError("x")], ids=repr)
+def test_what_another_version_wrote_spoils_its_own_line_alone(
+    problem: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> list[Diagnosis]:
+        raise problem
+
+    monkeypatch.delenv("TRAINYARD_DEBUG", raising=False)
+    (found,) = examine(Examination(subject="zones", find=fail))
+    assert found.level is Level.WARN
+    assert found.what.startswith("not known: ")

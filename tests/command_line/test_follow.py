@@ -7,13 +7,16 @@ from collections.abc import Callable
 
 import pytest
 
+from aws.facts import Status
 from contract.reports import NodeReport, Phase, Progress
 from tests.builders import NOW
 from tests.command_line.account import DEPLOYMENT, Account, History
 from tests.fakes.state import report
-from trainyard.following import NodeLines, Timekeeper, describe_nodes, follow_job
+from trainyard.following import UNKNOWN_S, NodeLines, describe_nodes, follow_job
+from trainyard.patience import Timekeeper
 from trainyard.printer import Printer
-from trainyard.watching import find
+from trainyard.stops import CannotProceed
+from trainyard.watching import Watched, find
 
 
 def heard(rank: int, phase: Phase, step: int | None = None, metric: float | None = None, note: str = "") -> NodeReport:
@@ -23,7 +26,7 @@ def heard(rank: int, phase: Phase, step: int | None = None, metric: float | None
     )
 
 
-def follow(there: Account, *steps: Callable[[], object]) -> tuple[int, list[str]]:
+def follow(there: Account, *steps: Callable[[], object], job: Watched | None = None) -> tuple[int, list[str]]:
     """Follows the job while one step after the other happens between two looks; the last one has to end it."""
     out, ahead = io.StringIO(), iter(steps)
 
@@ -33,7 +36,11 @@ def follow(there: Account, *steps: Callable[[], object]) -> tuple[int, list[str]
 
     keeper = Timekeeper(now=lambda: there.clock.now, sleep=sleep)
     code = follow_job(
-        DEPLOYMENT, find(DEPLOYMENT, "digits"), Printer(as_json=False, out=out, err=out), every_s=5.0, clock=keeper
+        DEPLOYMENT,
+        job or find(DEPLOYMENT, "digits"),
+        Printer(as_json=False, out=out, err=out),
+        every_s=5.0,
+        clock=keeper,
     )
     return code, [line[10:] if line[2:3] == ":" else line for line in out.getvalue().splitlines()]
 
@@ -61,7 +68,7 @@ def test_states_nodes_and_the_end_are_told_once_each(there: Account) -> None:
         "rank 0 preparing, rank 1 preparing",
         "rank 0 training, rank 1 training; step 3, metric 0.5",
     ]
-    assert lines[5:7] == ["attempt 1: the training is done, and its nodes end", "digits: SUCCEEDED after 0.3 min"]
+    assert lines[5:7] == ["attempt 1: the training is done, and its nodes end", "digits: SUCCEEDED after 20 s"]
 
 
 def test_a_step_that_goes_on_is_a_line_every_half_minute() -> None:
@@ -119,9 +126,22 @@ def test_a_report_of_another_job_or_of_a_planted_rank_counts_for_nothing(there: 
 
 def test_an_execution_that_step_functions_forgets_ends_following(there: Account) -> None:
     job = there.begin(history=History().admit())
-    code, lines = follow(there, lambda: there.states.executions.known.pop(job.arn))
-    assert code == 2
-    assert lines[-1] == "digits: Step Functions no longer has the execution."
+    steps = [lambda: there.states.executions.known.pop(job.arn), *[lambda: None] * len(UNKNOWN_S)]
+    with pytest.raises(CannotProceed, match=r"^digits: Step Functions no longer has the execution\.$"):
+        follow(there, *steps)
+
+
+def test_an_execution_that_step_functions_does_not_know_yet_is_followed(there: Account) -> None:
+    job = there.begin(history=History().admit())
+    unknown = there.states.executions.known.pop(job.arn)
+    began = Watched(kind="job", name="digits", arn=job.arn, status=Status(name="RUNNING"), given={}, output={})
+
+    def learn() -> None:
+        there.states.executions.known[job.arn] = unknown
+        there.end(job, output={})
+
+    code, lines = follow(there, lambda: None, learn, job=began)
+    assert (code, lines[0]) == (0, "admitted: 2 places to try")
 
 
 def test_what_jobs_say_steers_no_terminal(there: Account) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -143,12 +145,93 @@ def test_a_name_that_no_grid_may_have_is_refused(there: Account, manifest: Path,
     assert (ran.code, there.calls) == (2, [])
 
 
+def test_a_grid_without_its_stack_uploads_nothing(there: Account, manifest: Path) -> None:
+    del there.outputs["yard-grid"]
+    ran = run("grid", "run", manifest, "--name", "sweep", *YARD)
+    assert (ran.code, there.s3.read(HOME_BUCKET, "uploads/sweep.csv")) == (2, None)
+    assert "yard has no grid machine in eu-central-1; allowed: deploy its stack first" in ran.err
+
+
+def test_a_name_that_a_grid_had_leaves_its_manifest(there: Account, manifest: Path) -> None:
+    there.begin("sweep", GRID_MACHINE)
+    there.put("uploads/sweep.csv", b"earlier")
+    ran = run("grid", "run", manifest, "--name", "sweep", *YARD)
+    assert (ran.code, there.s3.read(HOME_BUCKET, "uploads/sweep.csv")) == (2, b"earlier")
+    assert ran.err.startswith("--name: sweep is the name of an earlier execution")
+
+
+@pytest.mark.parametrize("plan", [b"{", b"{}", b'{"lines": -1}', b"[]"], ids=str)
+def test_a_plan_of_another_version_is_said_to_be_so_beside_what_is_known(there: Account, plan: bytes) -> None:
+    there.begin("sweep", GRID_MACHINE, History().enter("Plan").enter("Run"))
+    there.put(SWEEP.description, plan)
+    ran = run("grid", "status", "sweep", *YARD)
+    assert (ran.code, ran.err) == (0, "")
+    assert "RUNNING, Run: its plan was written by another version (Grid" in ran.out
+
+
+@pytest.mark.parametrize("lines", [-1, 10**12])
+def test_a_plan_with_no_number_of_lines_that_can_be_is_of_another_version(there: Account, lines: int) -> None:
+    there.begin("sweep", GRID_MACHINE)
+    there.put(SWEEP.description, encode(replace(grid_of(2, ["eu-central-1"]), lines=lines)))
+    assert "its plan was written by another version" in run("grid", "status", "sweep", *YARD).out
+
+
+def test_records_of_another_version_are_counted_and_the_others_shown(there: Account) -> None:
+    there.begin("sweep", GRID_MACHINE)
+    there.put(SWEEP.results_jsonl, b"\n".join([encode(record(0)), b"{}", b"{", encode(record(3))]))
+    ran = run("grid", "results", "sweep", *YARD)
+    assert ran.code == 0
+    assert "2 of 2 lines have ended: 2 Completed" in ran.out
+    assert ran.err == "2 records written by another version, and not shown: Record.index is missing\n"
+    *shown, problem = run("grid", "results", "sweep", "--json", *YARD).documents
+    assert ([one["index"] for one in shown], problem["error"]) == ([0, 3], "Garbled")
+
+
 def test_a_grid_without_results_says_how_to_see_it(there: Account) -> None:
     there.begin("sweep", GRID_MACHINE)
     ran = run("grid", "results", "sweep", *YARD)
     assert (ran.code, ran.err.count("\n")) == (2, 1)
     assert "no line of it has ended yet" in ran.err
     assert "yard has no grid called none" in run("grid", "results", "none", *YARD).err
+
+
+def test_a_grid_that_failed_says_why_where_it_is_looked_at(there: Account) -> None:
+    there.end(there.begin("sweep", GRID_MACHINE), "FAILED", error="InvalidRequest", cause="line 1: image: is missing.")
+    ran = run("grid", "status", "sweep", *YARD)
+    assert (ran.code, ran.err) == (0, "InvalidRequest: line 1: image: is missing.\n")
+    assert run("grid", "status", "sweep", "--json", *YARD).documents[-1] == {
+        "grid": "sweep",
+        "status": "FAILED",
+        "error": "InvalidRequest",
+        "cause": "line 1: image: is missing.",
+    }
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "words"),
+    [
+        ("FAILED", "NoCapacity", "before any line of it did: FAILED: NoCapacity: none; `trainyard grid status sweep`"),
+        ("ABORTED", "", "before any line of it did: ABORTED: "),
+        ("SUCCEEDED", "", "sweep: it succeeded, but its results are gone;"),
+    ],
+)
+def test_a_grid_that_ended_without_results_is_not_said_to_run(
+    there: Account, status: str, error: str, words: str
+) -> None:
+    there.end(there.begin("sweep", GRID_MACHINE), status, error=error, cause="none." if error else "")
+    ran = run("grid", "results", "sweep", *YARD)
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert words in ran.err
+    assert "yet" not in ran.err
+
+
+def test_a_trial_with_more_cells_than_columns_is_counted_and_the_others_shown(there: Account) -> None:
+    there.end(there.begin("lr", SEARCH_MACHINE))
+    there.put(SearchPrefix("lr").trials, b"trial,value\n0,0.5\n1,0.5,x\n")
+    ran = run("search", "status", "lr", *YARD)
+    assert "1 trial written by another version, and not shown: more cells than columns in searches/lr/trials" in ran.err
+    _, first, problem = run("search", "status", "lr", "--json", *YARD).documents
+    assert (first, problem["error"]) == ({"trial": "0", "value": "0.5"}, "Garbled")
 
 
 def test_a_search_is_started_and_its_trials_are_shown(there: Account, tmp_path: Path) -> None:
@@ -167,7 +250,7 @@ def test_a_search_is_started_and_its_trials_are_shown(there: Account, tmp_path: 
     given.write_text(json.dumps({"template": {}}))
     ran = run("search", "run", given, "--name", "lr", *YARD)
     assert (ran.code, inputs(there)) == (0, {"lr": {"template": {}}})
-    assert "SUCCEEDED: 1 rounds" in ran.out
+    assert "SUCCEEDED: 1 round" in ran.out
     assert "trial 1: out of memory" in ran.out
     assert 'best: {"trial": 0' in ran.out
     assert [one["hp.lr"] for one in run("search", "status", "lr", "-f", "--json", *YARD).documents[1:]] == [
@@ -175,6 +258,21 @@ def test_a_search_is_started_and_its_trials_are_shown(there: Account, tmp_path: 
         "0.2",
     ]
     assert "trial 1: out of memory" in run("search", "status", "lr", *YARD).out
+
+
+def test_trials_that_are_no_table_are_said_to_be_of_another_version_beside_the_end(there: Account) -> None:
+    there.end(there.begin("lr", SEARCH_MACHINE))
+    there.put(SearchPrefix("lr").trials, b"trial\n" + b"x" * 200_000)
+    limit = csv.field_size_limit(100_000)
+    try:
+        ran = run("search", "status", "lr", "-f", *YARD)
+    finally:
+        csv.field_size_limit(limit)
+    assert (ran.code, ran.err.count("\n")) == (0, 1)
+    assert ran.err.startswith(
+        "the trials were written by another version, and are not shown: searches/lr/trials.csv is not CSV: "
+    )
+    assert "SUCCEEDED" in ran.out
 
 
 def test_a_search_that_failed_says_why_and_exits_with_1(there: Account) -> None:

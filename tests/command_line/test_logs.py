@@ -6,14 +6,13 @@ import io
 from collections.abc import Callable
 from typing import Any
 
-import boto3
 import pytest
 
 from localaws.model import Refused
 from tests.builders import NOW
 from tests.command_line.account import DEPLOYMENT, LOG_GROUP, YARD, Account, run
-from trainyard.following import Timekeeper
-from trainyard.logs import LogFilter, LogReader, print_lines
+from trainyard.logs import LogFilter, LogReader, follow_lines
+from trainyard.patience import Timekeeper
 from trainyard.printer import Printer
 
 STREAMS = ("digits/1/0", "digits/1/1", "digits/1/10", "digits/2/1", "digits/1/0/kernel", "digits-2/1/0")
@@ -73,10 +72,10 @@ def test_a_line_of_a_million_characters_is_cut(there: Account) -> None:
 def read(there: Account, *steps: Callable[[], object]) -> tuple[int, list[str]]:
     """Follows the log while one step after the other happens between two looks."""
     out, ahead = io.StringIO(), iter(steps)
-    reader = LogReader(boto3.client("logs", region_name="eu-central-1"), LOG_GROUP, LogFilter(job="digits"))
+    reader = LogReader(LOG_GROUP, "eu-central-1", LogFilter(job="digits"))
     keeper = Timekeeper(now=lambda: there.clock.now, sleep=lambda _: next(ahead)())
-    count = print_lines(DEPLOYMENT, reader, Printer(as_json=False, out=out), follow=True, every_s=1.0, clock=keeper)
-    return count, [line.rpartition("  ")[2] for line in out.getvalue().splitlines()]
+    follow_lines(DEPLOYMENT, reader, Printer(as_json=False, out=out), every_s=1.0, clock=keeper)
+    return reader.count, [line.rpartition("  ")[2] for line in out.getvalue().splitlines()]
 
 
 def test_following_prints_each_line_once_and_ends_after_the_job(there: Account) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import signal
 import socket
 import sys
 import urllib.request
@@ -14,8 +15,11 @@ import pytest
 
 from contract import names
 from contract.workbench import DOCUMENT, address
+from localaws.testing.waiting import until
 from tests.command_line.account import LAUNCH, PLAN, YARD, Account, History, run
 from tests.fakes.executions import GRID_MACHINE
+from tests.fakes.faults import Kind
+from trainyard import opening
 
 TOKEN, OTHER = "ab" * 32, "cd" * 32
 STREAM = names.log_stream("bench", 1, 0)
@@ -224,6 +228,112 @@ def test_a_tunnel_that_aws_denies_opens_no_page(programs: Path, opened: list[str
     ran = run("open", "bench", "--port", port, *YARD)
     assert (ran.code, opened) == (1, [])
     assert "the tunnel ended with code 254" in ran.err
+
+
+def test_a_machine_that_another_version_launched_is_said_to_be_so(there: Account) -> None:
+    history = History().enter("Admit").leave("Admit", {**PLAN, "workbench": {}}).enter("Launch")
+    there.begin("bench", history=history.leave("Launch", {"instances": ["i-0"]}).enter("Train"))
+    there.write_line(STREAM, f"trainyard: then open {address(TOKEN)}")
+    ran = run("open", "bench", "--print", *YARD)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert "where its machine i-0 runs is not known: another version launched it" in ran.err
+
+
+@pytest.mark.usefixtures("bench", "programs")
+def test_an_interrupt_closes_the_tunnel_and_says_how_to_open_it_again(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_: str) -> bool:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(webbrowser, "open", interrupt)
+    ran = run("open", "bench", "--port", port, *YARD)
+    assert ran.code == 130
+    assert ran.out.splitlines()[-1] == (
+        "bench goes on; to open it again: trainyard open bench; to stop it: trainyard stop bench"
+    )
+    socket.create_server(("127.0.0.1", port)).close()
+
+
+@pytest.mark.usefixtures("bench")
+def test_a_tunnel_that_does_not_want_to_end_is_ended(
+    programs: Path, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_: str) -> bool:
+        raise KeyboardInterrupt
+
+    stubborn = TUNNEL.replace(
+        "import http.server", "import signal\nsignal.signal(15, signal.SIG_IGN)\nimport http.server"
+    )
+    (programs / "aws").write_text(stubborn)
+    monkeypatch.setattr(webbrowser, "open", interrupt)
+    monkeypatch.setattr(opening, "END_S", 0.1)
+    assert run("open", "bench", "--port", port, *YARD).code == 130
+    socket.create_server(("127.0.0.1", port)).close()
+
+
+PLUGIN = """
+import signal, subprocess
+signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+plugin = subprocess.Popen([sys.executable, "-c", "import signal, time; signal.pause()"])
+Path(__file__).with_name("plugin").write_text(str(plugin.pid))
+"""
+"""What `aws` begins for the tunnel, and leaves behind when it is ended itself."""
+
+
+@pytest.mark.usefixtures("bench")
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_however_the_command_is_ended_the_plugin_of_the_tunnel_ends_too(
+    programs: Path, port: int, monkeypatch: pytest.MonkeyPatch, end: signal.Signals
+) -> None:
+    def send(_: str) -> bool:
+        signal.raise_signal(end)
+        return True
+
+    (programs / "aws").write_text(TUNNEL.replace('print("Starting', f'import os{PLUGIN}print("Starting'))
+    monkeypatch.setattr(webbrowser, "open", send)
+    before = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)]
+    try:
+        assert run("open", "bench", "--port", port, *YARD).code == 130
+    finally:
+        signal.signal(signal.SIGTERM, before[0])
+        signal.signal(signal.SIGHUP, before[1])
+    plugin = int((programs / "plugin").read_text())
+    until(lambda: not Path(f"/proc/{plugin}/cmdline").is_file() or not Path(f"/proc/{plugin}/cmdline").read_bytes())
+
+
+@pytest.mark.usefixtures("bench")
+@pytest.mark.parametrize("place", ["http://192.0.2.1/", "http://[", "http://127.0.0.1:1/"])
+def test_a_page_that_leads_elsewhere_is_there_and_is_not_followed(
+    programs: Path, opened: list[str], port: int, place: str
+) -> None:
+    leads = TUNNEL.replace(
+        "        self.end_headers()", f"        self.send_header('Location', {place!r})\n        self.end_headers()"
+    )
+    (programs / "aws").write_text(leads.replace("200 if", "302 if"))
+    assert run("open", "bench", "--port", port, *YARD).code == 0
+    assert len(opened) == 1
+
+
+@pytest.mark.usefixtures("bench")
+def test_a_browser_that_fails_leaves_the_tunnel_open(
+    programs: Path, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (programs / "aws").write_text(TUNNEL.replace("while True:\n    server", "server"))  # ends after one page
+    monkeypatch.setattr(webbrowser, "open", lambda _: (_ for _ in ()).throw(webbrowser.Error("no browser")))
+    ran = run("open", "bench", "--port", port, *YARD)
+    assert (ran.code, ran.err) == (0, "")
+    assert "no browser was found: open the address yourself" in ran.out
+
+
+@pytest.mark.parametrize("fault", [Kind.THROTTLED, Kind.UNREACHABLE])
+def test_a_bench_that_cannot_be_asked_for_is_one_line(
+    bench: Account, fault: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("botocore.endpoint.time", bench.clock)
+    bench.faults.add(fault, "logs:FilterLogEvents", times=99)
+    ran = run("open", "bench", "--print", *YARD)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
 
 
 def test_a_job_that_is_no_workbench_is_said_to_be_none(there: Account) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from trainyard import packing
+from trainyard.offline import PackedCode
 from trainyard.packing import IgnoredFiles, Packed, pack, show_bytes
 from trainyard.stops import CannotProceed
 
@@ -52,8 +53,21 @@ RULES = {
     "a slash in the middle": "doc/frotz\nfoo/*.txt\n",
     "two stars in the middle": "foo/**/baz.txt\n",
     "lines of Windows": "*.bin\r\nlogs/\r\n",
+    "a byte order mark": "\ufeff*.bin\nlogs/\n",
+    "a byte order mark of a second line": "*.bin\n\ufefflogs/\n",
     "nothing": "",
 }
+
+
+BELOW = {
+    "every folder taken back below an ignored one": ("*/\n", "!**/\n"),
+    "every folder taken back below a name": ("sub\n", "!**/\n"),
+    "everything taken back below an ignored folder": ("*\n!*.py\n", "!**\n"),
+    "every folder below": ("*.bin\n", "**/\n"),
+    "a folder's own rules against itself": ("!*/\n", "*/\n**/\n"),
+    "the folder's own name": ("", "sub\n/sub\n"),
+}
+"""Rules of the top and those of `sub/`, which has files of its own and a folder."""
 
 
 def plant(folder: Path, rules: str, below: str = "*.tmp\n") -> None:
@@ -87,6 +101,56 @@ def test_an_upload_has_what_git_would_add(tmp_path: Path, rules: str) -> None:
     assert names_in(pack(folder, tmp_path / "code.tar.gz")) == ask_git(folder)
 
 
+@pytest.mark.parametrize(("rules", "below"), BELOW.values(), ids=BELOW)
+def test_rules_of_a_folder_are_about_what_lies_in_it(tmp_path: Path, rules: str, below: str) -> None:
+    folder = tmp_path / "code"
+    (folder / "sub" / "deep").mkdir(parents=True)
+    (folder / "sub" / "deep" / "x.txt").write_text("")
+    plant(folder, rules, below)
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    assert names_in(pack(folder, tmp_path / "code.tar.gz")) == ask_git(folder)
+
+
+def test_of_a_folder_in_an_ignored_one_no_file_is_taken_back(tmp_path: Path) -> None:
+    plant(tmp_path, "src/\n!src/build/\n!src/build/*\n")
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    with pytest.raises(CannotProceed, match="has no file that"):
+        pack(tmp_path / "src" / "build", tmp_path / "code.tar.gz")
+
+
+def test_a_link_to_a_folder_is_none_as_git_sees_it(tmp_path: Path) -> None:
+    folder = tmp_path / "code"
+    folder.mkdir()
+    plant(folder, "*.bin\nlinked/\n")
+    (folder / "linked").symlink_to("src")
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    assert "linked" in (found := names_in(pack(folder, tmp_path / "code.tar.gz")))
+    assert found == ask_git(folder)
+
+
+def test_a_folder_in_place_of_a_gitignore_has_no_rules(tmp_path: Path) -> None:
+    folder = tmp_path / "code"
+    (folder / ".gitignore").mkdir(parents=True)
+    (folder / "train.py").write_text("")
+    assert names_in(pack(folder, tmp_path / "code.tar.gz")) == {"train.py"}
+
+
+def test_a_file_that_shrinks_while_it_is_packed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "code"
+    folder.mkdir()
+    (folder / "log.txt").write_bytes(b"x" * 100_000)
+    describe = packing._describe_entry
+
+    def shrink(written: tarfile.TarFile, path: Path, name: str) -> tarfile.TarInfo:
+        entry = describe(written, path, name)
+        path.write_bytes(b"x" * 50_000)
+        return entry
+
+    monkeypatch.setattr(packing, "_describe_entry", shrink)
+    with pytest.raises(CannotProceed, match=r"log\.txt became shorter while it was packed; allowed: a folder in which"):
+        pack(folder, tmp_path / "code.tar.gz")
+
+
 def test_rules_of_the_repository_above_and_of_its_exclude_file_count(tmp_path: Path) -> None:
     plant(tmp_path, "*.bin\n")
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
@@ -94,6 +158,40 @@ def test_rules_of_the_repository_above_and_of_its_exclude_file_count(tmp_path: P
     with pytest.raises(CannotProceed, match="has no file that"):
         pack(tmp_path / "data", tmp_path / "code.tar.gz")
     assert names_in(pack(tmp_path / "src", tmp_path / "code.tar.gz")) == {"model.py", "build/x.o", "out"}
+
+
+def git(folder: Path, *words: str) -> None:
+    person = ["-c", "user.name=ada", "-c", "user.email=ada@example.com", "-c", "protocol.file.allow=always"]
+    subprocess.run(["git", *person, *words], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("kind", ["worktree", "worktree of relative paths", "submodule"])
+def test_a_repository_whose_git_is_a_file_has_its_exclude_file_too(tmp_path: Path, kind: str) -> None:
+    first = tmp_path / "first"
+    first.mkdir()
+    git(first, "init", "-q")
+    git(first, "commit", "-q", "--allow-empty", "-m", "x")
+    if kind == "submodule":
+        folder, exclude = first / "code", first / ".git" / "modules" / "code" / "info" / "exclude"
+        git(first, "submodule", "add", "-q", str(first), "code")
+    else:
+        folder, exclude = tmp_path / "code", first / ".git" / "info" / "exclude"
+        git(first, "worktree", "add", "-q", str(folder))
+    if kind == "worktree of relative paths":
+        (folder / ".git").write_text("gitdir: ../first/.git/worktrees/code\n")
+    plant(folder, "*.bin\n")
+    exclude.write_text("secret.env\n")
+    assert "secret.env" not in (found := names_in(pack(folder, tmp_path / "code.tar.gz")))
+    assert found - {".git"} == ask_git(folder)
+
+
+@pytest.mark.parametrize("text", [b"", b"gitdir: \n", b"gitdir: none", b"\0\xff", b"gitdir: .git"], ids=repr)
+def test_a_file_in_place_of_a_repository_that_leads_nowhere_ends_no_command(tmp_path: Path, text: bytes) -> None:
+    folder = tmp_path / "code"
+    folder.mkdir()
+    plant(folder, "*.bin\n")
+    (folder / ".git").write_bytes(text)
+    assert {"train.py", ".git"} & names_in(pack(folder, tmp_path / "code.tar.gz")) == {"train.py"}
 
 
 def test_rules_count_without_a_repository_too(tmp_path: Path) -> None:
@@ -143,7 +241,10 @@ def test_a_link_stays_a_link_and_what_it_leads_to_is_not_read(tmp_path: Path) ->
     (folder / "loop").symlink_to(".")
     packed = pack(folder, tmp_path / "code.tar.gz")
     assert names_in(packed) == {"train.py", "passwd", "loop"}
-    assert "a link to '/etc/passwd', out of its folder" in packed.look_inside(["python", "train.py"]).listing.refused
+    assert (
+        "a link to '/etc/passwd', out of its folder"
+        in PackedCode.look_inside(packed.path, ["train.py"]).listing.refused
+    )
 
 
 def test_pipes_are_left_out(tmp_path: Path) -> None:

@@ -54,6 +54,18 @@ def test_json_is_ascii_on_stdout_and_messages_go_to_stderr() -> None:
     assert err.getvalue() == "hello\n"
 
 
+def test_numbers_that_json_has_not_are_null() -> None:
+    out = io.StringIO()
+    given = {"a": float("nan"), "b": [float("inf"), (1.5, -float("inf"))], 3: {"c": float("nan")}, "d": "NaN"}
+    Printer(as_json=True, out=out).document(given)
+    assert json.loads(out.getvalue(), parse_constant=pytest.fail) == {
+        "a": None,
+        "b": [None, [1.5, None]],
+        "3": {"c": None},
+        "d": "NaN",
+    }
+
+
 def test_documents_are_for_programs_alone() -> None:
     out = io.StringIO()
     Printer(as_json=False, out=out).document({"x": 1})

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.parsers import ResponseParserError
 
 from tests.command_line.account import HOME_BUCKET, LAUNCH, PLAN, YARD, Account, History, run
 from tests.fakes.executions import Execution
+from tests.fakes.faults import Kind
 from trainyard import starting
 from trainyard.starting import choose_name
 from trainyard.stops import CannotProceed
@@ -153,6 +155,76 @@ def there_arn(there: Account) -> str:
     return next(iter(there.states.executions.known)).rpartition(":")[0]
 
 
+def test_a_job_whose_start_is_interrupted_has_a_name_all_the_same(
+    there: Account, job: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = starting.start
+
+    def interrupt(deployment: Any, kind: str, name: str, given: Any) -> Any:
+        found = start(deployment, kind, name, given)
+        if name == "digits":
+            raise KeyboardInterrupt
+        return found
+
+    admits(there)
+    monkeypatch.setattr(starting, "start", interrupt)
+    ran = run("run", job, "--name", "digits", *YARD)
+    assert (ran.code, list(started(there))) == (130, ["digits-plan", "digits"])
+    assert ran.out.splitlines()[-1] == (
+        "digits may have been started; to see it: trainyard status digits; to stop it: trainyard stop digits"
+    )
+
+
+@pytest.mark.parametrize(("fault", "is_started"), [(Kind.LOST, True), (Kind.ERROR, False), (Kind.ERROR_AFTER, True)])
+def test_a_start_without_an_answer_names_the_job_that_may_run(
+    there: Account, job: Path, fault: Kind, is_started: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def begin(execution: Execution) -> None:
+        if execution.name == "digits-plan":
+            there.end(execution, output={**PLAN, "dry_run": True})
+            there.faults.add(fault, "stepfunctions:StartExecution", times=4)
+
+    monkeypatch.setattr("botocore.endpoint.time", there.clock)
+    there.states.executions.began = begin
+    ran = run("run", job, "--name", "digits", "--no-follow", *YARD)
+    assert (ran.code, "digits" in started(there)) == (130, is_started)
+    assert ran.out.splitlines()[-1].startswith("digits may have been started; to see it: trainyard status digits;")
+    assert ran.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [{}, {"executionArn": "x"}, ResponseParserError("no JSON"), ValueError("no time"), AttributeError("a list")],
+    ids=repr,
+)
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_start_whose_answer_cannot_be_read_names_the_job_that_may_run(
+    there: Account, job: Path, answer: dict[str, Any] | Exception, as_json: bool
+) -> None:
+    def garble(_: object) -> dict[str, Any]:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def begin(execution: Execution) -> None:
+        there.end(execution, output={**PLAN, "dry_run": True})
+        there.answers["stepfunctions:StartExecution"] = garble
+
+    there.states.executions.began = begin
+    ran = run("run", job, "--name", "digits", "--no-follow", *["--json"] * as_json, *YARD)
+    assert ran.code == 130
+    assert ran.err.startswith("network: the answer is not one of AWS: ")
+    assert "digits may have been started; to see it: trainyard status digits;" in ran.out + ran.err
+
+
+def test_a_right_that_is_missing_while_following_says_that_the_job_goes_on(there: Account, job: Path) -> None:
+    admits(there, lambda _: there.denied.add("stepfunctions:DescribeExecution"))
+    ran = run("run", job, "--name", "digits", *YARD)
+    assert ran.code == 130
+    assert ran.err.startswith("rights: AWS denies you stepfunctions:DescribeExecution")
+    assert ran.out.splitlines()[-1].startswith("digits goes on; to follow it again: trainyard status digits -f;")
+
+
 def test_an_interrupt_before_the_start_starts_nothing(
     there: Account, job: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,6 +243,18 @@ def test_a_name_that_was_taken_is_one_line(there: Account, job: Path) -> None:
     ran = run("run", job, "--name", "digits", *YARD)
     assert ran.code == 2
     assert ran.err == "--name: digits is the name of an earlier execution; allowed: a name that none had in 90 days\n"
+    assert list(started(there)) == ["digits"]
+
+
+@pytest.mark.parametrize("is_dry", [True, False])
+def test_a_name_that_was_taken_leaves_the_code_of_the_earlier_job(
+    there: Account, job: Path, code: Path, is_dry: bool
+) -> None:
+    there.begin("digits")
+    there.put("uploads/digits.tar.gz", b"earlier")
+    ran = run("run", job, "--code", code, "--name", "digits", *["--dry-run"] * is_dry, *YARD)
+    assert (ran.code, list(started(there))) == (2, ["digits"])
+    assert there.s3.read(HOME_BUCKET, "uploads/digits.tar.gz") == b"earlier"
 
 
 @pytest.mark.parametrize("name", ["", ".", "../up", "a b", "a" * 76, "ü", "a\nb", "\x1b[2J"])

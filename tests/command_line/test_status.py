@@ -9,7 +9,6 @@ from tests.builders import NOW
 from tests.command_line.account import YARD, Account, History, run
 from tests.fakes.executions import GRID_MACHINE, SEARCH_MACHINE
 from tests.fakes.state import report
-from trainyard.statuses import show_span
 
 
 def test_a_list_has_what_runs_and_what_ended_of_every_machine(there: Account) -> None:
@@ -75,6 +74,16 @@ def test_a_job_says_state_attempt_nodes_step_cost_and_links(there: Account) -> N
     assert whole["error"] == ""
 
 
+def test_a_job_that_failed_while_its_nodes_were_to_end_has_cost_something(there: Account) -> None:
+    history = History().admit().launch()
+    history.at += 3600
+    history.enter("Terminate").schedule({"problem": None})
+    job = there.begin(history=history)
+    assert "cost so far: $2.50 at most" in run("status", "digits", *YARD).out
+    there.end(job, "FAILED", error="States.TaskFailed")
+    assert "cost so far: $2.50 at most" in run("status", "digits", *YARD).out
+
+
 def test_a_job_that_failed_says_why(there: Account) -> None:
     there.end(there.begin(history=History().admit()), "FAILED", error="TrainingFailed", cause="code 3\nmore")
     ran = run("status", "digits", *YARD)
@@ -119,19 +128,3 @@ def test_following_a_job_that_has_ended_prints_its_end(there: Account) -> None:
     ran = run("status", "digits", "-f", *YARD)
     assert ran.code == 1
     assert "digits: FAILED" in ran.out
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (-5, "0 s"),
-        (29, "29 s"),
-        (31, "1 min"),
-        (3599, "1 h 00 min"),
-        (90_000, "25 h 00 min"),
-        (260_000, "3 d 0 h"),
-        (59 * 60, "59 min"),
-    ],
-)
-def test_a_duration_is_told_as_people_read_it(seconds: float, words: str) -> None:
-    assert show_span(seconds) == words

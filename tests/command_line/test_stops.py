@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import socket
 import subprocess
@@ -11,12 +13,16 @@ from pathlib import Path
 import pytest
 from botocore import exceptions as aws
 from botocore.exceptions import ClientError
+from botocore.parsers import ResponseParserError
 
 from contract.codec import Garbled
 from tests.command_line.account import YARD, Account, run
 from tests.fakes.faults import Kind
+from trainyard.app import run_app
+from trainyard.options import carry_out
+from trainyard.printer import Printer
 from trainyard.settings import name_deployment
-from trainyard.stops import CannotProceed, explain, lines_for_errors
+from trainyard.stops import DEBUG, CannotProceed, explain, say_problem
 
 ROOT = Path(__file__).parents[2]
 DENIED = "User: arn:aws:iam::1:user/ada is not authorized to perform: states:StartExecution on resource: arn:aws:states:x because no policy"
@@ -48,6 +54,7 @@ def answer(code: str, message: str = "no") -> ClientError:
         (aws.ConnectTimeoutError(endpoint_url="https://x"), "network: ", "a proxy"),
         (aws.ReadTimeoutError(endpoint_url="https://x"), "network: ", "a proxy"),
         (aws.SSLError(endpoint_url="https://x", error=ValueError("bad")), "network: ", "bad"),
+        (ResponseParserError("no element found"), "network: ", "--endpoint-url"),
         (aws.NoRegionError(), "AWS: ", "region"),
         (PermissionError(13, "Permission denied", "/root/x"), "/root/x: Permission denied", ""),
         (Garbled("Job.nodes is missing"), "Job.nodes is missing", "another version"),
@@ -62,17 +69,143 @@ def test_an_expected_error_is_a_line_with_what_to_do(problem: Exception, begins:
     assert "\n" not in told
 
 
-@pytest.mark.parametrize("problem", [ValueError("x"), KeyError("x"), AssertionError("x"), OSError("no file")])
-def test_a_fault_of_this_program_is_not_hidden(problem: Exception) -> None:
-    with pytest.raises(type(problem)), lines_for_errors(lambda _: None):
-        raise problem
+def say(problem: Exception, *, as_json: bool = False) -> tuple[str, str]:
+    """What is printed of an error, on stdout and on stderr."""
+    out, err = io.StringIO(), io.StringIO()
+    say_problem(problem, Printer(as_json=as_json, out=out, err=err))
+    return out.getvalue(), err.getvalue()
+
+
+FAULTS = [ValueError("x"), KeyError("x"), AssertionError("x"), OSError("no file"), RecursionError(), MemoryError()]
+
+
+@pytest.mark.parametrize("problem", FAULTS)
+def test_a_fault_of_this_program_is_a_line_that_says_how_to_see_its_traceback(
+    problem: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(DEBUG, raising=False)
+    out, err = say(problem)
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith(f"a fault of trainyard: {type(problem).__name__}: ")
+    assert "TRAINYARD_DEBUG=1" in err
+
+
+@pytest.mark.parametrize("problem", FAULTS)
+def test_a_fault_of_this_program_keeps_its_traceback_where_a_person_wants_it(
+    problem: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(DEBUG, "1")
+    with pytest.raises(type(problem)):
+        say(problem)
+
+
+@pytest.mark.parametrize(
+    ("problem", "word"),
+    [(answer("ThrottlingException"), "ThrottlingException"), (CannotProceed("a\nb"), "CannotProceed")],
+)
+def test_an_error_is_a_document_for_a_program(problem: Exception, word: str) -> None:
+    out, err = say(problem, as_json=True)
+    document = json.loads(out)
+    assert (document["error"], document["cause"]) == (word, err.rstrip("\n"))
+
+
+def test_every_command_that_cannot_be_carried_out_prints_a_document_for_a_program(there: Account) -> None:
+    there.outputs.clear()
+    ran = run("status", "digits", "--json", *YARD)
+    (document,) = ran.documents
+    assert (ran.code, document["error"]) == (2, "CannotProceed")
+    assert document["cause"].startswith("deployment: there is no stack yard-foundation")
+
+
+@pytest.mark.parametrize("arguments", [["status", "--none", "--json"], ["logs", "--json"]], ids=str)
+def test_a_wrong_command_line_is_a_document_for_a_program(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_app(arguments) == 2
+    out, err = capsys.readouterr()
+    assert json.loads(out)["cause"] in err
 
 
 def test_words_of_aws_steer_no_terminal() -> None:
-    lines = list[str]()
-    with pytest.raises(SystemExit), lines_for_errors(lines.append):
-        raise answer("Strange", "\x1b[2J\u202e")
-    assert not {"\x1b", "\u202e"} & set("".join(lines))
+    assert not {"\x1b", "\u202e"} & set(say(answer("Strange", "\x1b[2J\u202e"))[1])
+
+
+@pytest.mark.parametrize(
+    "url", ["nonsense", "localhost:5000", "ftp://x", "http://", "http://a b", "http://x:99999", "http://[::1"]
+)
+def test_an_endpoint_that_is_no_address_is_refused_before_anything_is_called(
+    there: Account, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    ran = run("status", "--endpoint-url", url, *YARD)
+    assert (ran.code, ran.err.count("\n"), there.calls) == (2, 1, [])
+    assert ran.err.startswith(f"--endpoint-url: {url} is not an address; allowed: one such as https://")
+
+
+def test_an_endpoint_of_the_variable_that_is_no_address_is_refused_too(
+    there: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "nonsense")
+    assert (run("status", *YARD).code, there.calls) == (2, [])
+
+
+def test_an_endpoint_of_a_single_service_that_is_no_address_is_one_line() -> None:
+    assert explain(ValueError("Invalid endpoint: nonsense")).startswith(
+        "--endpoint-url: Invalid endpoint: nonsense; allowed: "
+    )
+
+
+@pytest.mark.parametrize("stack", ["yard-foundation", "yard-workflow"])
+def test_a_stack_without_outputs_is_one_line(there: Account, stack: str) -> None:
+    there.outputs[stack] = {}
+    ran = run("status", *YARD)
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert ran.err.startswith(f"deployment: the stack {stack} in eu-central-1 has no output ")
+    assert "allowed: wait until it has, or `make deploy` of this version" in ran.err
+
+
+def test_an_output_that_is_no_machine_is_one_line(there: Account) -> None:
+    there.outputs["yard-workflow"]["TrainMachine"] = "x"
+    ran = run("status", *YARD)
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert "TrainMachine, or a strange one" in ran.err
+
+
+@pytest.mark.parametrize(
+    "command", [["status", "\udcff"], ["report", "\udcff"], ["status", "--deployment", "\udcff"]], ids=ascii
+)
+def test_an_argument_that_is_no_text_is_refused_before_anything_is_called(there: Account, command: list[str]) -> None:
+    ran = run(*command, "--region", "eu-central-1")
+    assert (ran.code, there.calls) == (2, [])
+    assert "is not text in UTF-8" in ran.err
+
+
+@pytest.mark.parametrize("pause", ["nan", "inf", "-inf", "0", "-1", "3601"])
+def test_a_pause_that_no_clock_can_wait_is_refused(there: Account, pause: str) -> None:
+    ran = run("status", "digits", "-f", "--every", pause, *YARD)
+    assert (ran.code, there.calls) == (2, [])
+    assert "--every" in ran.err
+
+
+class Closed(io.StringIO):
+    """A stream whose reader has gone."""
+
+    def write(self, _: str) -> int:
+        raise BrokenPipeError
+
+
+def test_output_that_is_read_no_longer_ends_the_command_quietly() -> None:
+    err = io.StringIO()
+    for as_json in (False, True):
+        printer = Printer(as_json=as_json, out=Closed(), err=err)
+
+        def print_all(printer: Printer = printer) -> int:
+            printer.document({})
+            printer.table(["a"], [("b",)])
+            return 0
+
+        assert carry_out(print_all, {}, printer) == 130
+    assert err.getvalue() == ""
 
 
 def test_a_deployment_that_is_not_there_is_one_line(there: Account) -> None:

@@ -76,14 +76,23 @@ def test_an_error_of_another_functions_call_is_no_end_of_an_attempt() -> None:
     assert not any("ended" in line for line in lines(history))
 
 
-@pytest.mark.parametrize(
-    "answer", [None, [], "text", {"ladder": 1}, {"instances": "i"}, {"rungs": [], "instances": []}], ids=str
-)
+@pytest.mark.parametrize("answer", [None, [], "text", {"ladder": 1}, {"rungs": [], "instances": []}], ids=str)
 def test_an_answer_of_another_version_is_left_out(answer: Any) -> None:
     history = (
         History().enter("Admit").leave("Admit", {"job": "x"}).enter("Launch").leave("Launch", answer).enter("Train")
     )
-    assert lines(history)[0] == "attempt 1: looks for nodes"
+    assert lines(history) == ["attempt 1: looks for nodes"]
+
+
+@pytest.mark.parametrize("given", [1, "i-0", {"0": "i-0"}, True], ids=str)
+def test_what_another_version_wrote_is_said_to_be_so(given: Any) -> None:
+    history = History().enter("Admit").leave("Admit", {"ladder": given}).enter("Launch")
+    words = "more is not known: its answer was written by another version"
+    assert lines(history.leave("Launch", {"instances": given})) == [
+        f"admitted: {words}",
+        "attempt 1: looks for nodes",
+        f"attempt 1: launched; {words}",
+    ]
 
 
 @pytest.mark.parametrize("output", ["", "{", "[" * 50_000, "null", None], ids=["empty", "cut", "deep", "null", "none"])
@@ -106,6 +115,22 @@ def test_the_cost_so_far_has_the_attempts_that_ended_and_the_one_that_runs() -> 
     assert newest.launched_at is not None
     assert story.cost_at_most(newest.launched_at + 3600) == pytest.approx(3.0 + 2.5)
     assert story.cost_at_most(NOW - 1e6) == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("answer", [None, {}, {"cost": None}, {"cost": {}}, {"cost": [1]}], ids=str)
+def test_an_attempt_costs_until_its_end_for_as_long_as_terminate_has_not_said_what(answer: Any) -> None:
+    history = History().admit().launch().end_attempt("NodeLost", "gone", usd=3.0).enter("Pause").launch()
+    history.at += 3600
+    history.enter("Terminate").schedule({"problem": {"error": "NodeLost", "cause": "gone"}})
+    if answer is not None:
+        history.leave("Terminate", answer)
+    newest = (story := tell(history.events)).attempt
+    assert newest is not None
+    assert newest.launched_at is not None
+    assert newest.ended_at is not None
+    hours = (newest.ended_at - newest.launched_at) / 3600
+    assert hours > 1
+    assert story.cost_at_most(history.at + 1e6) == pytest.approx(3.0 + 2.5 * hours)
 
 
 @pytest.mark.parametrize("usd", ["unknown", None])

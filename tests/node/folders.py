@@ -19,6 +19,8 @@ from contract.codec import encode
 from contract.commits import Commit, CommittedFile, Contents
 from contract.jobs import Job, Scope, Selection, SourceCheckpoint
 from contract.keys import BytesPrefix, CommitKind
+from contract.roles import Role
+from contract.workbench import Workbench
 from tests.builders import JOB
 from tests.node.fakes import FakeS3
 
@@ -53,7 +55,8 @@ class Rank:
     def __init__(
         self, root: Path, s3: FakeS3, rank: int = 0, attempt: int = 1, *, nodes: int = 1, scope: Scope = Scope.AUTO,
         selection: Selection = Selection.ALL, clock: Clock | None = None, resume: SourceCheckpoint | None = None,
-        name: str = "job-1", shown: Mapping[str, str] | None = None,
+        name: str = "job-1", shown: Mapping[str, str] | None = None, roles: tuple[Role, ...] = (),
+        bench: Workbench | None = None,
     ) -> None:  # fmt: skip
         """`shown` has further paths by which the trainer knows the folder, each with "" for itself."""
         self.path = root / name / f"a{attempt}r{rank}" / "checkpoints"
@@ -71,7 +74,7 @@ class Rank:
         )  # fmt: skip
         self.machine_s = 0.0
         """How far this machine's clock is ahead."""
-        described = replace(job(nodes, scope, selection), id=name, resume=resume)
+        described = replace(job(nodes, scope, selection), id=name, resume=resume, roles=roles, workbench=bench)
         self.place = Position(described, attempt, rank)
         self.checkpoints = Checkpoints(
             self.place, self.store, self.folder, ProgressFile(self.progress),

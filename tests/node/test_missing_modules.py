@@ -45,17 +45,17 @@ def test_where_no_module_is_missing_nothing_is_explained(tail: list[str]) -> Non
 
 def test_on_the_machine_s_own_python_the_image_s_frameworks_are_named() -> None:
     words = explain_on_machine(TAIL, has_requirements=False, version=version)
-    assert words.startswith("; the machine image has torch 2.13.0, numpy 2.4.6, and no module transformers: ")
-    assert "requirements.txt at the root of the code, which the code lacks" in words
+    assert words.startswith("; the machine image has torch 2.13.0, numpy 2.4.6 and no module transformers: ")
+    assert "requirements.txt at the root of the code (the code has none)" in words
     assert "\n" not in words
 
 
 def test_requirements_that_there_are_do_not_bring_it() -> None:
-    assert "which does not bring it" in explain_on_machine(TAIL, has_requirements=True, version=version)
+    assert "(it does not bring the module)" in explain_on_machine(TAIL, has_requirements=True, version=version)
 
 
 def test_an_image_without_a_framework_is_called_so() -> None:
-    assert "has no framework, and no module transformers" in explain_on_machine(
+    assert "has no framework and no module transformers" in explain_on_machine(
         TAIL, has_requirements=True, version=nothing
     )
 

@@ -34,6 +34,7 @@ Invoke = Callable[[str, dict[str, object], Answered], None]
 """Function, event, and what is to be called with the answer: at once, or once the function has ended."""
 MENDABLE = {error.__name__ for error in errors.NEW_ATTEMPT}
 TAKEN = errors.Interrupted.__name__
+HALF = errors.LaunchIncomplete.__name__
 RETRIED, OWN = errors.RetriedExit.__name__, errors.TrainingFailed.__name__
 FUNCTION_OF = {
     "Admit": "admission",
@@ -346,7 +347,7 @@ class Execution:
         if self.problem is None:
             self._end("Done")
         elif self.problem[0] in MENDABLE and self._may_recover() and not self._stays_stalled() and now < self.deadline:
-            self.lost += self.problem[0] != TAKEN
+            self.lost += self.problem[0] not in {TAKEN, HALF}
             self._go_on()
         elif self.retried and self.retries and now < self.deadline:
             self.retries -= 1
@@ -356,7 +357,8 @@ class Execution:
 
     def _may_recover(self) -> bool:
         taken = self.problem is not None and self.problem[0] == TAKEN
-        return self.lost < self.recoveries or (taken and self.recoveries > 0)
+        half = self.problem is not None and self.problem[0] == HALF
+        return self.lost < self.recoveries or half or (taken and self.recoveries > 0)
 
     def _stays_stalled(self) -> bool:
         """Whether its request wants it to end where it is stalled."""

@@ -86,10 +86,11 @@ class JobNodes:
         if fate.stands_since < math.inf and not exit_.ordered:
             return
         node.exit, node.phase = exit_, Phase.ENDED
-        fate.failed |= exit_.code != 0 and not exit_.ordered
-        fate.codes |= {exit_.code} if exit_.code and not exit_.ordered else set()
+        if self.owners[node.machine.id].decides(node):
+            fate.failed |= exit_.code != 0 and not exit_.ordered
+            fate.codes |= {exit_.code} if exit_.code and not exit_.ordered else set()
+            fate.first_told_at = min(fate.first_told_at, self.clock.now)
         fate.torn |= {node.machine.id} if torn else set()
-        fate.first_told_at = min(fate.first_told_at, self.clock.now)
         send(self.aws, node, artifacts=self._commit(node, fate, torn))
 
     def close_set(self, node: Node, step: int) -> None:
@@ -106,7 +107,7 @@ class JobNodes:
         self.aws.s3.write(BUCKET_IN[self._ec2_of(node).region], key, encode(closed))
 
     def _commit(self, node: Node, fate: Fate, torn: str) -> str:
-        bucket, prefix, rank = BUCKET_IN[self._ec2_of(node).region], keys.BytesPrefix(node.job), node.machine.index
+        bucket, prefix, rank = BUCKET_IN[self._ec2_of(node).region], keys.BytesPrefix(node.job), node.rank
         body = f"model of {node.job}, attempt {node.attempt}, rank {rank}".encode()
         key = prefix.artifact(rank, "model")
         if torn == "missing":  # nor is there one of an attempt before, which has the same size
@@ -140,7 +141,7 @@ class JobNodes:
             error="Interrupted",
             reason="so EC2 said.",
             by=by,
-            author=f"rank {node.machine.index}",
+            author=f"rank {node.rank}",
         )
         self.owners[node.machine.id].fate(node.attempt).taken = True
         send(self.aws, node, urgent=True)

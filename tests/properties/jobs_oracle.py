@@ -18,7 +18,10 @@
 6. Aborted is what a person stopped, and only that; its report says so in the end.
 7. An attempt that was stopped and goes on after a redrive may be lost: what follows a stop has ended its nodes, or keeps it from having
    any. PatienceOver names its end only where the machine tells the time of its first entry.
-8. No trouble of calls and functions that is shorter than the machine's patience names an end: no throttle, no lost answer, no kill.
+8. Of a job with roles only the nodes of those that end it tell an end, and what they told stands whatever then becomes of the others.
+   Where EC2 refuses some of its nodes after it launched others, the attempt ends as LaunchIncomplete; another follows, takes no
+   recovery, and has what is left of the patience.
+9. No trouble of calls and functions that is shorter than the machine's patience names an end: no throttle, no lost answer, no kill.
 """
 
 from __future__ import annotations
@@ -29,10 +32,11 @@ from dataclasses import dataclass, field
 from contract import money
 from contract.jobs import NoProgress, Reaction
 from contract.reports import Exit
+from contract.roles import RoleEnd
 from localaws.services.ec2_instance import Machine
 from tests.fakes import executions
 from tests.fakes.faults import Mishap
-from tests.properties.execution import MENDABLE, TAKEN, Execution
+from tests.properties.execution import HALF, MENDABLE, TAKEN, Execution
 from tests.properties.world import Node
 
 QUOTA = "VcpuLimitExceeded"
@@ -73,16 +77,21 @@ class Fate:
 
     def cluster(self) -> list[Node]:
         """The nodes of the newest launch."""
-        newest = max((node.machine.launched_at for node in self.nodes.values()), default=0.0)
-        return [node for node in self.nodes.values() if node.machine.launched_at == newest]
+        newest: dict[int, Node] = {}
+        for node in sorted(self.nodes.values(), key=lambda one: one.machine.launched_at):
+            newest[node.rank] = node
+        return list(newest.values())
 
     def stands_s(self, now: float, warm_up_s: float) -> float:
         """For how long its trainers have stood still, beyond what they had to warm up once the last of them had begun."""
-        begun_at = max((node.trains_since for node in self.cluster()), default=math.inf)
+        every = [node for node in self.cluster() if node.exit is None or node.trains_since < math.inf]
+        begun_at = max((node.trains_since for node in every), default=math.inf)
         return now - max(self.stands_since, begun_at + warm_up_s)
 
-    def all_well(self) -> bool:
-        return all(node.exit == Exit(code=0) for node in self.cluster())
+    def all_well(self, run: Run) -> bool:
+        deciding = [node for node in self.cluster() if run.decides(node)]
+        whole = not run.ends or len(deciding) == run.ends.count(RoleEnd.JOB)
+        return whole and all(node.exit == Exit(code=0) for node in deciding)
 
 
 @dataclass
@@ -100,6 +109,8 @@ class Run:
     """Of the request."""
     stall: NoProgress | None = None
     """Of the request."""
+    ends: tuple[RoleEnd, ...] = ()
+    """What the end of each rank means; empty without roles."""
     stopped: bool = False
     status: str = "ABORTED"
     """How it was stopped."""
@@ -117,6 +128,18 @@ class Run:
 
     def fate(self, attempt: int) -> Fate:
         return self.fates.setdefault(attempt, Fate())
+
+    def decides(self, node: Node) -> bool:
+        """Whether the job ends by how the node's command ends."""
+        return not self.ends or self.ends[node.rank] is RoleEnd.JOB
+
+    def tries(self) -> tuple[int, Fate]:
+        """The first of the attempts in a row that found no place for all nodes, up to the one at hand, and what EC2 refused to them."""
+        first = self.execution.attempt
+        while self.execution.verdicts.get(first - 1) == HALF:
+            first -= 1
+        each = (self.fate(number) for number in range(first, self.execution.attempt + 1))
+        return first, Fate(refusals=[one for fate in each for one in fate.refusals])
 
     @property
     def endable(self) -> int:
@@ -157,11 +180,13 @@ def allowed_ends(run: Run, now: float, stop_at: float) -> set[str]:
     fate = run.fate(attempt)
     redriven = attempt - 1 in run.redriven or attempt in run.redriven
     late = {"PatienceOver"} if redriven and run.old_entry else set[str]()
+    first, tries = run.tries()
     if not fate.nodes:
-        named = _nowhere(fate, run.execution, now) | ({"BudgetExceeded"} if run.nearly_broke(now) else set())
+        named = _nowhere(first, tries, run.execution, now) | ({"BudgetExceeded"} if run.nearly_broke(now) else set())
         return named | late | ({"NodeLost"} if redriven else set())
-    if fate.all_well():
-        return late | ({"SyncIncomplete"} if any(node.machine.id in fate.torn for node in fate.cluster()) else {""})
+    well = late | ({"SyncIncomplete"} if any(node.machine.id in fate.torn for node in fate.cluster()) else {""})
+    if fate.all_well(run) and not run.ends:
+        return well
     stood_s = max(fate.stood_s, fate.stands_s(now, timing.warm_up_s))
     happened = {
         "NodeLost": fate.lost or redriven or (fate.taken and attempt not in run.execution.launched),
@@ -169,6 +194,7 @@ def allowed_ends(run: Run, now: float, stop_at: float) -> set[str]:
         "NodeUnhealthy": fate.unfit,
         "TrainingFailed": fate.failed,
         run.execution.late_error: now >= stop_at,
+        HALF: bool(run.ends) and bool(fate.refusals),
         "Stalled": now >= fate.first_told_at + timing.uneven_allowance_s or run.ends_after(stood_s),
     }
     asked_again = attempt not in run.execution.launched and not any(
@@ -177,13 +203,14 @@ def allowed_ends(run: Run, now: float, stop_at: float) -> set[str]:
     return (
         late
         | {name for name, did in happened.items() if did}
-        | (_nowhere(fate, run.execution, now) if asked_again else set())
+        | (well if fate.all_well(run) else set())
+        | (_nowhere(first, tries, run.execution, now) if asked_again else set())
     )
 
 
-def _nowhere(fate: Fate, execution: Execution, now: float) -> set[str]:
-    """Rule 2."""
-    found, attempt, timing = set[str](), execution.attempt, execution.timing
+def _nowhere(attempt: int, fate: Fate, execution: Execution, now: float) -> set[str]:
+    """Rule 2, of the first attempt in a row that found no place."""
+    found, timing = set[str](), execution.timing
     patience_s = max(timing.launch_patience_s, execution.wait_left_s)
     if not fate.refusals:
         return found
@@ -232,6 +259,8 @@ class Left:
         self.row, self.step = 0 if newest > self.step else self.row, max(newest, self.step)
         if error == TAKEN:  # by AWS: it takes no recovery
             return (self.recoveries > 0,) * 2
+        if error == HALF:
+            return True, True
         if error == "Stalled" and self.stops:
             return False, False
         if error in MENDABLE:

@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from contract.jobs import Reaction
 from contract.reports import Exit
+from contract.roles import RoleEnd
 from tests.builders import ADMISSION
 from tests.fakes.faults import Death, Kind, Mishap
 from tests.fakes.yard import ABROAD
@@ -271,7 +272,7 @@ class Jobs(RuleBasedStateMachine):
     @rule(which=WHICH)
     def a_training_ends(self, which: int) -> None:
         for node in self.nodes(which):
-            self.world.leave(node, Exit(code=0))
+            self.leave_by_itself(self.one(which), node)
 
     @rule(which=WHICH, torn=st.sampled_from(["missing", "short", "uncommitted"]))
     def a_training_ends_and_a_file_is_not_whole(self, which: int, torn: str) -> None:
@@ -320,6 +321,12 @@ class Jobs(RuleBasedStateMachine):
             assert self.world.too_many() == []
             assert self.world.together() == []
 
+    def leave_by_itself(self, run: Run, node: Node) -> None:
+        """Its command ends, as those of its role do: one that serves others never does."""
+        end = run.ends[node.rank] if run.ends else RoleEnd.JOB
+        if end is not RoleEnd.SERVED:
+            self.world.leave(node, Exit(code=3 if end is RoleEnd.ALONE else 0))
+
     def _ends_well(self) -> None:
         """With nothing more going wrong every execution ends, and a quarter of an hour later nothing is left of any. A training that
         stands still goes on, but where its request wants an end of that."""
@@ -334,7 +341,7 @@ class Jobs(RuleBasedStateMachine):
             for run in world.going():
                 for node in world.living(run):
                     if run.execution.state == "Train":
-                        world.leave(node, Exit(code=0))
+                        self.leave_by_itself(run, node)
             world.run(61.0)
             self.each_keeps_to_its_own()
         assert [(run.id, run.execution.state) for run in world.going()] == []

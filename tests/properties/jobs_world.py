@@ -20,6 +20,7 @@ from contract import items, keys, tags
 from contract.codec import decode
 from contract.jobs import Job, NoProgress, Reaction
 from contract.places import Place
+from contract.roles import RoleEnd
 from contract.timing import Timing
 from tests.archives import packed
 from tests.builders import ADMISSION, JOB, NOW
@@ -34,7 +35,7 @@ from tests.properties.execution import Answered, Execution
 from tests.properties.jobs_nodes import JobNodes
 from tests.properties.jobs_oracle import LATEST_S, ON_DEMAND, Run, allowed_ends, right_end
 from tests.properties.jobs_watched import Watch, Watched
-from tests.properties.world import BOOT_S, rude
+from tests.properties.world import BOOT_S, Node, rude
 
 TIMING = replace(JOB.timing, warm_up_s=120.0)
 """A stall counts within the times that pass here."""
@@ -97,15 +98,18 @@ class JobsWorld(JobNodes):
             "code": f"s3://{JOB.home_bucket}/{source}",
             "command": ["python", "train.py"],
             "instance_types": ["g5.xlarge"],
-            "nodes": nodes,
+            **({} if "roles" in request else {"nodes": nodes}),
             **request,
         }
+        ends = [RoleEnd(one.get("ends", "job")) for one in request.get("roles", ()) for _ in range(one.get("count", 1))]
+        nodes = len(ends) or nodes
         execution = Execution(name, self.aws, self._invoke, self.timing, request=whole)
         taken = any(one.id == name and not one.refused for one in self.runs)
         too_much = nodes > ADMISSION.limits.max_nodes
         retries, cap = request.get("retries", {}).get("times", 0), request.get("max_cost_usd")
         stall = request.get("stall")
         run = Run(execution, self.aws.states.executions.begin(name), taken or too_much, nodes, retries, cap)
+        run.ends = tuple(ends)
         run.stall = NoProgress(minutes=stall["minutes"], then=Reaction(stall["then"])) if stall else None
         execution.judged = lambda: self._judged(run)
         execution.ended = lambda: self._ended(run)
@@ -230,7 +234,9 @@ class JobsWorld(JobNodes):
         for run in self.runs:
             running = [machine for machine in run.machines() if machine.runs(self.clock.now)]
             launches = {(machine.tags[tags.ATTEMPT], machine.reservation) for machine in running}
-            if len(launches) > 1 or len(running) > run.nodes:
+            attempts, ranks = {attempt for attempt, _ in launches}, {node.rank for node in self.list_running(run)}
+            several = len(attempts) > 1 or (len(launches) > 1 and not run.ends) or len(ranks) < len(running)
+            if several or len(running) > run.nodes:
                 found.append(f"{run.id}: {len(running)} instances run, of {sorted(launches)}")
             if any(machine.tags[tags.JOB] != run.id for machine in running):
                 found.append(f"{run.id}: an instance has another job's tag")
@@ -241,6 +247,10 @@ class JobsWorld(JobNodes):
             if left := [one.id for one in running if int(one.tags[tags.ATTEMPT]) in run.execution.terminated]:
                 found.append(f"{run.id}: Terminate succeeded, and {left} run")
         return found
+
+    def list_running(self, run: Run) -> list[Node]:
+        every = (node for fate in run.fates.values() for node in fate.nodes.values())
+        return [node for node in every if node.machine.runs(self.clock.now)]
 
     def together(self) -> list[str]:
         """Jobs whose nodes can reach each other: a region has a security group for each of them."""

@@ -82,6 +82,10 @@ class Node:
         return self.machine.tags[tags.JOB]
 
     @property
+    def rank(self) -> int:
+        return self.machine.index + int(self.machine.tags.get(tags.FIRST_RANK, "0"))
+
+    @property
     def attempt(self) -> int:
         return int(self.machine.tags[tags.ATTEMPT])
 
@@ -94,7 +98,7 @@ def send(aws: Aws, node: Node, *, urgent: bool = False, **more: object) -> None:
     report = NodeReport(
         job=node.job,
         attempt=node.attempt,
-        rank=node.machine.index,
+        rank=node.rank,
         instance=node.machine.id,
         phase=node.phase,
         sent_at=aws.clock.now + node.skew_s,

@@ -74,7 +74,7 @@ def test_a_request_whose_code_lies_elsewhere_says_that_a_folder_takes_its_place(
 ) -> None:
     with pytest.raises(SystemExit):
         arguments(["--job", str(FIRST / "one_node.json")])
-    assert "allowed: the folder that is uploaded in its place" in capsys.readouterr().err
+    assert "allowed: a folder, which is uploaded in its place" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("example", sorted(FIRST.glob("*.json")), ids=lambda file: file.name)

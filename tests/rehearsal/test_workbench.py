@@ -192,6 +192,23 @@ def test_somebody_stops_it_and_the_machine_ends(yard: Yard, first: StartedJob) -
     until(lambda: first.instances_left() == 0)
 
 
+def test_a_bench_whose_money_is_used_up_leaves_a_word_and_ends_with_its_work_committed(
+    yard: Yard, laboratory: Laboratory, first: StartedJob
+) -> None:
+    ended(first)
+    job = yard.start(
+        {**BENCH, "environment": laboratory.installed, "max_hours": 0.045, "max_cost_usd": 0.006}, "capped"
+    )
+    with at_bench(way_in(job)) as person:
+        person.start_notebook()
+        write_and_commit(person, job, "paid.txt", "as long as there was money")
+        until(lambda: committed(job, "This bench was ordered to end at"))
+    execution = ended(job)
+    assert (execution["status"], execution["error"]) == ("FAILED", "BudgetExceeded")
+    assert "$0.006 of its max_cost_usd" in execution["cause"]
+    until(lambda: job.instances_left() == 0)
+
+
 def test_the_next_bench_has_the_files_and_a_lost_machine_comes_back_with_the_last_commit(second: StartedJob) -> None:
     way = way_in(second)
     with at_bench(way) as person:

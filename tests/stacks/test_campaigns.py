@@ -16,7 +16,21 @@ from app import build
 from contract.campaigns import STARTS_FILE, Campaign, Starts, Watch
 from contract.codec import decode
 from contract.timing import Timing
-from stacks.settings import BLOCK, BadSettings, Settings
+from stacks.settings import BLOCK, Settings
+from tests.stacks.campaigns import (
+    A_DAY_S,
+    AROUND,
+    AWAY,
+    CAMPAIGNS,
+    GRID,
+    HOME,
+    HOME_BUCKET,
+    JOB,
+    SEARCH,
+    THIRD,
+    WATCH,
+    campaign,
+)
 from tests.stacks.synth import (
     ROLE_CHARACTERS,
     artifacts,
@@ -31,30 +45,6 @@ from tests.stacks.synth import (
     variables,
 )
 from tools.synthesis import CONTEXT, Synthesised, masked, synthesise, synthesise_once
-
-HOME, AWAY, THIRD = "eu-central-1", "us-east-1", "ap-south-1"
-HOME_BUCKET = "trainyard-home-111122223333-eu-central-1"
-A_DAY_S = 86_400
-GRID, JOB, SEARCH = {"manifest": "{data}/lines.jsonl"}, {"code": "{data}/code.tar.gz"}, {"template": {"epochs": 3}}
-CAMPAIGNS: dict[str, Any] = {
-    "drive-eu": {"prefix": "uploads/drive-eu/", "suffix": "_READY", "input": GRID},
-    "near": {"bucket": "imagenet", "prefix": "near/", "suffix": ".done", "input": SEARCH},
-    "far": {"bucket": "laion", "region": AWAY, "prefix": "far/", "suffix": "_READY", "input": JOB},
-}
-WATCH: dict[str, Any] = {
-    "digits": {
-        "git": "https://github.com/owner/digits.git",
-        "branch": "main",
-        "build": {"repository": "images", "build_arguments": {"EXTRA": "1"}},
-    },
-    "private": {"git": "https://git.example.com/owner/private.git", "build": {"repository": "images"}},
-}
-AROUND: dict[str, Any] = {
-    "data_buckets": ["imagenet", "laion"],
-    "git_hosts": {"github.com": "", "git.example.com": "git-token"},
-    "regions": [{"region": HOME, "cidr": "10.70.0.0/16"}, {"region": AWAY}, {"region": THIRD}],
-}
-"""What these settings need of others."""
 
 
 @pytest.fixture(scope="module")
@@ -83,20 +73,6 @@ def only_watched() -> dict[str, Any]:
 def only_uploaded() -> dict[str, Any]:
     """The template of a deployment with campaigns and no watch."""
     return synthesise_once(**AROUND, campaigns=CAMPAIGNS).template("campaigns")
-
-
-def refusal(**changes: object) -> str:
-    with pytest.raises(BadSettings) as refused:
-        Settings.parse({**CONTEXT[BLOCK], **AROUND, **changes})
-    return str(refused.value)
-
-
-def campaign(**changes: object) -> dict[str, Any]:
-    return {"drive-eu": {**CAMPAIGNS["drive-eu"], **changes}}
-
-
-def watch(**changes: object) -> dict[str, Any]:
-    return {"digits": {**WATCH["digits"], **changes}}
 
 
 def resources_of(stack: dict[str, Any]) -> dict[str, str]:
@@ -500,94 +476,3 @@ def test_with_compliance_what_it_stores_has_the_key_of_home() -> None:
         assert "SqsManagedSseEnabled" not in one
     assert [one for one in resources(template, "AWS::Logs::LogGroup").values() if "KmsKeyId" not in one] == []
     assert [name for name, _ in every(kept, "AWS::KMS::Key") if "campaigns" in name] == []
-
-
-# What is refused
-
-
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        (
-            {"campaigns": campaign(bucket="elsewhere")},
-            "campaigns.drive-eu.bucket is elsewhere; allowed: one of data_buckets (imagenet, laion), or none for the home bucket",
-        ),
-        (
-            {"campaigns": campaign(bucket="imagenet"), "data_buckets": []},
-            "campaigns.drive-eu.bucket is imagenet; allowed: one of data_buckets (none), or none for the home bucket",
-        ),
-        (
-            {"campaigns": campaign(bucket="imagenet", region="eu-west-1")},
-            f"campaigns.drive-eu.region is eu-west-1; allowed: {HOME}, {AWAY}, {THIRD}",
-        ),
-        (
-            {"campaigns": campaign(region=AWAY)},
-            f"campaigns.drive-eu.region is {AWAY}, and the home bucket lies in {HOME}; allowed: {HOME}, or a bucket of that region",
-        ),
-        (
-            {"campaigns": campaign(prefix="jobs/")},
-            "campaigns.drive-eu.prefix is jobs/; allowed: one below uploads/, because people write nowhere else in the home bucket",
-        ),
-        (
-            {"campaigns": campaign(prefix="/uploads/")},
-            "campaigns.drive-eu.prefix is /uploads/; allowed: one below uploads/",
-        ),
-        (
-            {"campaigns": campaign(prefix="uploads")},
-            "campaigns.drive-eu.prefix is uploads; allowed: one below uploads/",
-        ),
-        (
-            {"campaigns": campaign(input={"manifest": "x" * 100_000})},
-            "campaigns.drive-eu.input has 100,016 characters; allowed: up to 100,000",
-        ),
-        (
-            {"watch": watch(git="https://gitlab.com/owner/digits.git")},
-            "watch.digits.git is at gitlab.com; allowed: github.com, git.example.com (git_hosts)",
-        ),
-        ({"watch": watch(), "git_hosts": {}}, "watch.digits.git is at github.com; allowed: none (git_hosts)"),
-        (
-            {"watch": watch(build={"repository": "imagse"})},
-            "watch.digits.build.repository is imagse; allowed: images (repositories)",
-        ),
-        (
-            {"campaigns": {"digits": CAMPAIGNS["drive-eu"]}, "watch": watch()},
-            "watch.digits has the name of a campaign; allowed: different names, because messages name them",
-        ),
-        (
-            {"campaigns": campaign(input={"query": "select 1"})},
-            'campaigns.drive-eu.input has a query, and the deployment no catalogue; allowed: manifest, or "catalogue": true',
-        ),
-        (
-            {"campaigns": {f"c{n}": {**CAMPAIGNS["drive-eu"], "suffix": "x" * 400} for n in range(4)}},
-            "campaigns: prefixes and suffixes take 1,668 characters together; allowed: up to 1,500",
-        ),
-        (
-            {"campaigns": campaign(prefix="uploads/*/")},
-            'campaigns.drive-eu.prefix is "uploads/*/"; allowed: 1 to 500 letters',
-        ),
-        ({"campaigns": campaign(suffix="*")}, 'campaigns.drive-eu.suffix is "*"; allowed: 1 to 500 letters'),
-        ({"campaigns": campaign(suffix="")}, 'campaigns.drive-eu.suffix is ""; allowed: 1 to 500 letters'),
-        ({"campaigns": campaign(input={})}, "campaigns.drive-eu.input is {}; allowed: at least 1 item"),
-        ({"campaigns": campaign(sufix="x")}, "campaigns.drive-eu.sufix is not a setting; did you mean suffix?"),
-        (
-            {"watch": watch(build={"repositry": "images"})},
-            "watch.digits.build.repositry is not a setting; did you mean repository",
-        ),
-        ({"campaigns": {"drive-eu": {}}}, "campaigns.drive-eu.prefix is missing"),
-        (
-            {"watch": watch(branch="refs/heads/*")},
-            'watch.digits.branch is "refs/heads/*"; allowed: the name of a branch',
-        ),
-        ({"campaigns": {f"c{n}": CAMPAIGNS["drive-eu"] for n in range(21)}}, "campaigns is "),
-        ({"watch": {f"w{n}": WATCH["digits"] for n in range(11)}}, "watch is "),
-    ],
-)
-def test_settings_that_do_not_fit_are_refused_with_what_is_allowed(changes: dict[str, Any], says: str) -> None:
-    assert f"{BLOCK}.{says}" in refusal(**changes)
-
-
-def test_every_wrong_thing_of_several_campaigns_is_said_at_once() -> None:
-    wrong = {"one": {**CAMPAIGNS["drive-eu"], "prefix": "jobs/"}, "two": {**CAMPAIGNS["near"], "bucket": "elsewhere"}}
-    said = refusal(campaigns=wrong, watch=watch(git="https://gitlab.com/owner/digits.git"))
-    for name in ("campaigns.one.prefix", "campaigns.two.bucket", "watch.digits.git"):
-        assert f"{BLOCK}.{name} is " in said

@@ -58,6 +58,13 @@ def refused_preset(preset: object, **changes: object) -> str:
         ({"max_hours": 73}, "presets.two.max_hours: 73 is too large"),
         ({"preset": "other"}, "presets.two.preset: presets do not nest; allowed: left out"),
         ({"grid_line": {}}, "presets.two.grid_line: a grid alone writes it"),
+        (
+            {"dry_run": True},
+            "presets.two.dry_run: no job that names the preset would start; allowed: left out",
+        ),
+        ({"dry_run": False}, "presets.two.dry_run: no job that names the preset would start"),
+        ({"name": "mine"}, "presets.two.name: there is no such field"),
+        ({"workbench": {}}, "presets.two.workbench: the deployment has no workbenches"),
         ({"tags": {"aws:x": "1"}}, "presets.two.tags.aws:x: is not a key for people"),
         ({"region": "us-east-1"}, "presets.two.region: the settings have no us-east-1; allowed: eu-central-1 (regions"),
         ({"regions": ["eu-west-1"]}, "presets.two.regions: the settings have no eu-west-1; allowed: eu-central-1"),
@@ -110,6 +117,22 @@ def test_a_value_in_a_preset_that_no_request_may_have_is_refused() -> None:
     assert "presets.two.tags.Project: mercury is not one of them; allowed: apollo" in said
 
 
+def test_a_preset_has_no_tag_that_is_required_in_other_capitals() -> None:
+    """Such a request could never have both: IAM takes them for one."""
+    said = refused_preset({"tags": {"project": "apollo"}}, required_tags={"Project": ["apollo"]})
+    assert (
+        "presets.two.tags.project: the settings require Project; allowed: Project (required_tags in cdk.json)" in said
+    )
+    assert parsed(presets={"two": {"tags": {"Project": "apollo"}}}, required_tags={"Project": ["apollo"]}).presets
+
+
+def test_a_preset_of_workbenches_has_no_field_that_no_workbench_can_have() -> None:
+    bench = {"workbench": {"idle_minutes": 30}, "instance_types": ["g5.xlarge"]}
+    assert parsed(presets={"bench": bench}, workbench=True).presets == {"bench": bench}
+    said = refused(presets={"bench": {**bench, "command": ["train.py"]}}, workbench=True)
+    assert "presets.bench.command: the request has a workbench" in said
+
+
 def test_a_preset_lacks_no_required_tag() -> None:
     assert parsed(presets={"two": GOOD}, required_tags={"Project": []}).presets == {"two": GOOD}
 
@@ -159,6 +182,14 @@ def test_the_settings_own_tag_has_a_value_that_they_allow() -> None:
 
 def test_a_key_is_required_as_the_settings_spell_it() -> None:
     assert "required_tags has stage, and tags has Stage" in refused(tags={"Stage": "qa"}, required_tags={"stage": []})
+
+
+def test_keys_that_differ_in_capitals_alone_are_not_required_both() -> None:
+    """No request could have both, so every one would be refused."""
+    said = refused(required_tags={"Project": ["apollo"], "Stage": [], "project": []})
+    assert said == (
+        "trainyard.required_tags has Project and project; allowed: one of them, because IAM does not tell capitals apart in keys"
+    )
 
 
 @pytest.mark.parametrize("values", ["apollo", [7], [""], {"apollo": True}])

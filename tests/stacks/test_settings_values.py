@@ -176,7 +176,7 @@ def refused(one: dict[str, Any]) -> Iterator[tuple[object, str]]:
     elif choice := one.get("enum"):
         yield NO_FORM, f"{choice[0]!r}, "
     elif one["type"] == "array":
-        yield "x", "a valid array"
+        yield "x", "a list"
         yield from (([value], may_be) for value, may_be in refused(one["items"]) if "$ref" not in one["items"])
     elif patterns := one.get("patternProperties"):
         ((pattern, of_name),) = patterns.items()
@@ -194,11 +194,11 @@ def refused(one: dict[str, Any]) -> Iterator[tuple[object, str]]:
             ({one["propertyNames"]["enum"][0]: value}, may_be) for value, may_be in refused(one["additionalProperties"])
         )
     elif one["type"] == "boolean":
-        yield "no", "a valid boolean"
+        yield "no", "true or false"
     elif one["type"] == "string":
         yield NO_FORM, one["patternErrorMessage"]
     else:
-        yield "1", f"a valid {one['type']}"
+        yield "1", {"integer": "a whole number", "number": "a number"}[one["type"]]
         yield from ((one[key] + by, f"{words} {one[key]:g}") for key, by, words in BOUNDS if key in one)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import zlib
 from base64 import b64encode
-from collections.abc import Callable, Iterable
-from hashlib import sha256
+from collections.abc import Callable
 from typing import Any
 
 
@@ -45,10 +44,3 @@ class PartSums:
 def encode_crc(crc: int) -> str:
     """As S3 takes it."""
     return b64encode(crc.to_bytes(4, "big")).decode()
-
-
-def digest_parts(size: int, part: int, crcs: Iterable[int]) -> str:
-    """The digest of a large file, as a commit has it (`CommittedFile.crc32`): of its size in bytes, the size of its parts but for the last,
-    and the CRC32 of each part."""
-    each = b"".join(crc.to_bytes(4, "big") for crc in crcs)
-    return f"{part}-{sha256(size.to_bytes(8, 'big') + each).hexdigest()}"

@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from agent.engine.blocks import SharedBlocks
-from agent.engine.crc import digest_parts
 from agent.engine.extents import WINDOW, windows, write
 from agent.engine.moving import Extent, Mover
 from agent.engine.tree import Tree
 from agent.engine.wanted import Piece, Span, Unusable, count_parts, part_of, plan_reads
-from contract.commits import CommittedFile
+from contract.commits import CommittedFile, digest_parts
 
 AHEAD = 4
 """Requests that wait for each thread: a commit may claim to have any number of parts."""

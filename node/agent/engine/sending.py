@@ -16,7 +16,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from agent.engine.blocks import SharedBlocks
-from agent.engine.crc import digest_parts, encode_crc
+from agent.engine.crc import encode_crc
 from agent.engine.extents import Shorter, fill
 from agent.engine.moving import Extent, Mover
 from agent.engine.pace import Pace
@@ -25,7 +25,7 @@ from agent.engine.reading import OpenFiles, unwritten
 from agent.snapshot import Changed, FileState
 from agent.store import Store
 from contract.aws_errors import code_of
-from contract.commits import CommittedFile
+from contract.commits import CommittedFile, digest_parts
 
 SOME_PARTS, LARGE_PART, MOST_PARTS = 128, 64 * 1024 * 1024, 9000
 """Large files get larger parts, up to 64 MiB: S3 takes 3,500 of them a second from all ranks together, until it has spread their keys.

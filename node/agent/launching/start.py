@@ -85,7 +85,7 @@ class Launch:
         inner = self._workspace.start(words, bench.add_variables(environment, scripts, token), on_line)
         for line in bench.word_way_in(self._node.region, self._node.instance, token):
             on_line(line)  # and to nothing else that the agent writes: the machine's own console may be read by others
-        return bench.BenchServer(inner, job, folder)
+        return bench.BenchServer(inner, job, folder, note=self._note)
 
     def _start_mpi(
         self, cluster: Cluster, environment: Mapping[str, str], on_line: Callable[[str], None]
@@ -125,10 +125,10 @@ class Launch:
 
 
 def describe_cluster(job: Job, node: NodeIdentity) -> dict[str, str]:
-    """Returns the cluster in TensorFlow's words, where there are several nodes and all their addresses are known."""
-    if job.nodes == 1 or len(node.addresses) != job.nodes:
+    """Returns the cluster in TensorFlow's words, where there are several nodes, or roles, and all their addresses are known."""
+    if (job.nodes == 1 and not job.roles) or len(node.addresses) != job.nodes:
         return {}
-    return Cluster(addresses=node.addresses, rank=node.rank, port=job.master_port).build_variables()
+    return Cluster(addresses=node.addresses, rank=node.rank, port=job.master_port, roles=job.roles).build_variables()
 
 
 def format_command(job: Job) -> str:

@@ -128,7 +128,7 @@ def _judge_silent(rank: AnsweringRank) -> Answer | None:
     if plan.names == 1 and not rank.has_ended:  # its own trainer may be about to name its first one
         if not rank.saved.own and not rank.is_saving:
             return Answer(None) if rank.lags else None
-        if rank.place.job.checkpoint_scope is not Scope.SHARDS:
+        if rank.place.rank not in rank.place.must_have:
             return Answer(None, f"it has not named checkpoint {plan.step} in PROGRESS_FILE, as rank {plan.rank} has")
     advice = "where each rank names its checkpoints in PROGRESS_FILE it needs no clock"
     return _judge_time(rank, rank.files, plan.named_at, advice)
@@ -142,7 +142,7 @@ def _judge_place(rank: AnsweringRank, shards: Collection[str]) -> Answer | None:
     if not shards and opened:
         return Answer(Part.MISSED, f"{plan.name or 'the checkpoint'} is gone: its trainer has removed it")
     if not shards:
-        must_have = rank.place.job.checkpoint_scope is Scope.SHARDS
+        must_have = rank.place.rank in rank.place.must_have
         why = f"it has no files of {plan.name or 'the checkpoint'} yet"
         return Answer(None, why) if must_have or (plan.names == 1 and rank.lags) else None
     is_numbered = str(plan.step) in NUMBER.findall(plan.name)[-1:]

@@ -38,7 +38,7 @@ class Closer:
         """Closes each set of this attempt to which the last rank has answered. Raises NeverWhole."""
         state, attempt = self._state, self._place.attempt
         known = history(self._store.keys(self._keys.commits(CommitKind.CHECKPOINTS)))
-        answered = known.answered(attempt, self._place.ranks)
+        answered = known.answered(attempt, self._place.ranks, self._place.may_leave)
         for number in sorted(state.plans.keys() & answered.keys()):
             if number > state.settled or (number == state.unfit and Part.MISSED in answered[number].values()):
                 known = self._settle_set(known, number, answered[number])
@@ -77,7 +77,7 @@ class Closer:
         writers = [rank for rank, part in sorted(parts.items()) if part is Part.FILES]
         with ThreadPoolExecutor(AT_A_TIME) as pool:
             read = list(pool.map(lambda rank: self._read_part(rank, number), writers))
-        if problem := judge_parts(plan, read, place.job.checkpoint_scope, place.ranks):
+        if problem := judge_parts(plan, read, place.job.checkpoint_scope, place.ranks, place.must_have):
             return problem
         step = max(one.step for one in read)
         keys = tuple(

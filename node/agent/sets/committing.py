@@ -11,12 +11,13 @@ from agent.layouts import Shards
 from agent.position import Position
 from agent.sets.answering import ROUNDED_S, newer_than
 from agent.sets.recognising import Recogniser, Saved
+from agent.sets.resting import rest_s
 from agent.sets.state import SetState
 from agent.snapshot import FileState
 from agent.store import Store
 from agent.thinning import Thinning
 from contract.codec import compact, encode
-from contract.commits import Commit, Contents, Missed, Part, SetPlan
+from contract.commits import Commit, CommittedFile, Contents, Missed, Part, SetPlan
 from contract.keys import LAST_SET, BytesPrefix
 
 CLOCK_S = 2.0
@@ -45,6 +46,7 @@ class Committer:
         self._place, self._store, self._folder, self._recogniser, self._state = place, store, folder, recogniser, state
         self._thinning, self._note, self._now, self._clock, self._sleep = thinning, note, now, clock, sleep
         self._keys = BytesPrefix(place.job.id)
+        self._waiting: frozenset[str] = frozenset()
 
     def commit(self, plan: SetPlan, saved: Saved, replan: Callable[[], SetPlan]) -> tuple[SetPlan, Saved]:
         """Sends the files and writes the part; the plan that it fits, and what was seen of the folder. A rank that has opened the set
@@ -80,10 +82,14 @@ class Committer:
 
     def _commit(self, plan: SetPlan, first: Saved, *, moves: bool) -> Saved:
         """`moves`: whether what the trainer has named since `first` was seen may take the place of that."""
-        seen, before = [first], self._recogniser.find_shards(first, plan)
+        seen, before, began = [first], self._recogniser.find_shards(first, plan), self._clock()
+        waits = frozenset[str]()
 
         def select(own: Sequence[FileState]) -> Sequence[FileState]:
             latest = self._recogniser.judge(own, first.at if first.ended_well else None)
+            nonlocal waits
+            if self._place.job.workbench is not None and plan.number != LAST_SET:
+                latest, waits = self._leave_restless(latest, began)
             seen.append(latest if moves else replace(latest, word=first.word))
             shards = self._recogniser.find_shards(seen[-1], plan)
             chosen = seen[-1].choose(plan, shards)
@@ -93,8 +99,30 @@ class Committer:
                 raise Late(f"all files were removed while the commit of checkpoint {plan.step} began")
             return chosen
 
-        self._write_part(plan, self._send(plan, select), seen[-1])
+        contents = self._send(plan, select)
+        self._note_waiting(waits)
+        self._write_part(plan, contents, seen[-1], [one for one in self._committed if one.path in waits])
         return seen[-1]
+
+    @property
+    def _committed(self) -> Sequence[CommittedFile]:
+        """This rank's files as S3 has them, of its last commit or from before the attempt."""
+        return self._state.newest.files if self._state.newest else self._folder.restored
+
+    def _leave_restless(self, saved: Saved, began: float) -> tuple[Saved, frozenset[str]]:
+        """What rests of the files that a person saves one by one, and the paths of the others: those that changed shortly before the
+        commit `began`, or since. So a file that is written all the time keeps no other one waiting."""
+        since = began - rest_s(self._place.every_s)
+        restless = self._recogniser.resting.list_restless(saved.own, saved.changes, since=since, now=saved.at)
+        waits = frozenset(restless)
+        return replace(saved, own=[one for one in saved.own if one.path not in waits]), waits
+
+    def _note_waiting(self, waits: frozenset[str]) -> None:
+        """Says which files wait, once for as long as they do."""
+        if new := sorted(waits - self._waiting):
+            more = f", and {len(new) - 1} more" if len(new) > 1 else ""
+            self._note(f"checkpoints: {new[0]}{more}: still written, so S3 has what it had of it until it rests")
+        self._waiting = waits
 
     def _find_change(self, plan: SetPlan, latest: Saved, shards: Shards | None, before: Shards | None) -> str:
         """Why what lies here is not the checkpoint of the plan any more, or not all that was there `before`; empty where it is."""
@@ -115,7 +143,8 @@ class Committer:
         finally:
             self._thinning.sent(self._folder.keys - before)
 
-    def _write_part(self, plan: SetPlan, contents: Contents, saved: Saved) -> None:
+    def _write_part(self, plan: SetPlan, contents: Contents, saved: Saved, earlier: Sequence[CommittedFile]) -> None:
+        """`earlier`: files that stay as they were committed before."""
         word, newest = saved.word, max((saved.changes.get(one.path, 0.0) for one in contents.files), default=0.0)
         known = self._recogniser.step if plan.names == 0 else -1
         commit = Commit(
@@ -125,7 +154,7 @@ class Committer:
             step=known if known >= 0 else word.step if word and plan.names else plan.step,
             created_at=self._clock(),
             final=plan.number == LAST_SET,
-            files=contents.files,
+            files=(*contents.files, *earlier),
             links=contents.links,
             folders=contents.folders,
             number=plan.number,

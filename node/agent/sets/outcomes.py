@@ -40,14 +40,16 @@ def is_hopeless(answered: Mapping[int, Mapping[int, Part]], *, any_closed: bool,
     return not any_closed and (unfit >= FEW or (missed >= 2 * FEW and since_s >= LEAST_S))
 
 
-def judge_parts(plan: SetPlan, parts: Sequence[Commit], scope: Scope, ranks: int) -> str:
+def judge_parts(
+    plan: SetPlan, parts: Sequence[Commit], scope: Scope, ranks: int, must_have: Collection[int] = ()
+) -> str:
     """Why the parts of the ranks that have files, in the order of rank, are no checkpoint, or not all of it; empty where they are. All
-    `ranks` have answered, and none missed the set."""
+    `ranks` have answered, and none missed the set. `must_have`: ranks of which each has to have files."""
     writers = [one.rank for one in parts]
     if not any(one.files or one.links for one in parts):
         return "no rank has any file"
-    if scope is Scope.SHARDS and len(parts) < ranks:
-        without = ", ".join(str(rank) for rank in range(ranks) if rank not in writers)
+    if lacking_ranks := sorted(set(must_have) - set(writers)):
+        without = ", ".join(map(str, lacking_ranks))
         return f"checkpoint_scope is shards, and these ranks have nothing in CHECKPOINT_DIR: {without}"
     if plan.names == 0 and plan.number != LAST_SET and len(parts) > 1:
         return explain_unnamed(writers, scope)

@@ -23,6 +23,11 @@ death was being written."""
 Read = Callable[[str, int, int], bytes]
 
 
+def rest_s(every_s: float) -> float:
+    """Returns how long a file has rested that may be taken, where a set is due every `every_s` seconds."""
+    return min(RESTS_S, every_s / 4)
+
+
 class Resting:
     """What one folder's files were in the last set, and which of them are saved together. Not for use by two threads at once."""
 
@@ -56,7 +61,7 @@ class Resting:
         do those of the first set, which take the place of none."""
         changed = self._changed(own)
         rested_s = now - max((changes.get(one.path, 0.0) for one in changed), default=0.0)
-        short_s = min(RESTS_S, every_s / 4)
+        short_s = rest_s(every_s)
         enough_s = short_s if late or not self._taken else min(LONG_REST_S, every_s / 4)
         for one in changed:
             if (evidence := self._evidence(one)) is False:
@@ -68,12 +73,22 @@ class Resting:
         return "" if late or rested_s > short_s else f"{changed[0].path} changed {rested_s:.0f} s ago"
 
     def find_unrest(
-        self, own: Sequence[FileState], changes: Mapping[str, float], now: float, *, every_s: float, late: bool
+        self, own: Sequence[FileState], changes: Mapping[str, float], now: float, *, every_s: float, waited_s: float
     ) -> str:
-        """The same for files that a person saves one by one: none belongs to another, and one that is cut off is as they have it."""
-        changed = self._changed(own)
-        rested_s = now - max((changes.get(one.path, 0.0) for one in changed), default=0.0)
-        return "" if late or rested_s > min(RESTS_S, every_s / 4) else f"{changed[0].path} changed {rested_s:.0f} s ago"
+        """The same for files that a person saves one by one: none belongs to another, and one that is cut off is as they have it. After a
+        short wait those that rest are taken without the others."""
+        changed, short_s = self._changed(own), rest_s(every_s)
+        restless = self.list_restless(own, changes, since=now - short_s, now=now)
+        if not restless or (waited_s > short_s and len(restless) < len(changed)):
+            return ""
+        return f"{restless[0]} changed {now - changes[restless[0]]:.0f} s ago"
+
+    def list_restless(
+        self, own: Sequence[FileState], changes: Mapping[str, float], *, since: float, now: float
+    ) -> list[str]:
+        """Paths of the new files that changed after `since`. One whose time is still to come says nothing: the clock was set back."""
+        new = (one.path for one in self._changed(own) if not one.target)
+        return [path for path in new if since <= changes.get(path, 0.0) <= now]
 
     def find_doubt_at_end(
         self, own: Sequence[FileState], changes: Mapping[str, float], ended_at: float

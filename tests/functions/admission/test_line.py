@@ -6,7 +6,7 @@ import pytest
 
 from tests.architecture.sources import ROOT, below, import_graph, imports, python_files
 
-STEPS = ("resolve", "ladder", "reservations", "volumes", "money", "job", "policy")
+STEPS = ("resolve", "ladder", "reservations", "role_ladder", "volumes", "money", "job", "policy")
 RESOLVED = (
     "accelerators",
     "access",

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from contract.errors import InvalidRequest
 from contract.request_rules import RequestRules
+from job_requests.presets import list_given
 from job_requests.reading import list_preset_problems, read
+from job_requests.request import JobRequest
 from tests.builders import LIMITS
 from tests.functions.admission.account import RULES, Account, start
 from tools.refusals.jobs import LEAST
@@ -105,6 +109,58 @@ def test_null_takes_out_what_the_preset_would_give() -> None:
     assert read({**LEAST, "preset": "capped", "max_cost_usd": None}, LIMITS, capped)[0].max_cost_usd is None
 
 
+WITH_NULL = {
+    "image",
+    "accelerators",
+    "region",
+    "reservation",
+    "max_hours",
+    "max_cost_usd",
+    "resume_from",
+    "stall",
+    "volume_gb",
+    "machine_image",
+    "job_role",
+    "workbench",
+}
+"""Fields that a request may leave to nothing, as docs/guides/jobs.md lists them."""
+
+
+@pytest.mark.parametrize("name", sorted(JobRequest.model_fields.keys() - {"preset", "grid_line"}))
+def test_null_is_refused_in_a_field_that_always_has_a_value(name: str) -> None:
+    whole = RequestRules(presets={"whole": LEAST})
+    _, problems = read({"preset": "whole", name: None}, LIMITS, whole)
+    fields = {line.partition(":")[0] for line in problems}
+    assert fields == (
+        set() if name in WITH_NULL - {"accelerators"} else {name.replace("accelerators", "instance_types")}
+    )
+
+
+def test_the_guide_lists_the_fields_that_null_takes_out() -> None:
+    guide = (Path(__file__).parents[3] / "docs" / "guides" / "jobs.md").read_text()
+    listed = re.search(r"`null`\*\* takes out (.*?);", guide)
+    assert listed is not None
+    assert set(re.findall(r"`(\w+)`", listed[1])) == WITH_NULL
+
+
+def test_null_takes_out_what_stands_for_its_field_too() -> None:
+    request, problems = read({"preset": "full", "code": LEAST["code"], "region": None}, LIMITS, ONE)
+    assert (problems, request.regions, request.region) == ([], None, None)
+    _, problems = read({"preset": "full", "code": LEAST["code"], "accelerators": None}, LIMITS, ONE)
+    assert [line.partition(";")[0] for line in problems] == ["instance_types: is missing"]
+
+
+def test_accelerators_that_are_null_are_missing() -> None:
+    request = {name: value for name, value in LEAST.items() if name != "instance_types"}
+    (line,) = read({**request, "accelerators": None}, LIMITS)[1]
+    assert line.startswith("instance_types: is missing")
+
+
+def test_the_mark_of_no_line_leaves_a_preset_alone() -> None:
+    assert filled(grid_line=None)["nodes"] == 2
+    assert list_given({"preset": "full", "grid_line": None}, ONE) == FULL
+
+
 @pytest.mark.parametrize("preset", [None, "full"])
 def test_null_in_the_place_of_a_name_is_no_preset(preset: str | None) -> None:
     request, problems = read({**LEAST, "preset": preset}, LIMITS, ONE)
@@ -147,6 +203,7 @@ def test_a_line_of_a_grid_is_as_plan_filled_it() -> None:
     [
         ({"preset": "other"}, "preset: presets do not nest; allowed: left out"),
         ({"grid_line": {}}, "grid_line: a grid alone writes it; allowed: left out"),
+        ({"dry_run": True}, "dry_run: no job that names the preset would start; allowed: left out"),
         ({"node": 2}, "node: there is no such field (did you mean nodes?)"),
         ({"nodes": "2"}, 'nodes: "2" is not a whole number'),
         ({"nodes": 17}, "nodes: 17 is too large; allowed: a whole number from 1 to 16"),

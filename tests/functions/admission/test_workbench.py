@@ -141,6 +141,12 @@ def test_what_no_bench_can_have_is_refused_by_its_name(there: Account, given: di
 
 
 @pytest.mark.usefixtures("there")
+@pytest.mark.parametrize("owner", [" ", "ada ", " ada"])
+def test_an_owner_whom_no_person_can_be_is_refused(owner: str) -> None:
+    assert f'owner: "{owner}" is no name' in refused({**BENCH, "owner": owner})
+
+
+@pytest.mark.usefixtures("there")
 def test_a_bench_without_an_owner_is_refused() -> None:
     assert "owner: is missing, and only its owner may open" in refused({**TYPES, "workbench": {}})
 

@@ -108,6 +108,48 @@ def test_a_job_of_a_line_leaves_the_tags_of_the_settings_alone(ruled: Account) -
     assert reason.startswith("tags.CostCenter: every job has CostCenter with the value 4711")
 
 
+def test_null_in_a_line_leaves_what_its_preset_gives(ruled: Account) -> None:
+    """A cell without anything in it means the same."""
+    (line,) = planned(ruled, {"backend": "ec2", "preset": "small", "max_cost_usd": None, "nodes": None})
+    request = request_of(line)
+    assert (request["max_cost_usd"], request["nodes"]) == (7, 2)
+
+
+def test_a_line_is_no_workbench_by_its_preset_either(
+    ruled: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = {"workbench": {}, "owner": "ada", "instance_types": ["g5.xlarge"]}
+    write_rules(monkeypatch, tmp_path, RequestRules(presets={"bench": bench}, workbench=True))
+    (reason,) = refused(ruled, {"backend": "ec2", "preset": "bench"})
+    assert reason == "preset: has workbench, which means nothing with the backend ec2; allowed: a preset without it"
+
+
+@pytest.mark.parametrize("key", ["costcenter", "COSTCENTER"])
+def test_a_line_of_sagemaker_spells_a_tag_of_the_settings_as_they_do(
+    ruled: Account, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.setenv("TRAINYARD_TAGS", json.dumps(RULES.tags))
+    (reason,) = refused(ruled, {**DEFAULTS, "tags": {key: "1"}})
+    assert reason == (
+        f"tags.{key}: the settings spell it CostCenter (tags in cdk.json); allowed: CostCenter with a value, or another key"
+    )
+    assert planned(ruled, {**DEFAULTS, "tags": {"CostCenter": "1"}})
+
+
+def test_tags_of_a_line_and_of_its_defaults_do_not_differ_in_capitals_alone(ruled: Account) -> None:
+    (reason,) = refused(ruled, {"tags": {"stage": "qa"}}, defaults={**DEFAULTS, "tags": {"Stage": "dev"}})
+    assert reason == "tags.Stage: the line has stage too; allowed: one of them"
+
+
+@pytest.mark.parametrize("line", [{"backend": "ec2", "preset": "small"}, DEFAULTS], ids=["ec2", "sagemaker"])
+def test_a_required_tag_in_other_capitals_is_another_tag(
+    ruled: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: dict[str, Any]
+) -> None:
+    write_rules(monkeypatch, tmp_path, RequestRules(presets=RULES.presets, required_tags={"Project": ("apollo",)}))
+    (reason,) = refused(ruled, {**line, "tags": {"project": "apollo"}})
+    assert reason == "tags.Project: is missing (project is not it); allowed: apollo (required_tags in cdk.json)"
+
+
 @pytest.mark.parametrize("line", [{"backend": "ec2", "preset": "small"}, DEFAULTS], ids=["ec2", "sagemaker"])
 def test_every_line_must_have_a_required_tag(
     ruled: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: dict[str, Any]

@@ -9,7 +9,7 @@ import pytest
 from aws.state import State
 from contract import items, keys
 from contract.codec import encode
-from contract.commits import CheckpointSet
+from contract.commits import MOST_SET, CheckpointSet
 from contract.curves import Curve, Point
 from contract.intents import LaunchOutcome
 from contract.keys import BytesPrefix, JobPrefix
@@ -169,6 +169,36 @@ def test_a_page_has_the_checkpoints_of_every_region_in_which_the_job_ran(pages: 
     assert [(one.attempt, one.step) for one in pages.newest.closed] == [(1, 100), (2, 250)]
 
 
+def test_a_page_has_the_newest_twenty_checkpoints_of_each_region(pages: Pages) -> None:
+    pages.begin()
+    job = pages.admit()
+    pages.launch(job, 1)
+    pages.launch(job, 2, AWAY)
+    for number in range(1, 30):
+        pages.aws.s3.write(PLACE.bucket, *closed_set(1, number, number))
+        pages.aws.s3.write(ABROAD.bucket, *closed_set(2, number, number))
+    pages.run()
+    every = [(attempt, number) for attempt in (1, 2) for number in range(10, 30)]
+    assert [(one.attempt, one.number) for one in pages.newest.closed] == every
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"step": "many"}', b"x" * (MOST_SET + 1)])
+def test_a_checkpoint_that_cannot_be_read_is_counted_in_the_page_and_hides_no_other(pages: Pages, body: bytes) -> None:
+    execution = pages.begin()
+    job = pages.admit()
+    pages.launch(job)
+    pages.aws.s3.write(PLACE.bucket, *closed_set(1, 1, 100))
+    pages.aws.s3.write(PLACE.bucket, closed_set(1, 2, 0)[0], body)
+    pages.report()
+    pages.end(execution)
+    pages.run()
+    assert [one.number for one in pages.newest.closed] == [1]
+    assert pages.newest.unread == (f"checkpoints in {PLACE.region}: 1 set could not be read",)
+    before = pages.count()
+    pages.run(3600)
+    assert pages.count() == before, "another try reads no more"
+
+
 def test_a_curve_ends_with_the_last_word_of_rank_0(pages: Pages) -> None:
     pages.begin()
     job = pages.admit()
@@ -265,6 +295,17 @@ def test_a_garbled_item_of_the_table_is_said_in_the_page(pages: Pages) -> None:
     store(pages.aws, items.node_report(NODE_ROLE, "i-1-0"), b"no report")
     pages.run()
     assert {one.partition(":")[0] for one in pages.newest.unread} == {"metric over steps", "launches"}
+
+
+def test_a_report_of_a_node_that_cannot_be_read_is_counted_in_the_page(pages: Pages) -> None:
+    pages.begin()
+    job = pages.admit()
+    pages.launch(job)
+    pages.hear(job, 1, 0)
+    store(pages.aws, items.node_report(NODE_ROLE, "i-1-1"), b"no report")
+    pages.run()
+    assert pages.newest.unread == ("reports of nodes of attempt 1: 1 report could not be read",)
+    assert list(pages.newest.reports[1]) == [0]
 
 
 def test_while_step_functions_does_not_answer_no_page_is_written(pages: Pages) -> None:

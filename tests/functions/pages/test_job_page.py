@@ -14,11 +14,20 @@ from contract import errors
 from contract.curves import Curve, Point
 from contract.jobs import Job
 from contract.reports import Exit
-from pages.attempts import TimeSpan, count_lost, draw_attempt, find_span, find_time_of, list_answers, list_attempts
+from pages.attempts import (
+    MOST_SPOTS,
+    TimeSpan,
+    count_lost,
+    draw_attempt,
+    find_span,
+    find_time_of,
+    list_answers,
+    list_attempts,
+)
 from pages.facts import JobFacts
 from pages.job import write_job
 from pages.nodes import list_nodes, list_tails
-from tests.builders import NOW
+from tests.builders import LAUNCHED, NOW, WITH_ROLES, shaped
 from tests.fakes.pages import jobs
 from tests.functions.pages.document import Page, read_page
 
@@ -228,6 +237,7 @@ def test_what_is_left_out_is_counted() -> None:
         "The newest 60; 640 earlier answers are not shown.",
         "64 of 512",
         "The other 448 nodes are not shown.",
+        "980 earlier ones are not shown.",
         "440 lines before these: see the log.",
         "and 480 more",
         "and 80 more",
@@ -252,6 +262,21 @@ def test_each_answer_is_on_the_time_line_of_its_attempt() -> None:
     assert [one.endswith(": InsufficientInstanceCapacity") for one in words] == [True] * 3
     late = replace(attempt, end=attempt.begin)
     assert list_answers(late, find_span(facts, [late])) == []
+
+
+def test_the_newest_answers_of_many_attempts_are_on_the_time_lines() -> None:
+    walks = []
+    for attempt in range(1, 11):
+        walk = jobs.walk(attempt, NOW + 3600.0 * attempt, launched=False, rungs=jobs.SPOT * 20)
+        spread = [
+            replace(step, answer=replace(step.answer, at=walk.started_at + 50 * place))
+            for place, step in enumerate(walk.steps)
+            if step.answer
+        ]
+        walks.append(replace(walk, steps=tuple(spread)))
+    facts = replace(jobs.waiting(), walks=tuple(walks), now=NOW + 40_000)
+    assert write_job(facts).count(b'class="answer"') == MOST_SPOTS + 1, "one is in the legend"
+    assert write_job(replace(facts, walks=facts.walks[:1])).count(b'class="answer"') == 61
 
 
 def test_many_attempts_put_no_lines_across_the_curve() -> None:
@@ -288,3 +313,35 @@ def test_a_document_that_was_not_written_has_no_link() -> None:
 def test_a_job_with_a_garbled_execution_has_a_page_without_links() -> None:
     job: Job = replace(jobs.TRAINED, execution="garbled")
     assert read(replace(jobs.success(), job=job)).links == ["#page"]
+
+
+def with_roles() -> JobFacts:
+    done, over = jobs.success(), NOW + 2000
+    shown = shaped("eu-central-1a")
+    ids = tuple(f"i-{rank}" for rank in range(5))
+    step = replace(done.walks[0].steps[0], rung=shown, answer=replace(LAUNCHED, instances=ids))
+    failed = Exit(code=3, error=errors.TrainingFailed.__name__, reason="rank 4: the command exited with code 3")
+    reports = {rank: jobs.end_of(jobs.node(rank, NOW + 20, step=10), over) for rank in range(5)}
+    reports[4] = replace(reports[4], exit=failed)
+    job = replace(WITH_ROLES, id=done.name)
+    return replace(done, job=job, walks=(replace(done.walks[0], steps=(step,)),), reports={1: reports})
+
+
+def test_the_page_of_a_run_with_roles_says_which_node_has_which() -> None:
+    page = read(with_roles())
+    assert page.strange == []
+    for said in ("0, chief 0", "1, worker 0", "2, worker 1", "3, ps 0", "4, evaluator 0"):
+        assert said in page.text
+    assert "3 × g5.xlarge in eu-central-1a, on-demand; 2 × m5.large in eu-central-1a, on-demand" in page.text
+
+
+def test_the_request_of_a_run_with_roles_shows_what_each_runs_and_what_its_end_means() -> None:
+    text = read(with_roles()).text
+    assert "Role ps" in text
+    assert "1, ends served: python serve.py" in text
+    assert "5 of g5.xlarge, m5.large" in text
+    assert "the image's entry point" not in text
+
+
+def test_a_run_without_roles_speaks_of_none() -> None:
+    assert "Role " not in read(jobs.success()).text

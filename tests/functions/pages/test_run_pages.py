@@ -169,6 +169,13 @@ def test_a_search_for_the_smallest_value_takes_the_smallest() -> None:
     assert f"{least:.6g} in trial" in read(replace(facts, report=wanted)).text
 
 
+def test_a_best_trial_of_more_hyperparameters_than_a_training_may_have_shows_a_hundred() -> None:
+    facts = runs.search(20)
+    many = {f"hp.x{one:03d}": "1" for one in range(120)}
+    text = read(replace(facts, trials=tuple({**one, **many} for one in facts.trials))).text
+    assert "23 other hyperparameters in best.json" in text
+
+
 def test_a_search_of_which_every_trial_failed_has_no_best_one() -> None:
     page = read(runs.failed_search())
     assert "Best trial" not in page.text

@@ -86,6 +86,11 @@ ROWS = (
         'line 1: tags.a<b: "a<b" does not have the right form',
     ),
     Row(
+        "tags that differ in capitals alone",
+        line(tags={"run": "1", "Run": "2"}),
+        "line 1: tags.run: the line has Run too; allowed: one of them",
+    ),
+    Row(
         "46 tags",
         line(tags={f"t{number}": "" for number in range(46)}),
         "line 1: tags: has 46 entries",

@@ -17,6 +17,7 @@ from tools.refusals.jobs.preset import PRESET
 from tools.refusals.jobs.reservation import RESERVATION
 from tools.refusals.jobs.resume import RESUME
 from tools.refusals.jobs.retries import RETRIES
+from tools.refusals.jobs.roles import ROLES
 from tools.refusals.jobs.stall import STALL
 from tools.refusals.jobs.table import LEAST, Row, Section
 from tools.refusals.jobs.tags import TAGS
@@ -42,6 +43,7 @@ SECTIONS = tuple(
             RESUME,
             GRID_LINE,
             RETRIES,
+            ROLES,
             STALL,
             TAGS,
             WORKBENCH,

@@ -49,6 +49,11 @@ WORKBENCH = Section(
             "owner: is missing, and only its owner may open a workbench; allowed: your user name, or the value of your role's tag owner",
         ),
         _row(
+            "an owner whom no person can be",
+            {"owner": "ada "},
+            'owner: "ada " is no name, and only its owner may open a workbench; allowed: without spaces around it',
+        ),
+        _row(
             "a folder in which nothing can be saved",
             {"mounts": [{"from": "efs:home", "at": "/bench"}]},
             "mounts.0.read_only: nothing could be saved in /bench; allowed: false",

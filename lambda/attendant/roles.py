@@ -1,0 +1,98 @@
+"""Decides what the end of a node means by its role, and when a job is done whose roles end in different ways."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from attendant.facts import AttemptFacts
+from contract.errors import TrainingFailed
+from contract.orders import Order, OrderKind
+from contract.reports import Exit, Phase
+from contract.roles import RoleEnd, find_place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndRule:
+    """What the job makes of the end of a node's command."""
+
+    decides: bool
+    """Whether the job needs its end with 0, and ends by another exit code."""
+    must_begin: bool
+    """Whether the attempt fails where its command cannot be started."""
+    is_stopped: bool
+    """Whether it is stopped once the job is done; otherwise the job waits for it."""
+
+
+RULES = {
+    RoleEnd.JOB: EndRule(decides=True, must_begin=True, is_stopped=False),
+    RoleEnd.SERVED: EndRule(decides=False, must_begin=True, is_stopped=True),
+    RoleEnd.ALONE: EndRule(decides=False, must_begin=False, is_stopped=False),
+}
+"""Losses, silence, interruptions and machines at fault are no ends of a command: until the job is done they end an attempt whichever role
+the node has, because every role has to be there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    """A job whose deciding nodes have all ended with 0."""
+
+    to_stop: tuple[int, ...]
+    """Ranks that have nothing left to serve, and do not know it yet."""
+    awaited: tuple[int, ...]
+    """Ranks without which the attempt does not end yet."""
+
+
+def find_rule(facts: AttemptFacts, rank: int) -> EndRule:
+    """Returns what the rank's role says; in a job without roles every rank decides."""
+    place = find_place(facts.job.roles, rank)
+    return RULES[place.role.ends if place else RoleEnd.JOB]
+
+
+def is_judged(facts: AttemptFacts, rank: int) -> bool:
+    """Whether the error with which a rank ended is a reason to end the attempt."""
+    rule, end = find_rule(facts, rank), facts.ends[rank]
+    is_of_command = end.error in {"", TrainingFailed.__name__}
+    has_begun = "started" in facts.nodes[rank].report.timeline
+    return rule.decides or not is_of_command or (rule.must_begin and not has_begun)
+
+
+def is_bad(end: Exit) -> bool:
+    """Whether the node's work ended otherwise than well and by itself."""
+    return end.code != 0 or bool(end.error) or end.ordered
+
+
+def find_completion(facts: AttemptFacts, lost: Collection[int], now: float) -> Completion | None:
+    """Returns what is left to do of a job that is done; None as long as a deciding node has not ended with 0. Nothing that happens to the
+    other nodes afterwards undoes it: one that is lost is waited for no more, nor is any after the deadline."""
+    deciding = [facts.nodes[rank] for rank in facts.deciding if rank in facts.nodes]
+    if len(deciding) < len(facts.deciding):
+        return None
+    if any(node.report.exit is None or is_bad(node.report.exit) for node in deciding):
+        return None
+    timing, since_s = facts.job.timing, min(node.age_s for node in deciding)
+    left = [rank for rank in facts.others if rank not in lost and not _has_ended(facts, rank)]
+    stopped = [rank for rank in left if find_rule(facts, rank).is_stopped]
+    alone = [rank for rank in left if rank not in stopped]
+    if now > facts.job.deadline + timing.silence_s:
+        return Completion(to_stop=(), awaited=())
+    if since_s > timing.stop_grace_s + timing.silence_s:  # it does not obey, and Terminate needs no order
+        stopped = [rank for rank in stopped if _saves(facts, rank)]
+    uninformed = tuple(rank for rank in stopped if rank not in facts.nodes or facts.nodes[rank].report.order is None)
+    return Completion(to_stop=uninformed, awaited=(*stopped, *alone))
+
+
+def release(now: float, grace_s: float) -> Order:
+    """Returns the order for nodes whose job is done. It names no error, because no attempt ends by it."""
+    reason = "the job is done, and nothing is left to serve"
+    return Order(kind=OrderKind.STOP, error="", reason=reason, by=int(now + grace_s), author="attendant")
+
+
+def _has_ended(facts: AttemptFacts, rank: int) -> bool:
+    return rank in facts.nodes and facts.nodes[rank].report.exit is not None
+
+
+def _saves(facts: AttemptFacts, rank: int) -> bool:
+    node = facts.nodes.get(rank)
+    saving = node is not None and node.report.phase is Phase.SAVING
+    return saving and node is not None and node.phase_s <= facts.job.timing.save_allowance_s

@@ -1,1 +1,0 @@
-"""The reading of a request, which Admit and a person's own computer share."""

@@ -1,0 +1,105 @@
+"""What `campaigns` and `watch` may not be is refused before anything is deployed, with what is allowed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stacks.settings import BLOCK, BadSettings, Settings
+from tests.stacks.campaigns import AROUND, AWAY, CAMPAIGNS, HOME, THIRD, WATCH, campaign, watch
+from tools.synthesis import CONTEXT
+
+
+def refusal(**changes: object) -> str:
+    with pytest.raises(BadSettings) as refused:
+        Settings.parse({**CONTEXT[BLOCK], **AROUND, **changes})
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        (
+            {"campaigns": campaign(bucket="elsewhere")},
+            "campaigns.drive-eu.bucket is elsewhere; allowed: one of data_buckets (imagenet, laion), or none for the home bucket",
+        ),
+        (
+            {"campaigns": campaign(bucket="imagenet"), "data_buckets": []},
+            "campaigns.drive-eu.bucket is imagenet; allowed: one of data_buckets (none), or none for the home bucket",
+        ),
+        (
+            {"campaigns": campaign(bucket="imagenet", region="eu-west-1")},
+            f"campaigns.drive-eu.region is eu-west-1; allowed: {HOME}, {AWAY}, {THIRD}",
+        ),
+        (
+            {"campaigns": campaign(region=AWAY)},
+            f"campaigns.drive-eu.region is {AWAY}, and the home bucket lies in {HOME}; allowed: {HOME}, or a bucket of that region",
+        ),
+        (
+            {"campaigns": campaign(prefix="jobs/")},
+            "campaigns.drive-eu.prefix is jobs/; allowed: one below uploads/, because people write nowhere else in the home bucket",
+        ),
+        (
+            {"campaigns": campaign(prefix="/uploads/")},
+            "campaigns.drive-eu.prefix is /uploads/; allowed: one below uploads/",
+        ),
+        (
+            {"campaigns": campaign(prefix="uploads")},
+            "campaigns.drive-eu.prefix is uploads; allowed: one below uploads/",
+        ),
+        (
+            {"campaigns": campaign(input={"manifest": "x" * 100_000})},
+            "campaigns.drive-eu.input has 100,016 characters; allowed: up to 100,000",
+        ),
+        (
+            {"watch": watch(git="https://gitlab.com/owner/digits.git")},
+            "watch.digits.git is at gitlab.com; allowed: github.com, git.example.com (git_hosts)",
+        ),
+        ({"watch": watch(), "git_hosts": {}}, "watch.digits.git is at github.com; allowed: none (git_hosts)"),
+        (
+            {"watch": watch(build={"repository": "imagse"})},
+            "watch.digits.build.repository is imagse; allowed: images (repositories)",
+        ),
+        (
+            {"campaigns": {"digits": CAMPAIGNS["drive-eu"]}, "watch": watch()},
+            "watch.digits has the name of a campaign; allowed: different names, because messages name them",
+        ),
+        (
+            {"campaigns": campaign(input={"query": "select 1"})},
+            'campaigns.drive-eu.input has a query, and the deployment no catalogue; allowed: manifest, or "catalogue": true',
+        ),
+        (
+            {"campaigns": {f"c{n}": {**CAMPAIGNS["drive-eu"], "suffix": "x" * 400} for n in range(4)}},
+            "campaigns: prefixes and suffixes take 1,668 characters together; allowed: up to 1,500",
+        ),
+        (
+            {"campaigns": campaign(prefix="uploads/*/")},
+            'campaigns.drive-eu.prefix is "uploads/*/"; allowed: 1 to 500 letters',
+        ),
+        ({"campaigns": campaign(suffix="*")}, 'campaigns.drive-eu.suffix is "*"; allowed: 1 to 500 letters'),
+        ({"campaigns": campaign(suffix="")}, 'campaigns.drive-eu.suffix is ""; allowed: 1 to 500 letters'),
+        ({"campaigns": campaign(input={})}, "campaigns.drive-eu.input is {}; allowed: at least 1 item"),
+        ({"campaigns": campaign(sufix="x")}, "campaigns.drive-eu.sufix is not a setting; did you mean suffix?"),
+        (
+            {"watch": watch(build={"repositry": "images"})},
+            "watch.digits.build.repositry is not a setting; did you mean repository",
+        ),
+        ({"campaigns": {"drive-eu": {}}}, "campaigns.drive-eu.prefix is missing"),
+        (
+            {"watch": watch(branch="refs/heads/*")},
+            'watch.digits.branch is "refs/heads/*"; allowed: the name of a branch',
+        ),
+        ({"campaigns": {f"c{n}": CAMPAIGNS["drive-eu"] for n in range(21)}}, "campaigns is "),
+        ({"watch": {f"w{n}": WATCH["digits"] for n in range(11)}}, "watch is "),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused_with_what_is_allowed(changes: dict[str, Any], says: str) -> None:
+    assert f"{BLOCK}.{says}" in refusal(**changes)
+
+
+def test_every_wrong_thing_of_several_campaigns_is_said_at_once() -> None:
+    wrong = {"one": {**CAMPAIGNS["drive-eu"], "prefix": "jobs/"}, "two": {**CAMPAIGNS["near"], "bucket": "elsewhere"}}
+    said = refusal(campaigns=wrong, watch=watch(git="https://gitlab.com/owner/digits.git"))
+    for name in ("campaigns.one.prefix", "campaigns.two.bucket", "watch.digits.git"):
+        assert f"{BLOCK}.{name} is " in said
