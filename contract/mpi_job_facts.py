@@ -11,7 +11,7 @@ from typing import Any
 from contract import tags
 from contract.grid import Grid, Line, LineOutcome
 from contract.links import Console
-from contract.mpi_job import ENDED_FOR, JOB_ROLE, TRAINING, WORKER, read_marks
+from contract.mpi_job import ENDED_FOR, JOB_ROLE, TRAINING, WORKER, count_nodes, read_marks
 from contract.pod_files import LOG, PodResult
 from contract.records import LineFacts
 from contract.training_facts import cost
@@ -20,6 +20,8 @@ SAVED_S = 1800.0
 """How long after its pods' end a job's models are waited for: the keeper saves them while its pod ends."""
 PLACED_S = 3600.0
 """How long a job may wait for machines. What has come of them meanwhile is paid for."""
+LAUNCHED_S = 600.0
+"""How long a launcher may not be there when every worker is ready."""
 STUCK = frozenset({"ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError"})
 """Reasons for which a container waits that do not pass by themselves."""
 LIVE = frozenset({"Pending", "Running", "Unknown", ""})
@@ -73,21 +75,26 @@ def is_marked_pod(line: Line, grid: Grid) -> bool:
 
 def find_obstacle(evidence: PodEvidence, now: float) -> str:
     """Returns why a job that has not ended cannot go on; empty where nothing says so. The operator waits for ever for a worker that has
-    failed, and the job's own deadline begins with its launcher. `now` must not run ahead of the cluster's clock."""
+    failed, calls a job failed whose worker was evicted and leaves its pods, and makes a worker again that was lost, to which no launcher
+    speaks; the job's own deadline begins with its launcher. `now` must not run ahead of the cluster's clock."""
     job = evidence.job
     if job is None or not is_live(job):
         return ""
     for pod in evidence.pods:
-        labels = (pod.get("metadata") or {}).get("labels") or {}
-        if _phase(pod) == "Failed" and labels.get(JOB_ROLE) == WORKER:
-            return f"{FAILED}: {describe_pods([pod]) or 'a worker failed'}"
+        if _phase(pod) == "Failed" and _is_worker(pod):
+            return f"{FAILED}: {describe_pods([pod]) or _describe_status(pod) or 'a worker failed'}"
         if stuck := _find_stuck(pod):
             return f"{FAILED}: {stuck}"
+    if given_up := _find_condition(job, FAILED):
+        return f"{FAILED}: {given_up.get('message') or given_up.get('reason') or 'the operator gave the job up'}"
+    runs = _find_condition(job, "Running")
+    begun = _at(runs.get("lastTransitionTime")) if runs else None
+    again = [_name(pod) for pod in evidence.pods if _is_worker(pod) and begun and (_read_made(pod) or 0) > begun]
+    if again:
+        return f"{FAILED}: {', '.join(again)} was lost while the job ran, and made again"
     age = now - (read_created(job) or now)
-    waiting = [_name(pod) for pod in evidence.pods if _phase(pod) == "Pending" and not _is_placed(pod)]
-    if age > PLACED_S and (waiting or not evidence.pods):
-        what = f"is no machine for {', '.join(waiting)}" if waiting else "are no pods"
-        return f"{FAILED}: after {PLACED_S / 60:.0f} minutes there {what}"
+    if age > PLACED_S and (missing := _find_missing(job, evidence.pods, now)):
+        return f"{FAILED}: after {PLACED_S / 60:.0f} minutes there {missing}"
     deadline = ((job.get("spec") or {}).get("runPolicy") or {}).get("activeDeadlineSeconds")
     if isinstance(deadline, int) and age > PLACED_S + deadline + SAVED_S:
         return f"{STOPPED}: reached the longest time of its line ({deadline} s) and was ended"
@@ -229,17 +236,37 @@ def _measure(line: Line, begun: float | None, over: float | None) -> dict[str, A
 
 
 def _find_end(job: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Returns the condition that says that the job is over; None where it is not."""
-    for one in (job.get("status") or {}).get("conditions") or ():
-        if one.get("type") in {"Succeeded", "Failed"} and one.get("status") == "True":
-            found: Mapping[str, Any] = one
-            return found
-    return None
+    """Returns the condition that says that the job is over; None where it is not. A failure without its time is none: the operator
+    says so of a job whose worker was evicted, and leaves its pods."""
+    if not (job.get("status") or {}).get("completionTime"):
+        return _find_condition(job, "Succeeded")
+    return _find_condition(job, "Succeeded") or _find_condition(job, FAILED)
 
 
-def _find_time(job: Mapping[str, Any], kind: str) -> float | None:
-    """Returns when a condition was set, whether it still is; None where it never was."""
-    conditions = (job.get("status") or {}).get("conditions") or ()
+def _find_missing(job: Mapping[str, Any], pods: Sequence[Mapping[str, Any]], now: float) -> str:
+    """Returns which pods of a job lack their machines, or are not there; empty where none, and where data are still brought."""
+    if waiting := [_name(pod) for pod in pods if _phase(pod) == "Pending" and not _is_placed(pod)]:
+        return f"is no machine for {', '.join(waiting)}"
+    wanted = count_nodes(job)
+    if len(pods) >= wanted or _find_time(job, "Running") is not None:
+        return ""
+    if len(pods) == wanted - 1 and all(_is_worker(pod) for pod in pods):
+        # The launcher comes when every worker is ready.
+        ready = [_find_time(pod, "Ready") for pod in pods if _phase(pod) == "Running"]
+        if len(ready) < len(pods) or any(at is not None and now - at < LAUNCHED_S for at in ready):
+            return ""
+    return f"are {len(pods) or 'no'} pods of {wanted}, and the rest finds no room"
+
+
+def _find_condition(job: Mapping[str, Any], kind: str) -> Mapping[str, Any] | None:
+    """Returns the condition if it is true."""
+    conditions: Sequence[Mapping[str, Any]] = (job.get("status") or {}).get("conditions") or ()
+    return next((one for one in conditions if one.get("type") == kind and one.get("status") == "True"), None)
+
+
+def _find_time(thing: Mapping[str, Any], kind: str) -> float | None:
+    """Returns when a condition of a job or a pod was set, whether it still is; None where it never was."""
+    conditions = (thing.get("status") or {}).get("conditions") or ()
     return next((_at(one.get("lastTransitionTime")) for one in conditions if one.get("type") == kind), None)
 
 
@@ -263,6 +290,21 @@ def _states(pod: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for kind in ("initContainerStatuses", "containerStatuses"):
         for one in status.get(kind) or ():
             yield str(one.get("name", "")), one.get("state") or {}
+
+
+def _describe_status(pod: Mapping[str, Any]) -> str:
+    """Returns what the kubelet says of a pod that it ended."""
+    status = pod.get("status") or {}
+    words = " ".join(f"{status.get('reason') or ''} {status.get('message') or ''}".split())[:MOST_WORDS]
+    return f"{_name(pod)}: {words}" if words else ""
+
+
+def _read_made(pod: Mapping[str, Any]) -> float | None:
+    return _at((pod.get("metadata") or {}).get("creationTimestamp"))
+
+
+def _is_worker(pod: Mapping[str, Any]) -> bool:
+    return ((pod.get("metadata") or {}).get("labels") or {}).get(JOB_ROLE) == WORKER
 
 
 def _is_placed(pod: Mapping[str, Any]) -> bool:

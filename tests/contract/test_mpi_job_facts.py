@@ -8,6 +8,7 @@ import pytest
 
 from contract.grid import LineOutcome
 from contract.mpi_job_facts import (
+    LAUNCHED_S,
     PLACED_S,
     SAVED_S,
     PodEvidence,
@@ -15,6 +16,7 @@ from contract.mpi_job_facts import (
     describe_pods,
     find_obstacle,
     find_stranger,
+    is_live,
 )
 from contract.pod_files import MOST_METRICS, PodResult, read_result
 from localaws.services.kubernetes_model import write_time
@@ -34,6 +36,8 @@ def job(*conditions: tuple[str, str], suspended: str = "", age_s: float = 100.0)
         for kind, reason in conditions
     ]
     made["status"] = {"conditions": said}
+    if any(kind in {"Succeeded", "Failed"} and reason != "MPIJobEvicted" for kind, reason in conditions):
+        made["status"]["completionTime"] = write_time(NOW)
     if suspended:
         made["spec"] = {**made["spec"], "runPolicy": {**made["spec"]["runPolicy"], "suspend": True}}
         made["metadata"]["annotations"] = {**made["metadata"]["annotations"], "trainyard/ended-for": suspended}
@@ -143,8 +147,61 @@ def test_what_may_pass_ends_nothing(pods: list[dict[str, Any]]) -> None:
 def test_machines_are_waited_for_an_hour() -> None:
     waiting = PodEvidence(job=job(age_s=PLACED_S + 1), pods=[pod("Pending", "worker")])
     assert "no machine for p-worker" in find_obstacle(waiting, NOW)
-    placed = PodEvidence(job=job(age_s=PLACED_S + 1), pods=[pod("Running", "worker")])
+    placed = PodEvidence(job=job(age_s=PLACED_S + 1), pods=[pod("Running"), pod("Running", "worker")])
     assert find_obstacle(placed, NOW) == ""
+
+
+EVICTED = ("Failed", "MPIJobEvicted")
+
+
+def test_a_job_whose_worker_was_evicted_lives_and_is_ended_by_us() -> None:
+    made = job(("Running", ""), EVICTED)
+    evicted = pod("Failed", "worker", reason="Evicted", message="The node was low on resource: memory")
+    assert is_live(made)
+    assert "low on resource: memory" in find_obstacle(PodEvidence(job=made, pods=[evicted, pod("Running")]), NOW)
+    assert find_obstacle(PodEvidence(job=made, pods=[pod("Running")]), NOW) == "Failed: MPIJobEvicted"
+    assert describe(PodEvidence(job=made, pods=[pod("Running")]), NOW + 10 * SAVED_S).outcome is None
+
+
+def test_a_job_whose_worker_was_evicted_is_over_once_its_pods_are_gone() -> None:
+    made = job(("Running", ""), EVICTED, suspended="Failed: evicted")
+    assert not describe(PodEvidence(job=made, pods=[pod("Running")])).ended
+    assert describe(PodEvidence(job=made)).outcome is LineOutcome.FAILED
+
+
+def test_a_worker_that_the_operator_made_again_ends_the_job_that_does_not_know_it() -> None:
+    again = pod("Running", "worker")
+    again["metadata"]["creationTimestamp"] = write_time(NOW + 1)
+    assert "p-worker was lost" in find_obstacle(
+        PodEvidence(job=job(("Running", "")), pods=[pod("Running"), again]), NOW
+    )
+    assert find_obstacle(PodEvidence(job=job(), pods=[pod("Running"), again]), NOW) == ""
+
+
+OLD = PLACED_S + 1
+
+
+def test_a_job_of_which_only_a_part_finds_room_is_given_up_after_an_hour() -> None:
+    partly = [pod("Running")]
+    assert "there are 1 pods of 2" in find_obstacle(PodEvidence(job=job(age_s=OLD), pods=partly), NOW)
+    assert find_obstacle(PodEvidence(job=job(age_s=PLACED_S - 1), pods=partly), NOW) == ""
+    assert find_obstacle(PodEvidence(job=job(("Running", ""), age_s=OLD), pods=partly), NOW) == ""
+
+
+@pytest.mark.parametrize(
+    ("phase", "ready_s", "words"),
+    [("Pending", None, ""), ("Running", 60, ""), ("Running", LAUNCHED_S + 1, "there are 1 pods of 2")],
+)
+def test_a_launcher_is_missing_only_when_its_workers_have_long_been_ready(
+    phase: str, ready_s: float | None, words: str
+) -> None:
+    worker = pod(phase, "worker")
+    worker["spec"] = {"nodeName": "machine"}
+    if ready_s is not None:
+        at = write_time(NOW - ready_s)
+        worker["status"]["conditions"] = [{"type": "Ready", "status": "True", "lastTransitionTime": at}]
+    found = find_obstacle(PodEvidence(job=job(age_s=OLD), pods=[worker]), NOW)
+    assert words in found if words else found == ""
 
 
 def test_a_job_that_is_over_or_ended_has_no_obstacle() -> None:
