@@ -9,8 +9,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from boto3.exceptions import Boto3Error
+from botocore.exceptions import BotoCoreError, ClientError
+
 from contract.pod_files import BEGUN, PodChannel, PodFiles
 
+NOT_SAVED = (ClientError, BotoCoreError, Boto3Error, OSError, ValueError)
+"""What a file that cannot be sent raises; ValueError where its name is no text."""
 GROUP = "homogeneousCluster"
 """What SageMaker calls the only group of hosts."""
 
@@ -38,9 +43,10 @@ class PodFolders:
         for bucket, key, within in self._list(source):
             self._fetch(bucket, key, self.root / "checkpoints", within)
 
-    def send_checkpoints(self, *, last: bool = False) -> None:
+    def send_checkpoints(self, *, last: bool = False) -> list[str]:
         """Sends files that have changed; while the training runs only those that were the same a look before, so that half a file is not
-        sent. Files that went away stay in S3."""
+        sent. Files that went away stay in S3. Returns what could not be sent, and why."""
+        problems = list[str]()
         for path in self._walk(self.root / "checkpoints"):
             try:
                 mark = (path.stat().st_mtime_ns, path.stat().st_size)
@@ -57,6 +63,9 @@ class PodFolders:
                 self._half.discard(path)
             except FileNotFoundError:
                 continue  # the training replaced it meanwhile
+            except NOT_SAVED as problem:
+                problems.append(f"{type(problem).__name__}: {path.name!a}: {problem!a}")
+        return problems
 
     def send_archive(self, folder: str, address: str) -> bool:
         """Packs a folder and sends the archive. Returns whether there was anything to send."""

@@ -10,14 +10,14 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from botocore.exceptions import BotoCoreError, ClientError
-
 from contract.containers import FOLDERS, PROGRESS
 from contract.execution_facts import METRIC
 from contract.pod_files import LOG, MOST_METRICS, RESULT, SAID, PodResult
-from grid_child.pod_folders import PodFolders
+from grid_child.pod_folders import NOT_SAVED, PodFolders
 
 LOOK_S = 1.0
+MOST_PROBLEM = 300
+"""Characters of one problem that the note has."""
 SAVE_EVERY_S = 30.0
 MOST_LOG = 16 * 1024**2
 """Bytes of a log that is sent while it grows; a longer one is sent once, at its end."""
@@ -46,8 +46,8 @@ class PodKeeper:
             self._read_log()
             if self._now() - saved >= SAVE_EVERY_S:
                 saved = self._now()
-                with suppress(ClientError, BotoCoreError):  # the next time saves it
-                    self._folders.send_checkpoints()
+                self._folders.send_checkpoints()  # the next time saves what it could not
+                with suppress(*NOT_SAVED):
                     if self._read < MOST_LOG:
                         self._folders.send_note(LOG, self._place(SAID))
         return self._finish()
@@ -55,14 +55,19 @@ class PodKeeper:
     def _finish(self) -> int:
         self._read_log()
         self._read_progress()
-        files, problems, has_model = self._folders.files, list[str](), False
-        try:
-            self._folders.send_checkpoints(last=True)
-            has_model = self._folders.send_archive("model", files.model)
-            self._folders.send_archive("output/data", f"{files.output}/output.tar.gz")
-            self._folders.send_note(LOG, self._place(SAID))
-        except (ClientError, BotoCoreError, OSError) as problem:
-            problems.append(f"{type(problem).__name__}: {problem}")
+        files, problems = self._folders.files, list[str]()
+
+        def attempt(save: Callable[[], object]) -> object:
+            try:
+                return save()
+            except NOT_SAVED as problem:
+                problems.append(f"{type(problem).__name__}: {problem}"[:MOST_PROBLEM])
+                return None
+
+        problems += self._folders.send_checkpoints(last=True)
+        has_model = attempt(lambda: self._folders.send_archive("model", files.model)) is True
+        attempt(lambda: self._folders.send_archive("output/data", f"{files.output}/output.tar.gz"))
+        attempt(lambda: self._folders.send_note(LOG, self._place(SAID)))
         result = PodResult(ended_at=self._now(), model=has_model, metrics=self._metrics, problem="; ".join(problems))
         self._folders.note(RESULT, asdict(result))
         for problem in problems:

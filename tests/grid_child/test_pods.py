@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from boto3.exceptions import S3UploadFailedError
 from botocore.exceptions import EndpointConnectionError
 
 from contract.mpi_job import BRINGER, KEEPER
@@ -38,6 +39,8 @@ class Storage:
         self.objects: dict[tuple[str, str], bytes] = {}
         self.sent: list[str] = []
         self.is_away = False
+        self.fails = 0
+        """How many uploads fail from now on."""
 
     def put_object(self, *, Bucket: str, Key: str, Body: bytes) -> None:  # noqa: N803
         self.objects[Bucket, Key] = Body
@@ -45,6 +48,10 @@ class Storage:
     def upload_file(self, name: str, bucket: str, key: str) -> None:
         if self.is_away:
             raise EndpointConnectionError(endpoint_url="s3")
+        key.encode()
+        if self.fails:
+            self.fails -= 1
+            raise S3UploadFailedError(f"Failed to upload {name}: SlowDown")
         self.objects[bucket, key] = Path(name).read_bytes()
         self.sent.append(key)
 
@@ -235,6 +242,30 @@ def test_a_save_that_fails_while_the_training_runs_is_made_up(storage: Storage, 
         keep(storage, tmp_path, until_s=at + SAVE_EVERY_S, during={at: lambda: setattr(storage, "is_away", False)}) == 0
     )
     assert "grids/g/00000000/checkpoints/1" in storage.sent
+
+
+def test_an_upload_that_fails_meanwhile_does_not_end_the_keeper(storage: Storage, tmp_path: Path) -> None:
+    write(tmp_path, "checkpoints/1", "one")
+    storage.fails = 1
+    assert keep(storage, tmp_path, until_s=3 * SAVE_EVERY_S) == 0
+    assert "grids/g/00000000/checkpoints/1" in storage.sent
+
+
+def test_one_file_that_cannot_be_saved_holds_back_no_other(storage: Storage, tmp_path: Path) -> None:
+    write(tmp_path, "model/w", "w")
+    write(tmp_path, "checkpoints/1", "one")
+    (tmp_path / os.fsdecode(b"checkpoints/\xff.pt")).write_text("x")
+    assert keep(storage, tmp_path) == 1
+    assert "grids/g/00000000/checkpoints/1" in storage.sent
+    assert noted(storage).model
+    assert "UnicodeEncodeError" in noted(storage).problem
+
+
+def test_an_upload_that_fails_at_the_end_is_noted(storage: Storage, tmp_path: Path) -> None:
+    write(tmp_path, "model/w", "w")
+    storage.fails = 1
+    assert keep(storage, tmp_path) == 1
+    assert (noted(storage).model, "SlowDown" in noted(storage).problem) == (False, True)
 
 
 @pytest.mark.parametrize("words", [[], ["other"], [BRINGER, KEEPER]])
