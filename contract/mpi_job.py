@@ -40,18 +40,22 @@ PORT = 29500
 STAYS = {"karpenter.sh/do-not-disrupt": "true"}
 """Annotation of pods whose machine is not to be replaced by a better one."""
 GRACE_S = 120
-"""How long pods have between SIGTERM and SIGKILL; SageMaker gives as long."""
+"""How long a training has between SIGTERM and SIGKILL; SageMaker gives as long."""
+SAVED_S = 1800.0
+"""How long after its training's end a pod may save models; they are waited for so long."""
 VOLUME, MEMORY = "files", "memory"
 SHARED_MEMORY = "/dev/shm"  # noqa: S108  (the kernel's own place)
 MOUNTED = ("input", "model", "output", "checkpoints")
 """Folders below containers.FOLDERS that are the pod's; the code is the image's, or unpacked by the command."""
-SAY = """f=/opt/ml/output/said; rm -f $f.pipe; mkfifo $f.pipe; tee $f <$f.pipe & t=$!
+SAY = f"""f=/opt/ml/output/said; rm -f $f.pipe; mkfifo $f.pipe; tee $f <$f.pipe & t=$!
 "$@" >$f.pipe 2>&1 & p=$!
-trap 'kill -TERM $p' TERM INT
+later() {{ (sleep $1; shift; kill "$@") >/dev/null 2>&1 & }}
+trap 'kill -TERM $p; later {GRACE_S} -KILL $p' TERM INT
 wait $p; c=$?
 while kill -0 $p 2>/dev/null; do wait $p; c=$?; done
-wait $t; exit $c"""
-"""Keeps what the command prints in a file as well, where the keeper finds metrics; hands signals on, and ends as the command ended."""
+later 5 $t; wait $t; exit $c"""
+"""Keeps what the command prints in a file as well, where the keeper finds metrics; hands signals on, and ends as the command ended.
+The pod has time to save after that, so the command has to be killed here, and what it left behind may hold nothing up."""
 SSHD = "mkdir -p /run/sshd && exec /usr/sbin/sshd -De"
 """As the operator would start it; the shell names a program that the image lacks, and sshd needs the folder."""
 UNIQUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
@@ -117,7 +121,8 @@ def build_mpi_job(arguments: Mapping[str, Any], it: PodTraining, place: PodPlace
         "spec": {
             "slotsPerWorker": it.processes,
             "runLauncherAsWorker": True,
-            "launcherCreationPolicy": "WaitForWorkersReady",
+            # A worker of any other launcher may have ended, and is never ready, before there is a rank 0.
+            "launcherCreationPolicy": "WaitForWorkersReady" if it.launcher is Launcher.MPI else "AtStartup",
             "mpiImplementation": "OpenMPI",
             "runPolicy": {
                 "cleanPodPolicy": "All",
@@ -192,7 +197,8 @@ def _build_pod(arguments: Mapping[str, Any], it: PodTraining, place: PodPlace, *
             "affinity": {
                 "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": HOST, **alone}]}
             },
-            "terminationGracePeriodSeconds": GRACE_S,
+            # The kubelet gives the keeper what the grace of its pod leaves.
+            "terminationGracePeriodSeconds": GRACE_S if is_worker else GRACE_S + int(SAVED_S),
             "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
             "initContainers": [bringer] if is_worker else [bringer, keeper],
             "containers": [_build_training(arguments, it, place, is_worker=is_worker)],
@@ -323,7 +329,7 @@ def _variables(arguments: Mapping[str, Any], it: PodTraining, place: PodPlace, n
 
 def _list_variables(variables: Mapping[str, str]) -> list[dict[str, Any]]:
     """Kubernetes expands `$(NAME)` in values; ours are plain."""
-    return [{"name": name, "value": value.replace("$(", "$$(")} for name, value in sorted(variables.items())]
+    return [{"name": name, "value": _escape([value])[0]} for name, value in sorted(variables.items())]
 
 
 def _name_places() -> list[dict[str, Any]]:
@@ -333,4 +339,5 @@ def _name_places() -> list[dict[str, Any]]:
 
 
 def _escape(words: Sequence[str]) -> list[str]:
-    return [one.replace("$(", "$$(") for one in words]
+    """Kubernetes also reads two signs as one."""
+    return [one.replace("$", "$$") for one in words]

@@ -11,13 +11,11 @@ from typing import Any
 from contract import tags
 from contract.grid import Grid, Line, LineOutcome
 from contract.links import Console
-from contract.mpi_job import ENDED_FOR, JOB_ROLE, TRAINING, WORKER, count_nodes, read_marks
+from contract.mpi_job import ENDED_FOR, JOB_ROLE, SAVED_S, TRAINING, WORKER, count_nodes, read_marks
 from contract.pod_files import LOG, PodResult
 from contract.records import LineFacts
 from contract.training_facts import cost
 
-SAVED_S = 1800.0
-"""How long after its pods' end a job's models are waited for: the keeper saves them while its pod ends."""
 PLACED_S = 3600.0
 """How long a job may wait for machines. What has come of them meanwhile is paid for."""
 LAUNCHED_S = 600.0
@@ -89,7 +87,7 @@ def find_obstacle(evidence: PodEvidence, now: float) -> str:
         return f"{FAILED}: {given_up.get('message') or given_up.get('reason') or 'the operator gave the job up'}"
     runs = _find_condition(job, "Running")
     begun = _at(runs.get("lastTransitionTime")) if runs else None
-    again = [_name(pod) for pod in evidence.pods if _is_worker(pod) and begun and (_read_made(pod) or 0) > begun]
+    again = [_name(pod) for pod in evidence.pods if _is_worker(pod) and begun and (_find_pod_time(pod) or 0) > begun]
     if again:
         return f"{FAILED}: {', '.join(again)} was lost while the job ran, and made again"
     age = now - (read_created(job) or now)
@@ -299,7 +297,7 @@ def _describe_status(pod: Mapping[str, Any]) -> str:
     return f"{_name(pod)}: {words}" if words else ""
 
 
-def _read_made(pod: Mapping[str, Any]) -> float | None:
+def _find_pod_time(pod: Mapping[str, Any]) -> float | None:
     return _at((pod.get("metadata") or {}).get("creationTimestamp"))
 
 

@@ -338,9 +338,7 @@ class JobRun:
 
     def _plainly(self, text: str, variables: Mapping[str, str]) -> str:
         """Expands `$(NAME)` as Kubernetes does, and puts addresses in the place of the pods' names, which resolve nowhere here."""
-        text = re.sub(
-            r"\$\$\(|\$\((\w+)\)", lambda one: "$(" if one[1] is None else variables.get(one[1], one[0]), text
-        )
+        text = re.sub(r"\$\$|\$\((\w+)\)", lambda one: "$" if one[1] is None else variables.get(one[1], one[0]), text)
         space = self._job["metadata"]["namespace"]
         for pod in self.pods:
             text = text.replace(f"{pod.name}.{self.name}.{space}.svc", pod.address)

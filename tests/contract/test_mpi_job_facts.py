@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from contract.grid import LineOutcome
+from contract.mpi_job import SAVED_S
 from contract.mpi_job_facts import (
     LAUNCHED_S,
     PLACED_S,
-    SAVED_S,
     PodEvidence,
     describe_mpi_job,
     describe_pods,
@@ -35,9 +35,8 @@ def job(*conditions: tuple[str, str], suspended: str = "", age_s: float = 100.0)
         {"type": kind, "status": "True", "reason": reason, "lastTransitionTime": write_time(NOW)}
         for kind, reason in conditions
     ]
-    made["status"] = {"conditions": said}
-    if any(kind in {"Succeeded", "Failed"} and reason != "MPIJobEvicted" for kind, reason in conditions):
-        made["status"]["completionTime"] = write_time(NOW)
+    is_over = any(kind in {"Succeeded", "Failed"} and reason != "MPIJobEvicted" for kind, reason in conditions)
+    made["status"] = {"conditions": said} | ({"completionTime": write_time(NOW)} if is_over else {})
     if suspended:
         made["spec"] = {**made["spec"], "runPolicy": {**made["spec"]["runPolicy"], "suspend": True}}
         made["metadata"]["annotations"] = {**made["metadata"]["annotations"], "trainyard/ended-for": suspended}

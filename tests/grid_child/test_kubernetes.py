@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from contract.grid import Backend, ExitCode, LineOutcome
-from contract.mpi_job import ENDED_FOR
-from contract.mpi_job_facts import PLACED_S, SAVED_S
+from contract.mpi_job import ENDED_FOR, SAVED_S
+from contract.mpi_job_facts import PLACED_S
 from contract.pod_files import MOST_NOTE, RESULT
 from grid_child.identity import identify
 from grid_child.plan import read_work

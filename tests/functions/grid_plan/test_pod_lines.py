@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
+import signal
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +17,7 @@ from contract import names, tags
 from contract.environments import LineCluster
 from contract.errors import InvalidRequest
 from contract.grid import Backend, Line, mpi_job_name
-from contract.mpi_job import GPU, INSTANCE_TYPE
+from contract.mpi_job import GPU, GRACE_S, INSTANCE_TYPE, SAVED_S, SAY
 from contract.mpi_job_facts import is_marked_pod
 from localaws.services.kubernetes_schema import list_problems
 from tests.archives import tarred
@@ -122,10 +126,48 @@ def test_a_program_gets_the_hyperparameters_as_arguments_as_in_sagemaker(there: 
     assert training_of(found)["workingDir"] == "/opt/ml/code"
 
 
-def test_words_that_kubernetes_would_expand_arrive_unchanged(there: Account) -> None:
-    (line,) = planned(there, LINE | {"arguments": ["$(HOME)"], "environment": {"A": "$(B)"}})
-    assert training_of(line)["command"][-1] == "$$(HOME)"
-    assert {"name": "A", "value": "$$(B)"} in training_of(line)["env"]
+@pytest.mark.parametrize("text", ["$(HOME)", "a$$b", "^loss=(.*)$$", "$$(NODE_RANK)", "$", "$$$$"])
+def test_words_that_kubernetes_would_expand_arrive_unchanged(there: Account, text: str) -> None:
+    (line,) = planned(there, LINE | {"arguments": [text], "environment": {"A": text}})
+    (value,) = (one["value"] for one in training_of(line)["env"] if one["name"] == "A")
+    for sent in (training_of(line)["command"][-1], value):
+        assert re.sub(r"\$\$|\$\([^)]*\)", lambda one: "$" if one[0] == "$$" else "expanded", sent) == text
+
+
+def test_only_mpirun_waits_for_its_workers(there: Account) -> None:
+    two = LINE | {"instance_count": 2}
+    lines = planned(there, *(two | {"distribution": one} for one in ("mpi", "torchrun", "none")))
+    policies = [one.request["job"]["spec"]["launcherCreationPolicy"] for one in lines]
+    assert policies == ["WaitForWorkersReady", "AtStartup", "AtStartup"]
+
+
+def test_only_the_launchers_pod_has_time_to_save(there: Account) -> None:
+    (line,) = planned(there, LINE | {"instance_count": 2})
+    assert pod_of(line)["terminationGracePeriodSeconds"] >= GRACE_S + SAVED_S
+    assert pod_of(line, "Worker")["terminationGracePeriodSeconds"] == GRACE_S
+
+
+def say(folder: Path, script: str) -> subprocess.Popen[str]:
+    """Runs a command as the launcher's pod does, with moments in the place of minutes."""
+    said = SAY.replace("/opt/ml/output/said", str(folder / "said")).replace(f"later {GRACE_S}", "later 0.2")
+    words = ["/bin/sh", "-c", said.replace("later 5", "later 0.2"), "training", "/bin/sh", "-c", script]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+
+
+def test_a_command_that_does_not_hear_sigterm_is_killed_so_that_the_rest_of_the_grace_is_the_keepers(
+    tmp_path: Path,
+) -> None:
+    with say(tmp_path, "trap '' TERM; echo ready; sleep 20") as command:
+        assert command.stdout is not None
+        assert command.stdout.readline() == "ready\n"
+        command.terminate()
+        assert command.wait(30) == 128 + signal.SIGKILL
+
+
+def test_what_a_command_leaves_behind_does_not_hold_the_pod_up(tmp_path: Path) -> None:
+    with say(tmp_path, "sleep 20 & echo loss=1; exit 3") as command:
+        assert command.wait(10) == 3
+    assert (tmp_path / "said").read_text() == "loss=1\n"
 
 
 def test_code_is_unpacked_on_every_pod(there: Account) -> None:
