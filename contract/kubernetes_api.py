@@ -9,10 +9,11 @@ import base64
 import json
 import ssl
 from collections.abc import Callable, Iterator, Mapping
+from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import quote, urlencode
-from urllib.request import Request, urlopen
+from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
 from contract.mpi_job import API, ENDED_FOR, JOB_NAME, KIND, PLURAL
 
@@ -24,6 +25,8 @@ TIMEOUT_S = 15.0
 PAGE = 500
 MERGE, JSON = "application/merge-patch+json", "application/json"
 ABSENT, TAKEN = 404, 409
+UNCLEAR = (OSError, ValueError, HTTPException, RecursionError)
+"""What an answer raises that does not come, is cut, or is no document."""
 
 
 class ClusterProblem(Exception):
@@ -39,6 +42,18 @@ def make_token(address: str) -> str:
     return PREFIX + base64.urlsafe_b64encode(address.encode()).decode().rstrip("=")
 
 
+class _StayHere(HTTPRedirectHandler):
+    """Follows no address: another host would get the token."""
+
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        """Leaves the answer as it is, which is an error then."""
+
+
+def open_address(call: Request, context: ssl.SSLContext) -> Any:
+    """Returns the answer of this very address. Raises HTTPError, or one of UNCLEAR."""
+    return build_opener(HTTPSHandler(context=context), _StayHere).open(call, timeout=TIMEOUT_S)
+
+
 class KubernetesApi:
     """The MPIJobs of one namespace, and their pods. Methods raise ClusterProblem; none tries twice."""
 
@@ -49,8 +64,10 @@ class KubernetesApi:
 
     def create(self, job: Mapping[str, Any]) -> str:
         """Returns what names the new object."""
-        found = self._call("POST", self._jobs(), job)
-        return str(found["metadata"]["uid"])
+        uid = _read_metadata(self._call("POST", self._jobs(), job)).get("uid")
+        if not isinstance(uid, str):
+            raise ClusterProblem(0, "the answer names no new object")
+        return uid
 
     def find(self, name: str) -> Mapping[str, Any] | None:
         """Returns the MPIJob; None where there is none of that name."""
@@ -97,8 +114,11 @@ class KubernetesApi:
         while True:
             wanted = {"limit": PAGE, "labelSelector": selector, "continue": more}
             page = self._call("GET", f"{path}?{urlencode({key: one for key, one in wanted.items() if one})}")
-            yield from page.get("items") or ()
-            more = str((page.get("metadata") or {}).get("continue") or "")
+            items = page.get("items") or ()
+            if not isinstance(items, (list, tuple)) or not all(isinstance(one, dict) for one in items):
+                raise ClusterProblem(0, "the answer is no list of objects")
+            yield from items
+            more = str(_read_metadata(page).get("continue") or "")
             if not more:
                 return
 
@@ -112,22 +132,29 @@ class KubernetesApi:
             headers={"Authorization": f"Bearer {self._token()}", "Content-Type": kind, "Accept": JSON},
         )
         try:
-            with urlopen(call, timeout=TIMEOUT_S, context=self._context) as answer:
+            with open_address(call, self._context) as answer:
                 found = json.loads(answer.read())
         except HTTPError as problem:
-            raise ClusterProblem(problem.code, _read_message(problem.read())) from None
-        except (OSError, ValueError) as problem:
+            raise ClusterProblem(problem.code, _read_message(problem)) from None
+        except UNCLEAR as problem:
             raise ClusterProblem(0, f"{type(problem).__name__}: {problem}") from None
         if not isinstance(found, dict):
             raise ClusterProblem(0, "the answer is no object")
         return found
 
 
-def _read_message(body: bytes) -> str:
+def _read_metadata(found: Mapping[str, Any]) -> Mapping[str, Any]:
+    metadata = found.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _read_message(answer: HTTPError) -> str:
     """Returns the API server's words."""
+    body = b""
     try:
+        body = answer.read()
         found = json.loads(body)
-    except ValueError:
+    except UNCLEAR:
         found = None
     message = found.get("message") if isinstance(found, dict) else None
     return str(message or body[:300].decode(errors="replace") or f"no {KIND}")

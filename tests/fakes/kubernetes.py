@@ -65,7 +65,7 @@ def check_token(token: str) -> None:
 def reached(behind: Callable[[Call], dict[str, Any]]) -> Iterator[None]:
     """Calls to a cluster reach `behind`, as those of boto3's clients do."""
 
-    def open_(call: Request, **_: Any) -> io.BytesIO:
+    def open_(call: Request, _: object) -> io.BytesIO:
         body = call.data
         params = {
             "method": call.get_method(),
@@ -88,7 +88,7 @@ def reached(behind: Callable[[Call], dict[str, Any]]) -> Iterator[None]:
             raise HTTPError(call.full_url, found["status"], "", Message(), answer)
         return answer
 
-    with mock.patch.object(kubernetes_api, "urlopen", open_):
+    with mock.patch.object(kubernetes_api, "open_address", open_):
         yield
 
 
