@@ -70,6 +70,10 @@ class GridPrefix:
         """Key of a line's final Record, created once and never changed."""
         return f"{self.records}{index:08d}.json"
 
+    def submitted(self, index: int) -> str:
+        """Key that exists once a line's MPIJob was made: one that is gone then is not made again. No pod may write it."""
+        return f"{self.root}submitted/{index:08d}.json"
+
     @property
     def results_csv(self) -> str:
         return f"{self.root}results.csv"
@@ -124,6 +128,7 @@ PLANNED = (_ANY.description, _ANY.facts, f"{_ANY.root}lines/*")
 ANY_QUERIED = _ANY.manifest
 ANY_RECORD = f"{_ANY.records}*"
 ANY_STOPPED = _ANY.stopped
+ANY_SUBMITTED = f"{_ANY.root}submitted/*"
 ANY_POD_NOTE = f"{GRIDS}*/pods/*"
 COLLECTED = (_ANY.results_csv, _ANY.results_jsonl, _ANY.failed, _ANY.report, ANY_STOPPED, f"{_ANY.root}rounds/*")
 ROUNDS = 3

@@ -5,6 +5,7 @@ The operator of MPIJobs adds the rest: names of hosts, keys for ssh, and sshd wh
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ from typing import Any
 
 from contract import containers, tags, training
 from contract.cluster import Cluster
+from contract.environments import VARIABLE_PREFIX
 from contract.jobs import Launcher
 from contract.pod_files import (
     INPUT,
@@ -31,6 +33,8 @@ ENDED_FOR = f"{tags.RESERVED.rstrip(':')}/ended-for"
 """Annotation of an MPIJob that Trainyard ends: why. One that is suspended without it was suspended by a person."""
 TRAINING, BRINGER, KEEPER = "training", "bringer", "keeper"
 """Names of containers: what trains, what brings the data, what saves checkpoints and models."""
+SEAL = f"{VARIABLE_PREFIX}SEAL"
+"""The variable of PodFiles.seal, which no plan has: it is made with the object."""
 SERVICE_ACCOUNT = "training"
 INSTANCE_TYPE, HOST = "node.kubernetes.io/instance-type", "kubernetes.io/hostname"
 GPU = "nvidia.com/gpu"
@@ -133,6 +137,26 @@ def build_mpi_job(arguments: Mapping[str, Any], it: PodTraining, place: PodPlace
             "mpiReplicaSpecs": replicas,
         },
     }
+
+
+def seal_job(job: Mapping[str, Any], seal: str) -> dict[str, Any]:
+    """Returns the MPIJob whose keeper alone knows the seal, by which its note is believed."""
+    sealed: dict[str, Any] = copy.deepcopy(dict(job))
+    for helper in _list_keepers(sealed):
+        helper["env"] = [*helper["env"], {"name": SEAL, "value": seal}]
+    return sealed
+
+
+def read_seal(job: Mapping[str, Any]) -> str:
+    """Returns the seal of an MPIJob; empty where it has none."""
+    given = [one for helper in _list_keepers(job) for one in helper.get("env") or () if one.get("name") == SEAL]
+    return str(given[0].get("value") or "") if given else ""
+
+
+def _list_keepers(job: Mapping[str, Any]) -> list[dict[str, Any]]:
+    launcher = ((job.get("spec") or {}).get("mpiReplicaSpecs") or {}).get("Launcher") or {}
+    helpers = ((launcher.get("template") or {}).get("spec") or {}).get("initContainers") or ()
+    return [one for one in helpers if one.get("name") == KEEPER]
 
 
 def annotate(marks: Mapping[str, str]) -> dict[str, str]:

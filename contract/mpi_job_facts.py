@@ -40,8 +40,8 @@ class PodEvidence:
     job: Mapping[str, Any] | None
     """The MPIJob; None where there is none of its name."""
     pods: Sequence[Mapping[str, Any]] = ()
-    has_begun: bool = False
-    """Whether a pod of the line noted that it began."""
+    was_made: bool = False
+    """Whether it was noted that the line's MPIJob was made."""
     result: PodResult | None = None
 
 
@@ -100,12 +100,12 @@ def find_obstacle(evidence: PodEvidence, now: float) -> str:
 
 
 def describe_mpi_job(line: Line, evidence: PodEvidence, *, now: float) -> LineFacts | None:
-    """Returns what is known of the line's training; None where there never was one. A job that was deleted after a pod had begun was
-    stopped: it is not made again."""
+    """Returns what is known of the line's training; None where there never was one. A job that was deleted was stopped: it is
+    not made again."""
     base = {"arn": address_job(line), "region": line.region}
     job = evidence.job
     if job is None:
-        if not evidence.has_begun:
+        if not evidence.was_made:
             return None
         gone = f"The MPIJob {base['arn']} was deleted before its end. {where_to_look(line)}"
         return LineFacts(status=STOPPED, outcome=LineOutcome.STOPPED, reason=gone, **base)

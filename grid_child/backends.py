@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from secrets import token_hex
 from typing import Protocol
 
 from contract.grid import Backend
@@ -35,6 +36,7 @@ class ChildBackend(Protocol):
         """Has the training end. One that is over, or not there, is left as it is."""
 
 
+SEAL_BYTES = 32
 DESCRIBED_A_S = 5.0
 """Calls of DescribeExecution a second that a grid makes: half of what Step Functions gives an account in a small region (its quotas page:
 a bucket of 250 to 300 calls, refilled with 10 to 15 a second), which the functions share."""
@@ -46,7 +48,7 @@ def backend_of(work: Work, home: Home, now: Callable[[], float]) -> ChildBackend
         case Backend.EC2:
             return ClusterLine(work, home, now)
         case Backend.KUBERNETES:
-            return KubernetesLine(work, home, now)
+            return KubernetesLine(work, home, now, lambda: token_hex(SEAL_BYTES))
     return SageMakerLine(work)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from contract.kubernetes_api import CLUSTER_HEADER, LASTS_S, TAKEN, ClusterProblem, KubernetesApi, make_token
-from contract.mpi_job import count_nodes, select
+from contract.mpi_job import count_nodes, read_seal, seal_job, select
 from contract.mpi_job_facts import (
     GRID_ENDED,
     PodEvidence,
@@ -18,7 +19,7 @@ from contract.mpi_job_facts import (
     find_stranger,
     is_live,
 )
-from contract.pod_files import BEGUN, MOST_NOTE, RESULT, read_result
+from contract.pod_files import MOST_NOTE, RESULT, read_result
 from contract.records import LineFacts
 from grid_child.clients import client
 from grid_child.plan import Work
@@ -35,8 +36,10 @@ class KubernetesLine:
 
     service = "Kubernetes"
 
-    def __init__(self, work: Work, home: Home, now: Callable[[], float]) -> None:
-        """`now`: UTC epoch seconds."""
+    def __init__(self, work: Work, home: Home, now: Callable[[], float], seal: Callable[[], str]) -> None:
+        """`now`: UTC epoch seconds. `seal` returns what nobody can guess."""
+        self._home, self._submitted = home, work.prefix.submitted(work.line.index)
+        self._seal, self._is_noted = seal, False
         self._line, self._grid, self._now = work.line, work.grid, now
         bucket, _, folder = str(work.line.request["notes"]).removeprefix("s3://").partition("/")
         self._notes, self._folder = home.beside(bucket, work.line.region), folder
@@ -86,11 +89,14 @@ class KubernetesLine:
         try:
             if full := self._find_full():
                 return SubmitAnswer.QUOTA, full
-            return SubmitAnswer.ACCEPTED, self._api.create(self._line.request["job"])
+            found = self._api.create(seal_job(self._line.request["job"], self._seal()))
         except ClusterProblem as problem:
             return answer_of(problem), str(problem)
         except Trouble as problem:
             return SubmitAnswer.OPEN, str(problem)
+        with suppress(Trouble):  # the next look notes it
+            self._note_submission()
+        return SubmitAnswer.ACCEPTED, found
 
     def find(self) -> LineFacts | None:
         evidence, now = self._read(), self._now()
@@ -110,12 +116,19 @@ class KubernetesLine:
     def _read(self) -> PodEvidence:
         job = self._find_job()
         if job is None:
-            begun = self._notes.read_begin(f"{self._folder}{BEGUN}", MOST_NOTE)
-            return PodEvidence(job=None, has_begun=begun is not None)
+            return PodEvidence(job=None, was_made=self._home.exists(self._submitted))
+        if self._is_ours(job):
+            self._note_submission()
         # A note that is longer is cut, and then no JSON.
         body = self._notes.read_begin(f"{self._folder}{RESULT}", MOST_NOTE)
         pods = self._call("its pods", lambda: self._api.list_pods(self._line.training))
-        return PodEvidence(job=job, pods=pods, result=read_result(body))
+        return PodEvidence(job=job, pods=pods, result=read_result(body, read_seal(job)))
+
+    def _note_submission(self) -> None:
+        """Notes once that the job was made: whoever deletes it stops the line."""
+        if not self._is_noted:
+            self._home.create(self._submitted, b"{}")
+            self._is_noted = True
 
     def _find_job(self) -> Mapping[str, Any] | None:
         return self._call("the MPIJob", lambda: self._api.find(self._line.training))

@@ -12,7 +12,7 @@ from typing import Any
 from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError
 
-from contract.pod_files import BEGUN, PodChannel, PodFiles
+from contract.pod_files import PodChannel, PodFiles
 
 NOT_SAVED = (ClientError, BotoCoreError, Boto3Error, OSError, ValueError)
 """What a file that cannot be sent raises; ValueError where its name is no text."""
@@ -31,8 +31,7 @@ class PodFolders:
         """Files that had changed since the look before."""
 
     def fill(self) -> None:
-        """Notes that a pod has begun, writes what SageMaker's containers find in input/config, and brings data and checkpoints."""
-        self.note(BEGUN, {"rank": self._rank})
+        """Writes what SageMaker's containers find in input/config, and brings data and checkpoints."""
         for name in ("input/config", "input/data", "model", "output/data", "checkpoints"):
             (self.root / name).mkdir(parents=True, exist_ok=True)
         for name, document in self._describe().items():

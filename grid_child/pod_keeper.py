@@ -7,12 +7,11 @@ import math
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 
 from contract.containers import FOLDERS, PROGRESS
 from contract.execution_facts import METRIC
-from contract.pod_files import LOG, MOST_METRICS, RESULT, SAID, PodResult
+from contract.pod_files import LOG, MOST_METRICS, RESULT, SAID, PodResult, describe_result
 from grid_child.pod_folders import NOT_SAVED, PodFolders
 
 LOOK_S = 1.0
@@ -69,7 +68,7 @@ class PodKeeper:
         attempt(lambda: self._folders.send_archive("output/data", f"{files.output}/output.tar.gz"))
         attempt(lambda: self._folders.send_note(LOG, self._place(SAID)))
         result = PodResult(ended_at=self._now(), model=has_model, metrics=self._metrics, problem="; ".join(problems))
-        self._folders.note(RESULT, asdict(result))
+        self._folders.note(RESULT, describe_result(result, files.seal))
         for problem in problems:
             print(problem, flush=True)
         return 1 if problems else 0

@@ -58,13 +58,17 @@ class KubernetesRights:
         """With this right S3 answers "no such key" for a note that is not there."""
         return replace(self.rights.list_bytes(), apart=APART)
 
+    def note_submissions(self) -> Right:
+        """Notes where pods cannot write that an MPIJob was made."""
+        return replace(self.rights.home("NoteSubmissions", ["s3:PutObject"], grid.ANY_SUBMITTED), apart=APART)
+
     def see_types(self) -> Right:
         reason = "Describing types supports no resource-level permissions, and changes nothing."
         return Right("DescribeTypes", ["ec2:DescribeInstanceTypes"], ["*"], reason, apart=APART)
 
     def child(self) -> list[Right]:
         """Beside those of every child."""
-        return [self.see_cluster(), self.read_notes(), self.list_notes()]
+        return [self.see_cluster(), self.note_submissions(), self.read_notes(), self.list_notes()]
 
     def collect(self) -> list[Right]:
         """Beside those of what collects a grid's records. It lists buckets of bytes by none of its other rights."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hmac
+import json
 from typing import Any
 
 import pytest
 
 from contract.grid import LineOutcome
-from contract.mpi_job import SAVED_S
+from contract.mpi_job import SAVED_S, read_seal
 from contract.mpi_job_facts import (
     LAUNCHED_S,
     PLACED_S,
@@ -18,7 +20,7 @@ from contract.mpi_job_facts import (
     find_stranger,
     is_live,
 )
-from contract.pod_files import MOST_METRICS, PodResult, read_result
+from contract.pod_files import MOST_METRICS, PROOF, PodResult, describe_result, read_result
 from localaws.services.kubernetes_model import write_time
 from tests.fakes.grid_yard import HOME, NOW, grid_of, pod_line_of
 
@@ -64,8 +66,8 @@ def test_a_job_that_never_was_is_none() -> None:
     assert describe_mpi_job(LINE, PodEvidence(job=None), now=NOW) is None
 
 
-def test_a_job_that_is_gone_after_a_pod_began_was_stopped() -> None:
-    assert describe(PodEvidence(job=None, has_begun=True)).outcome is LineOutcome.STOPPED
+def test_a_job_that_is_gone_after_it_was_made_was_stopped() -> None:
+    assert describe(PodEvidence(job=None, was_made=True)).outcome is LineOutcome.STOPPED
 
 
 def test_a_success_waits_for_what_its_keeper_saves_and_no_longer_than_half_an_hour() -> None:
@@ -223,13 +225,30 @@ def test_a_job_without_our_annotations_is_a_strangers() -> None:
 
 @pytest.mark.parametrize("body", [None, b"", b"[1]", b"{}", b'{"ended_at": "x"}', b'{"ended_at": true}', b"\xff"])
 def test_a_note_that_is_none_is_none(body: bytes | None) -> None:
-    assert read_result(body) is None
+    assert read_result(body, "seal") is None
+
+
+@pytest.mark.parametrize("seal", ["", "another"])
+def test_a_note_without_the_keepers_own_seal_is_not_believed(seal: str) -> None:
+    note = describe_result(PodResult(ended_at=1.0, model=True, metrics={"loss": 0.5}), "seal")
+    assert read_result(json.dumps(note).encode(), "seal") is not None
+    assert read_result(json.dumps(note).encode(), seal) is None
+    changes: list[dict[str, Any]] = [{"metrics": {"loss": 0.0}}, {PROOF: None}, {PROOF: "\ud800"}, {"more": 1}]
+    for change in changes:
+        assert read_result(json.dumps(note | change).encode(), "seal") is None
+
+
+def test_a_job_by_hand_has_no_seal_and_its_note_is_not_believed() -> None:
+    note = describe_result(PodResult(ended_at=1.0), read_seal(LINE.request["job"]))
+    assert read_result(json.dumps(note).encode(), read_seal(LINE.request["job"])) is None
 
 
 def test_of_a_note_that_code_may_have_written_only_numbers_are_believed() -> None:
     many = ",".join(f'"m{number}": {number}' for number in range(2 * MOST_METRICS))
     body = f'{{"ended_at": 1, "model": "yes", "metrics": {{"a": "1", "b": NaN, "c": 1e999, "d": true, {many}}}, "problem": 5}}'
-    found = read_result(body.encode())
+    document = json.loads(body)
+    document[PROOF] = hmac.new(b"seal", json.dumps(document, sort_keys=True).encode(), "sha256").hexdigest()
+    found = read_result(json.dumps(document).encode(), "seal")
     assert found is not None
     assert (found.model, found.problem) == (False, "5")
     assert len(found.metrics) == MOST_METRICS

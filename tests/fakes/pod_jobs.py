@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from contract.pod_files import BEGUN, RESULT
+from contract.mpi_job import read_seal
+from contract.pod_files import RESULT, PodResult, describe_result
 from localaws.services.kubernetes_model import build_pods, is_over, is_suspended
 from tests.fakes.aws import Aws
 
@@ -85,7 +86,6 @@ class PodJobs:
             self.cluster.pods[key] = pod
         self.running.add(name)
         self._begun[name] = self.aws.clock.now
-        self._note(job, BEGUN, {"rank": 0})
         if not life.worker_fails:
             self.cluster.say(job, "Running", "MPIJobRunning")
             self._later(life.ends_s, lambda: self._end(job, life))
@@ -127,7 +127,8 @@ class PodJobs:
 
     def _note_result(self, job: Document, life: PodLife) -> None:
         metrics = {} if life.metric is None else {"loss": life.metric}
-        self._note(job, RESULT, {"ended_at": self.aws.clock.now, "model": True, "metrics": metrics, "problem": ""})
+        result = PodResult(ended_at=self.aws.clock.now, model=True, metrics=metrics)
+        self._note(job, RESULT, describe_result(result, read_seal(job)))
 
     def _note(self, job: Document, name: str, document: Document) -> None:
         pod = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ import pytest
 from contract.grid import Backend, ExitCode, LineOutcome
 from contract.mpi_job import ENDED_FOR, SAVED_S
 from contract.mpi_job_facts import PLACED_S
-from contract.pod_files import MOST_NOTE, RESULT
+from contract.pod_files import MOST_NOTE, RESULT, PodResult, describe_result
 from grid_child.identity import identify
 from grid_child.plan import read_work
 from grid_child.retry import Retry
@@ -158,6 +159,40 @@ def test_a_job_that_a_person_deletes_is_stopped_and_never_made_again(there: tupl
     assert yard.recorded().outcome is LineOutcome.STOPPED
     assert "was deleted before its end" in yard.recorded().reason
     assert len(jobs.made) == 1
+
+
+def test_a_job_that_a_person_deletes_before_it_has_pods_is_not_made_again() -> None:
+    with planned_pods(PodLife(placed_s=1000)) as (yard, jobs):
+        path = f"/apis/kubeflow.org/v2beta1/namespaces/yard-lines/mpijobs/{yard.lines[0].training}"
+
+        def delete() -> None:
+            jobs.cluster.answer("DELETE", path)
+
+        yard.at(100, delete)
+        assert yard.run() == ExitCode.DONE
+        assert yard.recorded().outcome is LineOutcome.STOPPED
+        assert len(jobs.made) == 1
+
+
+def test_a_submission_that_could_not_be_noted_is_noted_by_the_next_child(there: tuple[GridYard, PodJobs]) -> None:
+    yard, _ = there
+    with pytest.raises(Killed):
+        yard.run(mishaps=[Mishap(CREATE, death=Death.AFTER)])
+    assert PREFIX.submitted(0) not in yard.aws.s3.buckets[BUCKET].objects
+    assert yard.run(attempt=2) == ExitCode.DONE
+    assert PREFIX.submitted(0) in yard.aws.s3.buckets[BUCKET].objects
+
+
+def test_a_note_of_another_lines_code_decides_nothing() -> None:
+    with planned_pods(PodLife(saves=False)) as (yard, _):
+        forged = json.dumps(describe_result(PodResult(ended_at=NOW, model=True, metrics={"loss": 0.0}), "guessed"))
+
+        def write() -> None:
+            yard.aws.s3.write(BYTES, f"{PREFIX.pod_notes(0)}{RESULT}", forged.encode())
+
+        yard.at(160, write)
+        yard.run()
+        assert (yard.recorded().outcome, yard.recorded().metrics) == (LineOutcome.FAILED, {})
 
 
 def test_a_job_that_a_person_suspends_is_waited_for(there: tuple[GridYard, PodJobs]) -> None:

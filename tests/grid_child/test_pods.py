@@ -29,6 +29,7 @@ FILES = PodFiles(
     output="s3://bytes/grids/g/00000000/job/output",
     notes="s3://bytes/grids/g/00000000/pods/",
     metrics={"loss": "loss=([0-9.]+)"},
+    seal="seal",
 )
 
 
@@ -123,12 +124,6 @@ def test_a_key_that_leads_out_of_its_folder_is_not_brought(storage: Storage, tmp
         folders(storage, tmp_path).fill()
 
 
-def test_a_pod_notes_that_it_has_begun_before_it_does_anything(storage: Storage, tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        folders(storage, tmp_path, channels=(PodChannel(name="training", source="s3://data/nothing/"),)).fill()
-    assert ("bytes", "grids/g/00000000/pods/begun.json") in storage.objects
-
-
 def test_checkpoints_of_an_earlier_training_are_there(storage: Storage, tmp_path: Path) -> None:
     storage.objects["bytes", "grids/g/00000000/checkpoints/w.npz"] = b"w"
     folders(storage, tmp_path).fill()
@@ -161,7 +156,7 @@ def keep(storage: Storage, root: Path, *, until_s: float = 2.0, during: dict[flo
 
 
 def noted(storage: Storage) -> Any:
-    return read_result(storage.objects["bytes", "grids/g/00000000/pods/result.json"])
+    return read_result(storage.objects["bytes", "grids/g/00000000/pods/result.json"], FILES.seal)
 
 
 def test_the_end_saves_model_output_log_and_the_last_value_of_each_metric(storage: Storage, tmp_path: Path) -> None:

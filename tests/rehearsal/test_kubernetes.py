@@ -95,7 +95,6 @@ def test_the_model_and_the_checkpoints_are_under_the_lines_own_prefix(done: Grid
     assert found == {
         f"{line.training}/output/model.tar.gz",
         "checkpoints/weights.npz",
-        "pods/begun.json",
         "pods/log.txt",
         "pods/result.json",
     }

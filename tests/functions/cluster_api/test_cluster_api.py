@@ -16,7 +16,8 @@ from cluster_api.handler import handler
 from cluster_api.policy import KEPT_S, count_idle
 from contract.cluster_calls import ClusterApiEnvironment, PodVerb
 from contract.environments import DrainEnvironment
-from contract.grid import LineOutcome
+from contract.grid import GridPrefix, LineOutcome
+from contract.mpi_job import seal_job
 from contract.mpi_job_facts import is_live
 from contract.names import cluster_function
 from contract.timing import Timing
@@ -58,7 +59,7 @@ class Yard(GridYard):
 
     def make(self, index: int = 0, **marks: str) -> dict[str, Any]:
         """As the line's child makes its MPIJob; `marks` over its annotations."""
-        job: dict[str, Any] = json.loads(json.dumps(self.lines[index].request["job"]))
+        job: dict[str, Any] = seal_job(self.lines[index].request["job"], "seal")
         job["metadata"]["annotations"] |= {f"trainyard/{key}": value for key, value in marks.items()}
         status, made = self.aws.cluster.answer("POST", f"/apis/kubeflow.org/v2beta1/namespaces/{SPACE}/mpijobs", job)
         assert status == 201
@@ -116,6 +117,19 @@ def test_the_end_of_a_grid_ends_its_jobs_and_gives_every_line_a_record(yard: Yar
     state = see(yard, end=True, fenced="the grid was stopped").read_state()
     assert (state.running, state.absent) == ([], [])
     assert [yard.recorded(one).outcome for one in (0, 1)] == [LineOutcome.STOPPED] * 2
+
+
+def test_a_line_whose_job_was_made_and_is_gone_was_stopped(yard: Yard) -> None:
+    yard.aws.s3.write(BUCKET, GridPrefix(yard.grid.id).submitted(0), b"{}")
+    state = see(yard).read_state()
+    assert (state.absent, yard.recorded(0).outcome) == ([1], LineOutcome.STOPPED)
+
+
+def test_the_end_of_a_grid_leaves_a_protected_job_as_it_leaves_a_protected_training(yard: Yard) -> None:
+    yard.make(0, protected="mine")
+    yard.pass_time(60)
+    see(yard, end=True, fenced="the grid was stopped").read_state()
+    assert yard.calls("PatchJob") == 0
 
 
 def test_a_job_of_another_grid_is_recorded_as_a_strangers_and_left_alone(yard: Yard) -> None:
