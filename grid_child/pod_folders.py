@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import tarfile
-import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,11 @@ from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError
 
 from contract.pod_files import PodChannel, PodFiles
+from grid_child.plain_files import open_plain, stream_archive
 
 NOT_SAVED = (ClientError, BotoCoreError, Boto3Error, OSError, ValueError)
 """What a file that cannot be sent raises; ValueError where its name is no text."""
+PART = 64 * 1024**2
 GROUP = "homogeneousCluster"
 """What SageMaker calls the only group of hosts."""
 
@@ -48,7 +49,8 @@ class PodFolders:
         problems = list[str]()
         for path in self._walk(self.root / "checkpoints"):
             try:
-                mark = (path.stat().st_mtime_ns, path.stat().st_size)
+                stat = path.lstat()
+                mark = (stat.st_mtime_ns, stat.st_size)
                 known = self._sent.get(path)
                 if known == mark and path not in self._half:
                     continue
@@ -57,7 +59,7 @@ class PodFolders:
                     self._half.add(path)
                     continue
                 within = path.relative_to(self.root / "checkpoints").as_posix()
-                self._send(path, f"{self.files.checkpoints.rstrip('/')}/{within}")
+                self._send(f"checkpoints/{within}", f"{self.files.checkpoints.rstrip('/')}/{within}")
                 self._sent[path] = mark
                 self._half.discard(path)
             except FileNotFoundError:
@@ -67,22 +69,17 @@ class PodFolders:
         return problems
 
     def send_archive(self, folder: str, address: str) -> bool:
-        """Packs a folder and sends the archive. Returns whether there was anything to send."""
-        files = list(self._walk(self.root / folder))
-        if not files:
-            return False
-        with tempfile.NamedTemporaryFile(dir=self.root, suffix=".tar.gz") as packed:
-            with tarfile.open(fileobj=packed, mode="w:gz") as archive:
-                for path in files:
-                    archive.add(path, path.relative_to(self.root / folder).as_posix())
-            packed.flush()
-            self._send(Path(packed.name), address)
-        return True
+        """Packs a folder and sends the archive meanwhile, which needs no room. Returns whether there was anything to send."""
+        files = self._walk(self.root / folder)
+        if files:
+            with stream_archive(self.root, folder, files) as packed:
+                self._storage.upload_fileobj(packed, *split_address(address), Config=_describe_stream())
+        return bool(files)
 
-    def send_note(self, name: str, file: Path) -> None:
+    def send_note(self, name: str, within: str) -> None:
         """Sends a file as a note, if there is one."""
-        if file.is_file():
-            self._send(file, f"{self.files.notes}{name}")
+        with suppress(FileNotFoundError):
+            self._send(within, f"{self.files.notes}{name}")
 
     def note(self, name: str, document: Mapping[str, Any]) -> None:
         bucket, key = split_address(f"{self.files.notes}{name}")
@@ -136,14 +133,25 @@ class PodFolders:
         place.parent.mkdir(parents=True, exist_ok=True)
         self._storage.download_file(bucket, key, str(place))
 
-    def _send(self, path: Path, address: str) -> None:
-        bucket, key = split_address(address)
-        self._storage.upload_file(str(path), bucket, key)
+    def _send(self, within: str, address: str) -> None:
+        with open_plain(self.root, within) as file:
+            self._storage.upload_fileobj(file, *split_address(address))
 
     @staticmethod
     def _walk(folder: Path) -> list[Path]:
         """Lists regular files; links might lead out of the folder."""
+        if folder.is_symlink():
+            return []
         return sorted(one for one in folder.rglob("*") if one.is_file() and not one.is_symlink())
+
+
+def _describe_stream() -> Any:
+    """Returns how an archive is sent whose size is not known: S3 takes 10,000 parts, and parts are in memory."""
+    from boto3.s3.transfer import TransferConfig
+
+    made = TransferConfig(multipart_chunksize=PART, max_concurrency=2)
+    made.max_in_memory_upload_chunks = 2
+    return made
 
 
 def open_storage(region: str) -> Any:

@@ -7,11 +7,11 @@ import math
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 
 from contract.containers import FOLDERS, PROGRESS
 from contract.execution_facts import METRIC
-from contract.pod_files import LOG, MOST_METRICS, RESULT, SAID, PodResult, describe_result
+from contract.pod_files import LOG, MOST_METRICS, MOST_NOTE, RESULT, SAID, PodResult, describe_result
+from grid_child.plain_files import open_plain
 from grid_child.pod_folders import NOT_SAVED, PodFolders
 
 LOOK_S = 1.0
@@ -75,7 +75,7 @@ class PodKeeper:
 
     def _read_log(self) -> None:
         """Takes the last value of each metric, as SageMaker does."""
-        with suppress(FileNotFoundError), self._place(SAID).open("rb") as file:
+        with suppress(OSError), open_plain(self._folders.root, self._place(SAID)) as file:
             file.seek(self._read)
             while piece := file.readline(MOST_LINE):
                 if not piece.endswith(b"\n") and len(piece) < MOST_LINE and not self._leaves:
@@ -91,7 +91,8 @@ class PodKeeper:
     def _read_progress(self) -> None:
         """A training that writes for our own clusters puts its metric into a file."""
         with suppress(OSError, ValueError, RecursionError):
-            found = json.loads(self._place(PROGRESS).read_text())
+            with open_plain(self._folders.root, self._place(PROGRESS)) as file:
+                found = json.loads(file.read(MOST_NOTE))
             if METRIC not in self._metrics and isinstance(found, dict) and found.get(METRIC) is not None:
                 self._keep(METRIC, str(found[METRIC]))
 
@@ -101,5 +102,6 @@ class PodKeeper:
             if math.isfinite(value) and (name in self._metrics or len(self._metrics) < MOST_METRICS):
                 self._metrics[name] = value
 
-    def _place(self, path: str) -> Path:
-        return self._folders.root / path.removeprefix(f"{FOLDERS}/")
+    @staticmethod
+    def _place(path: str) -> str:
+        return path.removeprefix(f"{FOLDERS}/")

@@ -16,6 +16,7 @@ from botocore.exceptions import EndpointConnectionError
 
 from contract.mpi_job import BRINGER, KEEPER
 from contract.pod_files import PodChannel, PodFiles, read_result
+from grid_child.plain_files import open_plain, stream_archive
 from grid_child.pod_folders import PodFolders
 from grid_child.pod_keeper import LOOK_S, SAVE_EVERY_S, PodKeeper
 from grid_child.pods import run
@@ -46,14 +47,17 @@ class Storage:
     def put_object(self, *, Bucket: str, Key: str, Body: bytes) -> None:  # noqa: N803
         self.objects[Bucket, Key] = Body
 
-    def upload_file(self, name: str, bucket: str, key: str) -> None:
+    def upload_fileobj(self, file: Any, bucket: str, key: str, Config: Any = None) -> None:  # noqa: N803, ARG002
         if self.is_away:
             raise EndpointConnectionError(endpoint_url="s3")
         key.encode()
         if self.fails:
             self.fails -= 1
-            raise S3UploadFailedError(f"Failed to upload {name}: SlowDown")
-        self.objects[bucket, key] = Path(name).read_bytes()
+            raise S3UploadFailedError(f"Failed to upload {key}: SlowDown")
+        pieces = list[bytes]()
+        while piece := file.read(8192):
+            pieces.append(piece)
+        self.objects[bucket, key] = b"".join(pieces)
         self.sent.append(key)
 
     def download_file(self, bucket: str, key: str, name: str) -> None:
@@ -220,6 +224,56 @@ def test_links_are_not_followed(storage: Storage, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "model/pipe")
     keep(storage, tmp_path)
     assert storage.sent == []
+
+
+SECRET = "of the machine"
+
+
+@pytest.mark.parametrize("name", ["output/said", "output/progress"])
+@pytest.mark.parametrize("kind", ["pipe", "folder", "link", "link to nothing"])
+def test_what_stands_in_the_place_of_a_file_neither_stops_the_keeper_nor_leads_it_out(
+    storage: Storage, tmp_path: Path, name: str, kind: str
+) -> None:
+    write(tmp_path, "outside/secret", f'{{"metric": 1}}\nloss=1 {SECRET}\n')
+    write(tmp_path, "pod/model/w", "w")
+    place = tmp_path / "pod" / name
+    place.parent.mkdir(exist_ok=True)
+    match kind:
+        case "pipe":
+            os.mkfifo(place)
+        case "folder":
+            place.mkdir()
+        case _:
+            place.symlink_to(tmp_path / ("outside/secret" if kind == "link" else "nothing"))
+    keep(storage, tmp_path / "pod")
+    assert (noted(storage).model, noted(storage).metrics) == (True, {})
+    assert not any(SECRET.encode() in one for one in storage.objects.values())
+
+
+def test_a_folder_that_is_a_link_is_not_archived(storage: Storage, tmp_path: Path) -> None:
+    write(tmp_path, "outside/secret", SECRET)
+    (tmp_path / "pod/output").mkdir(parents=True)
+    (tmp_path / "pod/output/data").symlink_to(tmp_path / "outside")
+    keep(storage, tmp_path / "pod")
+    assert storage.sent == []
+
+
+def test_a_file_below_a_folder_that_became_a_link_is_not_opened(tmp_path: Path) -> None:
+    write(tmp_path, "outside/secret", SECRET)
+    (tmp_path / "pod").mkdir()
+    (tmp_path / "pod/model").symlink_to(tmp_path / "outside")
+    with pytest.raises(OSError, match=r"Not a directory|Too many levels"):
+        open_plain(tmp_path / "pod", "model/secret")
+
+
+def test_an_archive_of_which_a_file_is_gone_is_no_archive(storage: Storage, tmp_path: Path) -> None:
+    file = write(tmp_path, "model/w", "w" * 100_000)
+    with (
+        stream_archive(tmp_path, "model", [file, tmp_path / "model/gone"]) as packed,
+        pytest.raises(FileNotFoundError),
+    ):
+        storage.upload_fileobj(packed, "bytes", "k")
+    assert storage.objects.get(("bytes", "k")) is None
 
 
 def test_what_cannot_be_saved_is_noted_and_ends_with_an_error(storage: Storage, tmp_path: Path) -> None:
