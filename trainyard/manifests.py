@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,12 @@ def list_cluster_objects(settings: Settings) -> list[dict[str, Any]]:
     ]
 
 
+def _name_line(fields: dict[str, Any], gpus: int) -> str:
+    """Returns a name for a line that has none: another line would change its object, and go on from its checkpoints."""
+    content = json.dumps([fields, gpus], sort_keys=True, default=str).encode()
+    return f"by-hand-{hashlib.sha256(content).hexdigest()[:8]}"
+
+
 def build_line(fields: dict[str, Any], settings: Settings, name: str | None, gpus: int) -> dict[str, Any]:
     """Returns the MPIJob of one line of a manifest. Raises CannotProceed with everything that stands against it."""
     from contract import tags
@@ -79,7 +86,8 @@ def build_line(fields: dict[str, Any], settings: Settings, name: str | None, gpu
         code="",
         hourly_usd=None,
     )
-    run = GridRun(grid=name or "by-hand", execution=f"{env.machine}:{name or 'by-hand'}", started_at="", owner="")
+    name = name or _name_line(fields, gpus)
+    run = GridRun(grid=name, execution=f"{env.machine}:{name}", started_at="", owner="")
     job: dict[str, Any] = build_pod_request(training, decision, 0, run, gpus)["job"]
     job["metadata"]["annotations"] |= annotate({tags.PROTECTED: BY_HAND})
     return job

@@ -31,6 +31,21 @@ def test_a_line_is_printed_as_an_mpi_job_that_a_cluster_takes() -> None:
     assert "mpirun" in job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]["command"]
 
 
+def test_two_lines_without_a_name_share_neither_an_object_nor_checkpoints() -> None:
+    first, second = (build_line({**LINE, "hyperparameters": {"lr": one}}, SETTINGS, None, 1) for one in ("0.1", "9"))
+    assert first["metadata"]["name"] != second["metadata"]["name"]
+    notes = [
+        next(
+            item["value"]
+            for item in one["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["initContainers"][0]["env"]
+            if item["name"] == "TRAINYARD_CHECKPOINTS"
+        )
+        for one in (first, second)
+    ]
+    assert notes[0] != notes[1]
+    assert first == build_line({**LINE, "hyperparameters": {"lr": "0.1"}}, SETTINGS, None, 1)
+
+
 def test_the_reaper_leaves_it_alone() -> None:
     assert printed()["metadata"]["annotations"]["trainyard/protected"] == "applied by hand"
 
