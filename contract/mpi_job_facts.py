@@ -149,9 +149,10 @@ def where_to_look(line: Line) -> str:
 
 
 def describe_pods(pods: Sequence[Mapping[str, Any]]) -> str:
-    """Returns what the first pod that failed says, with the name of a program that its image lacks."""
+    """Returns what the first pod that failed says, with the name of a program that its image lacks. Its training speaks before its
+    helpers, which may have failed because it did."""
     for pod in pods:
-        for name, state in _states(pod):
+        for name, state in sorted(_states(pod), key=lambda one: one[0] != TRAINING):
             ended = state.get("terminated") or {}
             if not ended.get("exitCode"):
                 continue

@@ -217,6 +217,12 @@ def test_a_program_that_only_the_words_of_a_training_name_is_not_missing() -> No
     assert "mpirun has exited" in said
 
 
+def test_a_training_that_failed_speaks_before_the_keeper_that_was_killed() -> None:
+    killed = {"name": "keeper", "state": {"terminated": {"exitCode": 137}}}
+    failed = pod("Failed", **ended("ValueError: no such column"), initContainerStatuses=[killed])
+    assert describe_pods([failed]).endswith("container training, exit code 1: ValueError: no such column")
+
+
 def test_a_job_without_our_annotations_is_a_strangers() -> None:
     made = job()
     made["metadata"]["annotations"] = {"trainyard/deployment": "other"}
