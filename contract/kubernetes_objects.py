@@ -13,6 +13,8 @@ OPERATOR_VERSION = "v0.8.0"
 OPERATOR_SOURCE = f"deploy/v2beta1/mpi-operator.yaml of the tag {OPERATOR_VERSION} of github.com/kubeflow/mpi-operator"
 OPERATOR_DIGEST = "b38def13a94abe60b2a4b3485239d77f64892b8fbd202e9e435a6031b7500a8f"
 """SHA-256 of that file."""
+QUOTA = "machines"
+"""The quota of the namespace, whose status says how many pods there are."""
 CHILDREN, FUNCTIONS = "children", "functions"
 """Those who speak with the cluster: a child makes and ends MPIJobs, the function deletes old ones too and counts machines."""
 RBAC = "rbac.authorization.k8s.io"
@@ -34,13 +36,14 @@ def build_objects(deployment: str, most_nodes: int) -> list[dict[str, Any]]:
     labels = mark_deployment(deployment)
     jobs = {"apiGroups": [GROUP], "resources": [PLURAL]}
     pods = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}
-    making = ["create", "get", "list", "patch"]
+    quotas = {"apiGroups": [""], "resources": ["resourcequotas"], "resourceNames": [QUOTA], "verbs": ["get"]}
+    making = ["create", "get", "patch"]
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space, "labels": labels}},
         {
             "apiVersion": "v1",
             "kind": "ResourceQuota",
-            "metadata": {"name": "machines", "namespace": space, "labels": labels},
+            "metadata": {"name": QUOTA, "namespace": space, "labels": labels},
             # A pod of a line has a machine for itself.
             "spec": {"hard": {"pods": str(most_nodes)}},
         },
@@ -50,8 +53,8 @@ def build_objects(deployment: str, most_nodes: int) -> list[dict[str, Any]]:
             "metadata": {"name": SERVICE_ACCOUNT, "namespace": space, "labels": labels},
             "automountServiceAccountToken": False,
         },
-        *_allow(space, deployment, CHILDREN, [{**jobs, "verbs": making}, pods]),
-        *_allow(space, deployment, FUNCTIONS, [{**jobs, "verbs": [*making, "delete"]}, pods]),
+        *_allow(space, deployment, CHILDREN, [{**jobs, "verbs": making}, pods, quotas]),
+        *_allow(space, deployment, FUNCTIONS, [{**jobs, "verbs": [*making, "list", "delete"]}, pods]),
         {
             "apiVersion": f"{RBAC}/v1",
             "kind": "ClusterRole",

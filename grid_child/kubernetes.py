@@ -10,14 +10,14 @@ from typing import Any, TypeVar
 from botocore.exceptions import BotoCoreError, ClientError
 
 from contract.kubernetes_api import CLUSTER_HEADER, LASTS_S, TAKEN, ClusterProblem, KubernetesApi, make_token
-from contract.mpi_job import count_nodes, read_seal, seal_job, select
+from contract.kubernetes_objects import QUOTA
+from contract.mpi_job import count_nodes, read_seal, seal_job
 from contract.mpi_job_facts import (
     GRID_ENDED,
     PodEvidence,
     describe_mpi_job,
     find_obstacle,
     find_stranger,
-    is_live,
 )
 from contract.pod_files import MOST_NOTE, RESULT, read_result
 from contract.records import LineFacts
@@ -37,7 +37,7 @@ class KubernetesLine:
     service = "Kubernetes"
 
     def __init__(self, work: Work, home: Home, now: Callable[[], float], seal: Callable[[], str]) -> None:
-        """`now`: UTC epoch seconds. `seal` returns what nobody can guess."""
+        """`now`: UTC epoch seconds. `seal` returns a text that cannot be guessed."""
         self._home, self._submitted = home, work.prefix.submitted(work.line.index)
         self._seal, self._is_noted = seal, False
         self._line, self._grid, self._now = work.line, work.grid, now
@@ -140,8 +140,7 @@ class KubernetesLine:
         """Returns why there is no room for the line now; empty where there is. Two children may see the same room at once: then the
         namespace's quota holds back the pods of one."""
         most, wanted = int(self._line.request["most_nodes"]), count_nodes(self._line.request["job"])
-        jobs = self._api.list_jobs(select(self._grid.deployment))
-        taken = sum(count_nodes(one) for one in jobs if is_live(one))
+        taken = self._api.count_pods(QUOTA)
         if taken + wanted <= most:
             return ""
         return f"{taken} of {most} nodes of the cluster are taken, and line {self._line.index} needs {wanted}"

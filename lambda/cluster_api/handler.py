@@ -12,7 +12,7 @@ from aws_lambda_powertools import Logger
 
 from aws import figures
 from aws.kubernetes import open_cluster
-from cluster_api.policy import count_idle, describe_job, list_expired
+from cluster_api.policy import count_idle, describe_job, list_expired, order_jobs, shrink_job, shrink_pod
 from contract import metrics, names
 from contract.cluster_calls import ClusterApiEnvironment, PodCall, PodVerb
 from contract.codec import build, encode
@@ -30,7 +30,10 @@ def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:  # noq
     match call.verb:
         case PodVerb.FIND:
             job = cluster.find(call.name)
-            return {"job": job, "pods": [] if job is None else cluster.list_pods(call.name)}
+            return {
+                "job": job,
+                "pods": [] if job is None else [shrink_pod(one) for one in cluster.list_pods(call.name)],
+            }
         case PodVerb.END:
             logger.info("ends an MPIJob", job=call.name, why=call.why)
             cluster.end(call.name, call.why)
@@ -41,13 +44,13 @@ def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:  # noq
             return {}
         case PodVerb.WATCH:
             return _watch(cluster, env)
-    jobs = cluster.list_jobs(select(env.deployment))
-    return {"jobs": [json.loads(encode(describe_job(one))) for one in jobs]}
+    jobs = order_jobs([describe_job(one) for one in cluster.list_jobs(select(env.deployment))])
+    return {"jobs": [json.loads(encode(one)) for one in jobs]}
 
 
 def _watch(cluster: KubernetesApi, env: ClusterApiEnvironment) -> dict[str, Any]:
     ours = select(env.deployment)
-    machines, jobs = cluster.list_nodes(ours), cluster.list_jobs(ours)
+    machines, jobs = cluster.list_nodes(ours), [shrink_job(one) for one in cluster.list_jobs(ours)]
     for old in list_expired(jobs, time.time()):
         cluster.delete(old)
     idle = count_idle(machines, jobs)

@@ -9,6 +9,8 @@ from contract.cluster_calls import PodJob
 from contract.mpi_job import count_nodes, read_marks
 from contract.mpi_job_facts import is_live, read_created
 
+MOST_LISTED = 5000
+"""MPIJobs of one answer: of each there are some 600 bytes, and an answer has 6 MB."""
 KEPT_S = 60 * 86_400.0
 """How long after its making the object of an MPIJob that has ended is kept: twice the longest training."""
 
@@ -25,6 +27,36 @@ def list_expired(jobs: Sequence[Mapping[str, Any]], now: float) -> list[str]:
         for one in jobs
         if not is_live(one) and (made := read_created(one)) is not None and now - made > KEPT_S
     ]
+
+
+def order_jobs(jobs: Sequence[PodJob]) -> list[PodJob]:
+    """Returns those that an answer has room for, those that live first: whoever deletes all asks again until none is there."""
+    return sorted(jobs, key=lambda one: not one.is_live)[:MOST_LISTED]
+
+
+def shrink_job(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns an MPIJob without its pods' descriptions, which are most of it."""
+    spec = job.get("spec") or {}
+    replicas = {role: {"replicas": one.get("replicas")} for role, one in (spec.get("mpiReplicaSpecs") or {}).items()}
+    return {
+        "metadata": {name: job["metadata"].get(name) for name in ("name", "creationTimestamp", "annotations")},
+        "spec": {"runPolicy": spec.get("runPolicy"), "mpiReplicaSpecs": replicas},
+        "status": job.get("status"),
+    }
+
+
+def shrink_pod(pod: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns of a pod what those need who say what became of it: the answer of a function has 6 MB."""
+    status = pod.get("status") or {}
+    kept = {name: status[name] for name in ("phase", "reason", "message") if name in status}
+    for kind in ("initContainerStatuses", "containerStatuses"):
+        kept[kind] = [{"name": one.get("name"), "state": one.get("state")} for one in status.get(kind) or ()]
+    kept["conditions"] = [one for one in status.get("conditions") or () if one.get("type") == "Ready"]
+    return {
+        "metadata": {name: pod["metadata"].get(name) for name in ("name", "labels", "creationTimestamp")},
+        "spec": {"nodeName": (pod.get("spec") or {}).get("nodeName")},
+        "status": kept,
+    }
 
 
 def describe_job(job: Mapping[str, Any]) -> PodJob:

@@ -19,6 +19,7 @@ from localaws.services.kubernetes_schema import list_problems
 Document = dict[str, Any]
 JOBS = re.compile(r"/apis/kubeflow\.org/v2beta1/namespaces/([a-z0-9-]+)/mpijobs(?:/([a-z0-9-]+))?")
 PODS = re.compile(r"/api/v1/namespaces/([a-z0-9-]+)/pods")
+QUOTAS = re.compile(r"/api/v1/namespaces/([a-z0-9-]+)/resourcequotas/[a-z0-9-]+")
 NODES = re.compile(r"/api/v1/nodes")
 MERGE = "application/merge-patch+json"
 JOB_NAME = "training.kubeflow.org/job-name"
@@ -45,6 +46,8 @@ class KubernetesModel:
             return self._answer_about_jobs(method, found[1], found[2] or "", query, body, kind)
         if (found := PODS.fullmatch(parts.path)) and method == "GET":
             return 200, _page("Pod", [one for (space, _), one in self.pods.items() if space == found[1]], query)
+        if (found := QUOTAS.fullmatch(parts.path)) and method == "GET":
+            return 200, {"kind": "ResourceQuota", "status": {"used": {"pods": str(self._count_pods(found[1]))}}}
         if NODES.fullmatch(parts.path) and method == "GET":
             return 200, _page("Node", self.nodes, query)
         return refuse(404, "NotFound", "the server could not find the requested resource")
@@ -68,6 +71,11 @@ class KubernetesModel:
             self.deleted(job)
             return 200, {"kind": "Status", "status": "Success"}
         return refuse(415, "UnsupportedMediaType", f"{method} of {kind or 'nothing'}")
+
+    def _count_pods(self, space: str) -> int:
+        """Counts pods as a quota does. The operator makes those of a job at once; here some come later."""
+        jobs = [one for (of, _), one in self.jobs.items() if of == space and not is_over(one) and not is_suspended(one)]
+        return sum(int(one.get("replicas", 0)) for job in jobs for one in job["spec"]["mpiReplicaSpecs"].values())
 
     def _create(self, space: str, body: Any) -> tuple[int, Document]:
         if problems := list_problems(body):

@@ -42,7 +42,11 @@ def find(api: KubernetesApi) -> Any:
 
 
 def list_jobs(api: KubernetesApi) -> Any:
-    return api.list_jobs("a=b")
+    return list(api.list_jobs("a=b"))
+
+
+def count_pods(api: KubernetesApi) -> Any:
+    return api.count_pods("machines")
 
 
 def call(act: Callable[[KubernetesApi], Any], address: str) -> ClusterProblem:
@@ -66,6 +70,8 @@ def call(act: Callable[[KubernetesApi], Any], address: str) -> ClusterProblem:
         (create, answer(201, b'{"metadata": [1]}'), 0),
         (list_jobs, answer(200, b'{"items": [1]}'), 0),
         (list_jobs, answer(200, b'{"items": 1}'), 0),
+        (count_pods, answer(200, b'{"status": {"used": {"pods": "many"}}}'), 0),
+        (count_pods, answer(403, b'{"message": "forbidden"}'), 403),
     ],
 )
 def test_an_answer_that_is_none_is_a_problem_of_the_cluster(

@@ -146,12 +146,21 @@ def test_no_group_may_do_more_than_its_members_need() -> None:
         for one in build_objects("yard", 8)
         if "rules" in one
     }
-    making = ["create", "get", "list", "patch"]
+    making = ["create", "get", "patch"]
     assert rules == {
-        ("Role", "children"): [(["mpijobs"], making), (["pods"], ["get", "list"])],
-        ("Role", "functions"): [(["mpijobs"], [*making, "delete"]), (["pods"], ["get", "list"])],
+        ("Role", "children"): [(["mpijobs"], making), (["pods"], ["get", "list"]), (["resourcequotas"], ["get"])],
+        ("Role", "functions"): [(["mpijobs"], [*making, "list", "delete"]), (["pods"], ["get", "list"])],
         ("ClusterRole", "yard-lines-functions"): [(["nodes"], ["list"])],
     }
+
+
+def test_a_child_alone_notes_what_it_submitted_and_no_pod_may(lab: Synthesised) -> None:
+    (note,) = [one for one in rights(lab.template("grid"), "Child") if one.name == "NoteSubmissions"]
+    assert (note.actions, note.resources[0].endswith("/grids/*/submitted/*")) == (("s3:PutObject",), True)
+    pods = list(rights(lab.template("kubernetes"), "PodRole"))
+    assert pods
+    assert not [one for one in pods if any("submitted" in str(resource) for resource in one.resources)]
+    assert not [one for one in pods if "s3:PutObject" in one.actions and any("home" in str(at) for at in one.resources)]
 
 
 def test_functions_without_a_network_ask_the_one_that_has_one(lab: Synthesised) -> None:

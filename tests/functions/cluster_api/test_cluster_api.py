@@ -13,8 +13,8 @@ from botocore.exceptions import BotoCoreError
 from aws.grids import GridStore
 from aws.mpi_jobs import ClusterAway, MpiJobs
 from cluster_api.handler import handler
-from cluster_api.policy import KEPT_S, count_idle
-from contract.cluster_calls import ClusterApiEnvironment, PodVerb
+from cluster_api.policy import KEPT_S, MOST_LISTED, count_idle, order_jobs
+from contract.cluster_calls import ClusterApiEnvironment, PodJob, PodVerb
 from contract.environments import DrainEnvironment
 from contract.grid import GridPrefix, LineOutcome
 from contract.mpi_job import seal_job
@@ -244,6 +244,22 @@ def test_the_watch_deletes_what_ended_long_ago_and_nothing_that_runs(yard: Yard)
 
 def test_fewer_machines_than_jobs_need_are_none_idle() -> None:
     assert count_idle([], [pod_line_of(0).request["job"]]) == 0
+
+
+def test_what_lives_is_listed_before_what_has_ended_and_no_more_than_an_answer_holds() -> None:
+    jobs = [PodJob(name=f"j{at}", created_at=NOW, is_live=at == MOST_LISTED) for at in range(MOST_LISTED + 1)]
+    found = order_jobs(jobs)
+    assert (len(found), found[0].name) == (MOST_LISTED, f"j{MOST_LISTED}")
+
+
+def test_a_thousand_pods_fit_into_an_answer(yard: Yard) -> None:
+    made = yard.make(0)
+    yard.pass_time(60)
+    (pod, *_) = yard.aws.cluster.pods_of(made)
+    pod["metadata"]["managedFields"] = ["x" * 10_000]
+    found = handler({"verb": "find", "name": made["metadata"]["name"]}, None)
+    assert max(len(json.dumps(one)) for one in found["pods"]) < 2000
+    assert {one["status"]["phase"] for one in found["pods"]} == {"Running"}
 
 
 def test_a_word_that_the_function_does_not_know_changes_nothing(yard: Yard) -> None:
