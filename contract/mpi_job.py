@@ -37,7 +37,7 @@ SEAL = f"{VARIABLE_PREFIX}SEAL"
 """The variable of PodFiles.seal, which no plan has: it is made with the object."""
 SERVICE_ACCOUNT = "training"
 INSTANCE_TYPE, HOST = "node.kubernetes.io/instance-type", "kubernetes.io/hostname"
-GPU = "nvidia.com/gpu"
+GPU, DISK = "nvidia.com/gpu", "ephemeral-storage"
 HOST_FILE = "/etc/mpi/hostfile"
 """Where the operator puts the list of hosts."""
 PORT = 29500
@@ -268,7 +268,11 @@ def _build_training(
     for name, value in (("command", words), ("args", given), ("workingDir", it.folder)):
         if value:
             found[name] = value
-    return found | ({"resources": {"limits": {GPU: str(it.gpus)}}} if it.gpus else {})
+    # The limit of a volume reserves nothing: a pod on a full disk is evicted.
+    found["resources"] = {"requests": {DISK: f"{int(arguments['ResourceConfig']['VolumeSizeInGB'])}Gi"}}
+    if it.gpus:
+        found["resources"]["limits"] = {GPU: str(it.gpus)}
+    return found
 
 
 def list_words(

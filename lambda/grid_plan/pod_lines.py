@@ -29,6 +29,8 @@ NOTHING = {
 """Fields that pods cannot have, and what is allowed in their place."""
 PROCESSOR = "x86_64"
 """Of the cluster's machines: the platform's own image has no other."""
+MOST_VOLUME_GB = 60
+"""Of the 80 GiB that a machine of EKS's Auto Mode has by its default class, images and the system take the rest."""
 LAUNCHERS = {MPI: Launcher.MPI, NONE: Launcher.NONE}
 DEFAULT_ARGUMENTS = ("train",)
 """What SageMaker gives to an image's entry point where a line says nothing."""
@@ -55,6 +57,9 @@ def list_pod_problems(training: Wanted) -> Iterator[str]:
             f"instance_count: {spec.instance_count} is more than the nodes of the cluster; allowed: up to {cluster.most_nodes} "
             "(kubernetes.max_nodes in cdk.json)"
         )
+    size = spec.volume_gb
+    if size is not None and size > MOST_VOLUME_GB and cluster.name == names.eks_cluster(training.env.deployment):
+        yield f"volume_gb: {size} is more than the machines of the deployment's own cluster have; allowed: up to {MOST_VOLUME_GB}"
     for name, may_be in NOTHING.items():
         if getattr(spec, name):
             yield f"{name}: means nothing with the backend {KUBERNETES}; allowed: {may_be}"

@@ -19,6 +19,7 @@ from contract.errors import InvalidRequest
 from contract.grid import Backend, Line, mpi_job_name
 from contract.mpi_job import GPU, GRACE_S, INSTANCE_TYPE, SAVED_S, SAY
 from contract.mpi_job_facts import is_marked_pod
+from grid_plan.pod_lines import MOST_VOLUME_GB
 from localaws.services.kubernetes_schema import list_problems
 from tests.archives import tarred
 from tests.fakes.ec2_catalogue import Catalogue, Kind
@@ -89,7 +90,7 @@ def test_the_image_is_named_by_its_digest(there: Account) -> None:
 def test_a_pod_has_a_machine_of_the_lines_type_for_itself_with_all_its_gpus(there: Account) -> None:
     (line,) = planned(there, LINE)
     assert pod_of(line)["nodeSelector"] == {INSTANCE_TYPE: "g5.xlarge", "trainyard/deployment": "yard"}
-    assert training_of(line)["resources"] == {"limits": {GPU: "1"}}
+    assert training_of(line)["resources"]["limits"] == {GPU: "1"}
     assert pod_of(line)["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
 
 
@@ -220,6 +221,30 @@ def test_models_and_checkpoints_go_under_the_lines_own_prefix(there: Account) ->
 )
 def test_what_a_cluster_cannot_do_is_refused_by_its_field(there: Account, fields: dict[str, Any], words: str) -> None:
     assert any(one.startswith(words) for one in refused(there, LINE | fields))
+
+
+def test_the_disk_of_a_pod_is_reserved(there: Account) -> None:
+    (line,) = planned(there, LINE | {"volume_gb": 50, "instance_type": "ml.m5.large"})
+    assert training_of(line)["resources"] == {"requests": {"ephemeral-storage": "50Gi"}}
+    assert list_problems(line.request["job"]) == []
+
+
+LARGE = LINE | {"volume_gb": MOST_VOLUME_GB + 1}
+
+
+def test_a_disk_that_no_machine_of_the_own_cluster_has_is_refused(
+    there: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = LineCluster(name=names.eks_cluster(ENVIRONMENT.deployment), most_nodes=4)
+    for name, value in replace(ENVIRONMENT, kubernetes=own).write().items():
+        monkeypatch.setenv(name, value)
+    assert refused(there, LARGE) == [
+        "volume_gb: 61 is more than the machines of the deployment's own cluster have; allowed: up to 60"
+    ]
+
+
+def test_machines_of_another_cluster_have_the_disks_that_its_owner_gives_them(there: Account) -> None:
+    assert planned(there, LARGE)
 
 
 def test_a_launcher_without_a_command_is_refused(there: Account) -> None:
