@@ -15,7 +15,7 @@ from urllib.error import HTTPError
 from urllib.parse import quote, urlencode
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
-from contract.mpi_job import API, ENDED_FOR, JOB_NAME, KIND, PLURAL
+from contract.mpi_job import API, BEGAN, ENDED_FOR, JOB_NAME, KIND, PLURAL, read_begin
 
 PREFIX = "k8s-aws-v1."
 LASTS_S = 60
@@ -102,7 +102,13 @@ class KubernetesApi:
 
     def end(self, name: str, why: str) -> None:
         """Has the operator remove the pods. The object stays, so that its name is not made again; one that is not there is left so."""
-        change = {"metadata": {"annotations": {ENDED_FOR: why}}, "spec": {"runPolicy": {"suspend": True}}}
+        job = self.find(name)
+        if job is None:
+            return
+        change = {
+            "metadata": {"annotations": {ENDED_FOR: why, BEGAN: read_begin(job)}},
+            "spec": {"runPolicy": {"suspend": True}},
+        }
         self._unless_absent("PATCH", name, change, MERGE)
 
     def delete(self, name: str) -> None:

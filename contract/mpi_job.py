@@ -31,6 +31,8 @@ WORKER = "worker"
 """The value of JOB_ROLE on every pod but the launcher's."""
 ENDED_FOR = f"{tags.RESERVED.rstrip(':')}/ended-for"
 """Annotation of an MPIJob that Trainyard ends: why. One that is suspended without it was suspended by a person."""
+BEGAN = f"{tags.RESERVED.rstrip(':')}/began"
+"""Annotation of an MPIJob that Trainyard ends: since when all of its pods ran. The operator forgets it when a job is suspended."""
 TRAINING, BRINGER, KEEPER = "training", "bringer", "keeper"
 """Names of containers: what trains, what brings the data, what saves checkpoints and models."""
 SEAL = f"{VARIABLE_PREFIX}SEAL"
@@ -167,6 +169,15 @@ def annotate(marks: Mapping[str, str]) -> dict[str, str]:
 def label(marks: Mapping[str, str]) -> dict[str, str]:
     """Returns our tags as labels, by which objects are listed; those whose values no label takes are left out."""
     return {key: value for key, value in annotate(marks).items() if UNIQUE.fullmatch(value)}
+
+
+def read_begin(job: Mapping[str, Any]) -> str:
+    """Returns since when all pods of an MPIJob have run, as Kubernetes writes times; empty where they never did, or a suspension has
+    overwritten it."""
+    noted = ((job.get("metadata") or {}).get("annotations") or {}).get(BEGAN)
+    conditions = (job.get("status") or {}).get("conditions") or ()
+    found = [one for one in conditions if one.get("type") == "Running" and one.get("reason") != "MPIJobSuspended"]
+    return str(noted or (found[0].get("lastTransitionTime") if found else "") or "")
 
 
 def read_marks(job: Mapping[str, Any]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from typing import Any
 from contract import tags
 from contract.grid import Grid, Line, LineOutcome
 from contract.links import Console
-from contract.mpi_job import ENDED_FOR, JOB_ROLE, SAVED_S, TRAINING, WORKER, count_nodes, read_marks
+from contract.mpi_job import ENDED_FOR, JOB_ROLE, SAVED_S, TRAINING, WORKER, count_nodes, read_begin, read_marks
 from contract.pod_files import LOG, PodResult
 from contract.records import LineFacts
 from contract.training_facts import cost
@@ -110,7 +110,7 @@ def describe_mpi_job(line: Line, evidence: PodEvidence, *, now: float) -> LineFa
         gone = f"The MPIJob {base['arn']} was deleted before its end. {where_to_look(line)}"
         return LineFacts(status=STOPPED, outcome=LineOutcome.STOPPED, reason=gone, **base)
     created = read_created(job)
-    begun = _find_time(job, "Running")
+    begun = _at(read_begin(job))
     facts = {**base, "submitted_at": created, "log": link_to_log(line)}
     lives = [pod for pod in evidence.pods if _phase(pod) in LIVE]
     if over := _find_end(job):

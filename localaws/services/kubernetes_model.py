@@ -111,16 +111,21 @@ class KubernetesModel:
 
     # for the operator and the kubelet
 
-    def say(self, job: Document, kind: str, reason: str, message: str = "") -> None:
-        """Adds a condition to the status, or changes it; another of the two ends stays false."""
+    def say(self, job: Document, kind: str, reason: str, message: str = "", *, is_true: bool = True) -> None:
+        """Adds a condition to the status, or changes it."""
         status = job.setdefault("status", {})
         conditions = [one for one in status.setdefault("conditions", []) if one["type"] != kind]
         at = write_time(self._now())
-        new = {"type": kind, "status": "True", "reason": reason, "message": message, "lastTransitionTime": at}
+        new = {"type": kind, "status": str(is_true), "reason": reason, "message": message, "lastTransitionTime": at}
         status["conditions"] = [*conditions, new]
         status.setdefault("startTime", at)
         if kind in {"Succeeded", "Failed"}:
             status["completionTime"] = at
+
+    def suspend(self, job: Document) -> None:
+        """Says what the operator says of a suspended job: also that it does not run, from now on."""
+        self.say(job, "Suspended", "MPIJobSuspended")
+        self.say(job, "Running", "MPIJobSuspended", is_true=False)
 
     def pods_of(self, job: Document) -> list[Document]:
         """The pods that there are of a job."""

@@ -170,7 +170,8 @@ class JobRun:
         finally:
             self._clear()
             if is_suspended(self._job) and not is_over(self._job):
-                self._say("Suspended", "MPIJobSuspended")
+                with self._operator.turn:
+                    self._model.suspend(self._job)
 
     def kill(self) -> None:
         """Kills everything at once."""

@@ -60,7 +60,7 @@ class PodJobs:
             self.cluster.say(job, "Created", "MPIJobCreated")
             self._later(self.life(name).placed_s, lambda: self._begin(job))
         elif is_suspended(job) and not is_over(job):
-            self.cluster.say(job, "Suspended", "MPIJobSuspended")
+            self.cluster.suspend(job)
             self._later(self.life(name).cleared_s, lambda: self._save_and_clear(job))
 
     def _later(self, seconds: float, action: Callable[[], None]) -> None:

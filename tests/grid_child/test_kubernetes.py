@@ -231,6 +231,17 @@ def test_the_end_of_the_grid_suspends_the_job_and_leaves_its_object(there: tuple
     assert record.reason.startswith("The grid of this line has ended. ")
 
 
+def test_a_job_that_is_ended_costs_what_it_ran(there: tuple[GridYard, PodJobs]) -> None:
+    yard, jobs = there
+    jobs.life = lambda _: PodLife(ends_s=100_000)
+    yard.at(1000, yard.stop)
+    yard.run(waits=sigterm(yard, 1100))
+    assert yard.run(attempt=2) == ExitCode.DONE
+    record = yard.recorded()
+    assert record.outcome is LineOutcome.STOPPED
+    assert record.billable_seconds >= 900
+
+
 def test_an_end_that_is_lost_is_repeated(there: tuple[GridYard, PodJobs]) -> None:
     yard, jobs = there
     mishaps = [Mishap(CREATE, meanwhile=yard.stop), Mishap(END, fault=Kind.ERROR, times=3)]
