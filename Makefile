@@ -45,7 +45,7 @@ INSTALL = mkdir -p build/requirements && uv export -q --frozen --only-group $(2)
   && uv pip install -q --python $(1)/bin/python --require-hashes -r build/requirements/$(2).txt
 
 cli: .venv/cli-ready ## The command line: bin/trainyard, and trainyard in .venv (docs/guides/command-line.md)
-	@echo "trainyard: $(CURDIR)/bin/trainyard runs from any folder; to have it on your PATH: ln -s $(CURDIR)/bin/trainyard ~/.local/bin/"
+	@echo "trainyard: $(CURDIR)/bin/trainyard runs from any folder; to have it on your PATH: ln -s '$(CURDIR)/bin/trainyard' ~/.local/bin/"
 
 .venv/cli-ready: .venv/installer uv.lock
 	@echo "Putting the command line in place (.venv) ..."

@@ -141,7 +141,7 @@ class Intent:
 
     @property
     def half(self) -> Step | None:
-        """The step of which only some shapes were launched."""
+        """The step that launched some of its shapes and not all."""
         return next((step for step in self.steps if step.answer and step.answer.is_half), None)
 
     @property

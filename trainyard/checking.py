@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from contract import keys, names
 from contract.campaigns import Started
-from trainyard.options import Command
 from trainyard.settings import read_object
 from trainyard.stops import CannotProceed, CommandExit
 
 if TYPE_CHECKING:
     from stacks.settings import Settings
+    from trainyard.options import Command  # rehearsals check without Typer
 
 MANIFESTS = (".csv", ".jsonl", ".ndjson")
 """Endings of manifests; every other file is a request or an input."""

@@ -37,12 +37,18 @@ def hear_every_end() -> None:
 @contextmanager
 def hold() -> Iterator[None]:
     """Has Ctrl-C wait until the end of the block, and then end it. Programs that begin in the block do not hear of it at all, where they
-    do not want to: the CDK's would print tracebacks of their own."""
+    do not want to: the CDK's would print tracebacks of their own. Both are needed: programs inherit the mask, and the system gives a
+    signal that this thread masks to any other thread of the process."""
+    heard = list[int]()
+    before = signal.signal(signal.SIGINT, lambda number, _frame: heard.append(number))
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        signal.signal(signal.SIGINT, before)
+        if heard:
+            signal.raise_signal(signal.SIGINT)
 
 
 def leave_quietly() -> NoReturn:

@@ -26,7 +26,8 @@ import sys, psycopg
 from pathlib import Path
 from localaws.postgres import Postgres
 with Postgres(Path(sys.argv[1])) as server:
-    print(psycopg.connect(server.dsn()).execute("SELECT pg_backend_pid(), version()").fetchone()[0], flush=True)
+    connection = psycopg.connect(server.dsn())  # as long as it is held, its process lives
+    print(connection.info.backend_pid, flush=True)
     print((Path(sys.argv[1]) / "postmaster.pid").read_text().split()[0], flush=True)
     sys.stdin.readline()
 """

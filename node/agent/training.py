@@ -48,6 +48,25 @@ class RunningTraining(Protocol):
     def end(self, linger_s: float = LINGER_S) -> int: ...
 
 
+class WrappedTraining:
+    """What all trainings have that run another one and make more of its end."""
+
+    def __init__(self, inner: RunningTraining) -> None:
+        self._inner, self.why, self.ended_s = inner, "", 0.0
+
+    @property
+    def pid(self) -> int:
+        return self._inner.pid
+
+    @property
+    def heard_at(self) -> float:
+        return self._inner.heard_at
+
+    @property
+    def tail(self) -> deque[str]:
+        return self._inner.tail
+
+
 class ChildProcess:
     """A command, started at once. Raises CannotStart where it cannot be run."""
 

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,26 @@ def test_an_interrupt_waits_for_the_end_of_a_block_and_counts_more_than_its_erro
     with pytest.raises(KeyboardInterrupt):
         begin()
     assert reached == ["after it"]
+
+
+def test_an_interrupt_waits_although_another_thread_hears_it() -> None:
+    reached, over = list[str](), threading.Event()
+    other = threading.Thread(target=over.wait)
+    other.start()
+
+    def begin() -> None:
+        with interrupts.hold():
+            os.kill(os.getpid(), signal.SIGINT)
+            reached.append("after it")
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            begin()
+    finally:
+        over.set()
+        other.join()
+    assert reached == ["after it"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_a_block_without_an_interrupt_ends_as_it_would_and_holds_none_afterwards() -> None:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -22,7 +22,6 @@ from agent.launching.start import Launch
 from agent.metadata import Metadata
 from agent.store import Store
 from agent.training import RunningTraining
-from agent.workspace import Folders
 from contract.containers import Container
 from contract.mounts import JobMount
 from contract.workbench import (
@@ -39,6 +38,7 @@ from contract.workbench import (
 )
 from tests.builders import FILE_SYSTEMS, JOB, NOW
 from tests.node.programs import Program
+from tests.node.recorder import Recorder
 
 BENCH = Workbench(idle_minutes=60, install=False)
 ONE = replace(JOB, nodes=1, workbench=BENCH, command=build_command(BENCH))
@@ -67,33 +67,13 @@ class Running:
         return self.code or 0
 
 
-class Recorder:
-    """A workspace that starts nothing."""
-
-    folders = Folders(checkpoints="/c", artifacts="/a", progress_file="/p", role="/r", launcher="/opt/launcher")
-
-    def __init__(self) -> None:
-        self.words: list[str] = []
-        self.variables: dict[str, str] = {}
-
-    def start(
-        self,
-        command: Sequence[str],
-        environment: Mapping[str, str],
-        _on_line: Callable[[str], None],
-        _arguments: Sequence[str] = (),
-    ) -> RunningTraining:
-        self.words, self.variables = list(command), dict(environment)
-        return cast(RunningTraining, Running())
-
-
 class Started:
     """A bench that was started, with everything that was said of it."""
 
     def __init__(
         self, work: Path, job: Any = ONE, environment: Mapping[str, str] | None = None, **options: Any
     ) -> None:
-        self.workspace, self.lines, self.notes = Recorder(), list[str](), list[str]()
+        self.workspace, self.lines, self.notes = Recorder(Running()), list[str](), list[str]()
         (work / "checkpoints").mkdir(parents=True, exist_ok=True)
         launch = Launch(
             job, NODE, cast(Any, self.workspace), Store(cast(Any, None), "bytes"), work,

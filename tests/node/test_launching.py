@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import signal
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -18,8 +18,6 @@ from agent.launching.relay import Meeting
 from agent.launching.start import AWS_OPEN_MPI, Launch, describe_cluster, format_command
 from agent.metadata import Metadata
 from agent.store import Store
-from agent.training import RunningTraining
-from agent.workspace import Folders
 from contract.codec import encode
 from contract.containers import Container
 from contract.fabric import Interface, InterfaceType
@@ -27,6 +25,7 @@ from contract.jobs import Job, Launcher
 from contract.remote import RemoteCommand
 from tests.builders import JOB
 from tests.node.fakes import FakeS3
+from tests.node.recorder import Recorder
 
 ADDRESSES = ("10.0.0.4", "10.0.0.5")
 KIND = "m7i.large"
@@ -42,27 +41,6 @@ class Typed:
         return KIND
 
 
-class Recorder:
-    """A workspace that starts nothing."""
-
-    folders = Folders(checkpoints="/c", artifacts="/a", progress_file="/p", role="/r", launcher="/opt/launcher")
-
-    def __init__(self) -> None:
-        self.words: list[str] = []
-        self.variables: dict[str, str] = {}
-
-    def start(
-        self,
-        command: Sequence[str],
-        environment: Mapping[str, str],
-        on_line: Callable[[str], None],
-        arguments: Sequence[str] = (),
-    ) -> RunningTraining:
-        on_line("started")
-        self.words, self.variables = [*command, *arguments], dict(environment)
-        return cast(RunningTraining, None)
-
-
 def node(rank: int = 0, addresses: tuple[str, ...] = ADDRESSES) -> NodeIdentity:
     return NodeIdentity(
         deployment="yard", job=JOB.id, attempt=1, rank=rank, instance="i-0", region=JOB.home_region, deadline=0,
@@ -71,7 +49,7 @@ def node(rank: int = 0, addresses: tuple[str, ...] = ADDRESSES) -> NodeIdentity:
 
 
 def launched(tmp_path: Path, job: Job, one: NodeIdentity, environment: Mapping[str, str], s3: Any = None) -> Recorder:
-    workspace = Recorder()
+    workspace = Recorder(line="started")
     launch = Launch(
         job, one, cast(Any, workspace), Store(s3, "bytes"), tmp_path,
         note=lambda _: None, pause=lambda _: None, tell=lambda _: None,

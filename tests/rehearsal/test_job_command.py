@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -158,6 +159,20 @@ def test_a_check_that_fails_is_its_last_line(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("rehearsal.request_check.__name__", "rehearsal.no_such_module")
     with pytest.raises(CannotCheck, match=r"No module named rehearsal\.no_such_module"):
         list_search_problems({})
+
+
+def test_a_check_needs_nothing_that_only_the_command_line_has() -> None:
+    """What a rehearsal sets up has no Typer."""
+    asks = "import sys; sys.modules['typer'] = None; from rehearsal.request_check import check; print(check('job', {'nodes': 0}))"
+    paths = os.pathsep.join(str(ROOT / folder) for folder in (".", "lambda"))
+    done = subprocess.run(
+        [sys.executable, "-c", asks],
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.startswith("['code: is missing"), done.stderr
 
 
 # the screen

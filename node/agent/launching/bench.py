@@ -7,14 +7,13 @@ import secrets
 import signal
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
 
 from agent.failures import CannotStart
-from agent.training import LINGER_S, RunningTraining
+from agent.training import LINGER_S, RunningTraining, WrappedTraining
 from contract.jobs import Job
 from contract.mounts import JobMount
 from contract.workbench import (
@@ -84,7 +83,7 @@ def word_way_in(region: str, instance: str, token: str) -> tuple[str, str]:
     return f"trainyard: open the tunnel with: {tunnel(region, instance)}", f"trainyard: then open {address(token)}"
 
 
-class BenchServer:
+class BenchServer(WrappedTraining):
     """A JupyterLab that runs, as a RunningTraining."""
 
     def __init__(
@@ -92,22 +91,10 @@ class BenchServer:
         now: Callable[[], float] = time.time,
     ) -> None:  # fmt: skip
         """`folder` is what it shows, where the machine has it."""
-        self._inner, self._job, self._note, self._now = inner, job, note, now
-        self.why, self.ended_s = "", 0.0
+        super().__init__(inner)
+        self._job, self._note, self._now = job, note, now
         self._notice, self._noticed = folder / NOTICE, False
         self._begin_notice("").join(ANSWERS_S)  # that of the bench whose work this one goes on with
-
-    @property
-    def pid(self) -> int:
-        return self._inner.pid
-
-    @property
-    def heard_at(self) -> float:
-        return self._inner.heard_at
-
-    @property
-    def tail(self) -> deque[str]:
-        return self._inner.tail
 
     def wait(self, timeout_s: float) -> int | None:
         """The exit code. Raises CannotStart where the image has no JupyterLab, and may not or cannot get it."""

@@ -7,7 +7,6 @@ import shlex
 import shutil
 import signal
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +16,7 @@ from agent.failures import CannotStart
 from agent.launching import shared
 from agent.launching.mpi_variables import ADDRESSES, COMMAND, HYDRA_HOSTS, OPEN_MPI_HOSTS, PROCESS, REMOTE, SHARE
 from agent.launching.relay import COMMANDS, ENDS
-from agent.training import LINGER_S, RunningTraining
+from agent.training import LINGER_S, RunningTraining, WrappedTraining
 from contract.cluster import Cluster
 
 CODES = "codes"
@@ -54,7 +53,7 @@ def lay_out(folder: Path, cluster: Cluster, command: Sequence[str]) -> None:
     (folder / HYDRA_HOSTS).write_text(cluster.format_hydra_hosts(), "ascii")
 
 
-class MpiShare:
+class MpiShare(WrappedTraining):
     """What runs on this node, mpirun or its daemon, as a RunningTraining: orders reach the processes of the training themselves, and the
     end is that of the processes."""
 
@@ -72,23 +71,11 @@ class MpiShare:
     ) -> None:
         """`what` runs in `inner`. `on_end` gets its exit code until it returns whether that was told; `close` is called when nothing of the
         share runs any more."""
-        self._inner, self._folder, self._processes, self._what = inner, folder, processes, what
+        super().__init__(inner)
+        self._folder, self._processes, self._what = folder, processes, what
         self._on_end, self._close, self._monotonic, self._sleep = on_end, close, monotonic, sleep
         self._ended_at: float | None = None
         self._told, self._tell_at = False, 0.0
-        self.why, self.ended_s = "", 0.0
-
-    @property
-    def pid(self) -> int:
-        return self._inner.pid
-
-    @property
-    def heard_at(self) -> float:
-        return self._inner.heard_at
-
-    @property
-    def tail(self) -> deque[str]:
-        return self._inner.tail
 
     def wait(self, timeout_s: float) -> int | None:
         """The exit code of the first process of the node that failed; else 0 if all of them ended well; else that of mpirun or its daemon,
