@@ -16,6 +16,7 @@ from urllib.parse import quote, urlencode
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
 from contract.mpi_job import API, BEGAN, ENDED_FOR, JOB_NAME, KIND, PLURAL, read_begin
+from contract.pod_network import NETWORKING, POLICIES
 
 PREFIX = "k8s-aws-v1."
 LASTS_S = 60
@@ -68,6 +69,14 @@ class KubernetesApi:
         if not isinstance(uid, str):
             raise ClusterProblem(0, "the answer names no new object")
         return uid
+
+    def close(self, policy: Mapping[str, Any]) -> None:
+        """Makes a policy of the network; one of that name that is there is left so."""
+        try:
+            self._call("POST", f"/apis/{NETWORKING}/v1/namespaces/{self._namespace}/{POLICIES}", policy)
+        except ClusterProblem as problem:
+            if problem.status != TAKEN:
+                raise
 
     def find(self, name: str) -> Mapping[str, Any] | None:
         """Returns the MPIJob; None where there is none of that name."""

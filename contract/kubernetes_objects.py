@@ -6,6 +6,7 @@ from typing import Any
 
 from contract import names
 from contract.mpi_job import API, PLURAL, SERVICE_ACCOUNT, mark_deployment
+from contract.pod_network import NETWORKING, POLICIES
 
 NEW = "new"
 """The setting that makes a cluster."""
@@ -16,7 +17,7 @@ OPERATOR_DIGEST = "b38def13a94abe60b2a4b3485239d77f64892b8fbd202e9e435a6031b7500
 QUOTA = "machines"
 """The quota of the namespace, whose status says how many pods there are."""
 CHILDREN, FUNCTIONS = "children", "functions"
-"""Those who speak with the cluster: a child makes and ends MPIJobs, the function deletes old ones too and counts machines."""
+"""Those who speak with the cluster: a child makes, closes and ends MPIJobs, the function deletes old ones too and counts machines."""
 RBAC = "rbac.authorization.k8s.io"
 GROUP = API.partition("/")[0]
 SYSTEM_POOL = "system"
@@ -37,6 +38,7 @@ def build_objects(deployment: str, most_nodes: int) -> list[dict[str, Any]]:
     jobs = {"apiGroups": [GROUP], "resources": [PLURAL]}
     pods = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}
     quotas = {"apiGroups": [""], "resources": ["resourcequotas"], "resourceNames": [QUOTA], "verbs": ["get"]}
+    policies = {"apiGroups": [NETWORKING], "resources": [POLICIES], "verbs": ["create"]}
     making = ["create", "get", "patch"]
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space, "labels": labels}},
@@ -53,7 +55,7 @@ def build_objects(deployment: str, most_nodes: int) -> list[dict[str, Any]]:
             "metadata": {"name": SERVICE_ACCOUNT, "namespace": space, "labels": labels},
             "automountServiceAccountToken": False,
         },
-        *_allow(space, deployment, CHILDREN, [{**jobs, "verbs": making}, pods, quotas]),
+        *_allow(space, deployment, CHILDREN, [{**jobs, "verbs": making}, pods, quotas, policies]),
         *_allow(space, deployment, FUNCTIONS, [{**jobs, "verbs": [*making, "list", "delete"]}, pods]),
         {
             "apiVersion": f"{RBAC}/v1",

@@ -20,6 +20,7 @@ from contract.mpi_job_facts import (
     find_stranger,
 )
 from contract.pod_files import MOST_NOTE, RESULT, read_result
+from contract.pod_network import close_job
 from contract.records import LineFacts
 from grid_child.clients import client
 from grid_child.plan import Work
@@ -39,7 +40,7 @@ class KubernetesLine:
     def __init__(self, work: Work, home: Home, now: Callable[[], float], seal: Callable[[], str]) -> None:
         """`now`: UTC epoch seconds. `seal` returns a text that cannot be guessed."""
         self._home, self._submitted = home, work.prefix.submitted(work.line.index)
-        self._seal, self._is_noted = seal, False
+        self._seal, self._is_noted, self._is_closed = seal, False, False
         self._line, self._grid, self._now = work.line, work.grid, now
         bucket, _, folder = str(work.line.request["notes"]).removeprefix("s3://").partition("/")
         self._notes, self._folder = home.beside(bucket, work.line.region), folder
@@ -94,8 +95,9 @@ class KubernetesLine:
             return answer_of(problem), str(problem)
         except Trouble as problem:
             return SubmitAnswer.OPEN, str(problem)
-        with suppress(Trouble):  # the next look notes it
+        with suppress(Trouble):  # the next look does what is missing
             self._note_submission()
+            self._close(found)
         return SubmitAnswer.ACCEPTED, found
 
     def find(self) -> LineFacts | None:
@@ -119,6 +121,7 @@ class KubernetesLine:
             return PodEvidence(job=None, was_made=self._home.exists(self._submitted))
         if self._is_ours(job):
             self._note_submission()
+            self._close(str(job["metadata"]["uid"]))
         # A note that is longer is cut, and then no JSON.
         body = self._notes.read_begin(f"{self._folder}{RESULT}", MOST_NOTE)
         pods = self._call("its pods", lambda: self._api.list_pods(self._line.training))
@@ -129,6 +132,13 @@ class KubernetesLine:
         if not self._is_noted:
             self._home.create(self._submitted, b"{}")
             self._is_noted = True
+
+    def _close(self, uid: str) -> None:
+        """Lets only pods of this job in, once. Its machines come later than this; the job's end takes the policy along."""
+        if not self._is_closed:
+            policy = close_job(self._line.request["job"], uid)
+            self._call("the policy of its network", lambda: self._api.close(policy))
+            self._is_closed = True
 
     def _find_job(self) -> Mapping[str, Any] | None:
         return self._call("the MPIJob", lambda: self._api.find(self._line.training))

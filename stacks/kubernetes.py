@@ -15,6 +15,7 @@ from contract import metrics, names
 from contract.cluster_calls import ClusterApiEnvironment, PodVerb
 from contract.environments import LineCluster
 from contract.kubernetes_objects import FUNCTIONS, NEW, build_node_pool, build_objects
+from contract.pod_network import build_policy_controller
 from stacks.foundation import FoundationExports
 from stacks.kubernetes_settings import KubernetesSettings
 from stacks.parts import interfaces
@@ -140,7 +141,11 @@ class KubernetesStack(cdk.Stack):
             vpc=network.vpc,
             subnets=network.node_subnets,
             operator=read_operator_manifest(root / settings.operator_manifest, settings.operator_digest),
-            objects=[*build_objects(deployment, settings.max_nodes), build_node_pool(deployment)],
+            objects=[
+                build_policy_controller(),
+                *build_objects(deployment, settings.max_nodes),
+                build_node_pool(deployment),
+            ],
         )
 
     def _watch(self, function: Function, foundation: FoundationExports) -> None:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 BY_HAND = "applied by hand"
 """Why the reaper leaves such an MPIJob alone."""
+MOST_NAME = 11
+"""Letters of a person's name that the name of an MPIJob has room for, beside eight of what the line says."""
 
 
 def print_manifest(command: Command, file: Path | None, *, name: str | None, gpus: int) -> int:
@@ -23,7 +25,7 @@ def print_manifest(command: Command, file: Path | None, *, name: str | None, gpu
     settings = command.find_settings().parse()
     if not settings.kubernetes.cluster:
         raise CannotProceed("kubernetes.cluster: is empty in cdk.json; allowed: new, or the name of a cluster of EKS")
-    found = list_cluster_objects(settings) if file is None else [build_line(read_object(file), settings, name, gpus)]
+    found = list_cluster_objects(settings) if file is None else list_line(read_object(file), settings, name, gpus)
     if command.printer.as_json:
         command.printer.document({"objects": found})
     else:
@@ -51,16 +53,24 @@ def list_cluster_objects(settings: Settings) -> list[dict[str, Any]]:
     ]
 
 
-def _name_line(fields: dict[str, Any], gpus: int) -> str:
-    """Returns a name for a line that has none: another line would change its object, and go on from its checkpoints."""
+def _name_line(fields: dict[str, Any], name: str | None, gpus: int) -> str:
+    """Returns a name by what the line says: another line of the same one would change its object, and go on from its checkpoints."""
     content = json.dumps([fields, gpus], sort_keys=True, default=str).encode()
-    return f"by-hand-{hashlib.sha256(content).hexdigest()[:8]}"
+    return f"{(name or 'by-hand')[:MOST_NAME]}-{hashlib.sha256(content).hexdigest()[:8]}"
+
+
+def list_line(fields: dict[str, Any], settings: Settings, name: str | None, gpus: int) -> list[dict[str, Any]]:
+    """Returns what a person applies for one line: who may reach its pods, and its MPIJob."""
+    from contract.pod_network import close_job
+
+    job = build_line(fields, settings, name, gpus)
+    return [close_job(job), job]
 
 
 def build_line(fields: dict[str, Any], settings: Settings, name: str | None, gpus: int) -> dict[str, Any]:
     """Returns the MPIJob of one line of a manifest. Raises CannotProceed with everything that stands against it."""
     from contract import tags
-    from contract.mpi_job import annotate
+    from contract.mpi_job import UNIQUE, annotate
     from grid_plan import limits, policy
     from grid_plan.choice import Decision
     from grid_plan.pod_lines import build_pod_request, list_pod_problems
@@ -74,6 +84,10 @@ def build_line(fields: dict[str, Any], settings: Settings, name: str | None, gpu
     spec, found = read(known, limits.allowed(env.limits))
     training = Wanted.of(spec, env)
     problems += [*found, *policy.problems(training, (training.spec.instance_type or "",)), *list_pod_problems(training)]
+    if name and not UNIQUE.fullmatch(name):
+        problems.append(
+            f"--name: is {name!r}; allowed: up to 63 letters, digits, dots and hyphens, with a letter or digit at each end"
+        )
     if spec.code:
         problems.append("code: Plan copies the archive for a grid; allowed: an image that has the code")
     if problems:
@@ -86,7 +100,7 @@ def build_line(fields: dict[str, Any], settings: Settings, name: str | None, gpu
         code="",
         hourly_usd=None,
     )
-    name = name or _name_line(fields, gpus)
+    name = _name_line(fields, name, gpus)
     run = GridRun(grid=name, execution=f"{env.machine}:{name}", started_at="", owner="")
     job: dict[str, Any] = build_pod_request(training, decision, 0, run, gpus)["job"]
     job["metadata"]["annotations"] |= annotate({tags.PROTECTED: BY_HAND})

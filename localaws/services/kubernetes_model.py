@@ -1,4 +1,4 @@
-"""The API server of a cluster of Kubernetes, as far as jobs of MPI, their pods and machines go: objects, lists, merges, refusals.
+"""The API server of a cluster of Kubernetes, as far as jobs of MPI, their pods, policies and machines go: objects, lists, merges, refusals.
 
 It stands for a server that could not be had here, and takes what the operator's own schema takes (kubernetes_schema.py). The operator and
 the kubelet are whoever sets `changed`: they write `status` and `pods`.
@@ -14,12 +14,13 @@ from datetime import datetime, timezone
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from localaws.services.kubernetes_schema import list_problems
+from localaws.services.kubernetes_schema import list_policy_problems, list_problems
 
 Document = dict[str, Any]
 JOBS = re.compile(r"/apis/kubeflow\.org/v2beta1/namespaces/([a-z0-9-]+)/mpijobs(?:/([a-z0-9-]+))?")
 PODS = re.compile(r"/api/v1/namespaces/([a-z0-9-]+)/pods")
 QUOTAS = re.compile(r"/api/v1/namespaces/([a-z0-9-]+)/resourcequotas/[a-z0-9-]+")
+POLICIES = re.compile(r"/apis/networking\.k8s\.io/v1/namespaces/([a-z0-9-]+)/networkpolicies")
 NODES = re.compile(r"/api/v1/nodes")
 MERGE = "application/merge-patch+json"
 JOB_NAME = "training.kubeflow.org/job-name"
@@ -34,6 +35,8 @@ class KubernetesModel:
         self.jobs: dict[tuple[str, str], Document] = {}
         """By namespace and name."""
         self.pods: dict[tuple[str, str], Document] = {}
+        self.policies: dict[tuple[str, str], Document] = {}
+        """Policies of the network, which nothing here carries out."""
         self.nodes: list[Document] = []
         self.changed: Callable[[Document], None] = lambda _: None
         self.deleted: Callable[[Document], None] = lambda _: None
@@ -48,6 +51,8 @@ class KubernetesModel:
             return 200, _page("Pod", [one for (space, _), one in self.pods.items() if space == found[1]], query)
         if (found := QUOTAS.fullmatch(parts.path)) and method == "GET":
             return 200, {"kind": "ResourceQuota", "status": {"used": {"pods": str(self._count_pods(found[1]))}}}
+        if (found := POLICIES.fullmatch(parts.path)) and method == "POST":
+            return self._create_policy(found[1], body)
         if NODES.fullmatch(parts.path) and method == "GET":
             return 200, _page("Node", self.nodes, query)
         return refuse(404, "NotFound", "the server could not find the requested resource")
@@ -68,6 +73,7 @@ class KubernetesModel:
             return self._patch(job, body)
         if method == "DELETE":
             del self.jobs[space, name]
+            self._collect_policies(job["metadata"]["uid"])
             self.deleted(job)
             return 200, {"kind": "Status", "status": "Success"}
         return refuse(415, "UnsupportedMediaType", f"{method} of {kind or 'nothing'}")
@@ -98,6 +104,21 @@ class KubernetesModel:
         self.jobs[space, name] = job
         self.changed(job)
         return 201, copy.deepcopy(job)
+
+    def _create_policy(self, space: str, body: Any) -> tuple[int, Document]:
+        if problems := list_policy_problems(body):
+            return refuse(422, "Invalid", f"NetworkPolicy is invalid: {'; '.join(problems)}")
+        key = (space, body["metadata"]["name"])
+        if key in self.policies:
+            return refuse(409, "AlreadyExists", f'networkpolicies.networking.k8s.io "{key[1]}" already exists')
+        self.policies[key] = copy.deepcopy(body)
+        return 201, copy.deepcopy(body)
+
+    def _collect_policies(self, uid: str) -> None:
+        """Removes what the deleted object owned."""
+        for key, one in [*self.policies.items()]:
+            if any(owner["uid"] == uid for owner in one["metadata"].get("ownerReferences", [])):
+                del self.policies[key]
 
     def _patch(self, job: Document, change: Document) -> tuple[int, Document]:
         whole = _merge(job, change)

@@ -85,6 +85,23 @@ JOB: dict[str, Any] = {
         "mpiReplicaSpecs": {"Launcher": _REPLICA, "Worker": _REPLICA},
     },
 }
+_PODS = {"podSelector": {"matchLabels": _STRINGS}}
+POLICY: dict[str, Any] = {
+    "apiVersion": ("networking.k8s.io/v1",),
+    "kind": ("NetworkPolicy",),
+    "metadata": {
+        "name": str,
+        "namespace": str,
+        "ownerReferences": [{"apiVersion": str, "kind": str, "name": str, "uid": str}],
+        **_METADATA,
+    },
+    "spec": {**_PODS, "policyTypes": [("Ingress", "Egress")], "ingress": [{"from": [_PODS]}]},
+}
+
+
+def list_policy_problems(policy: Any) -> list[str]:
+    """Returns what is wrong with a policy of the network, each with its place."""
+    return list(_check(policy, POLICY, ""))
 
 
 def list_problems(job: Any) -> list[str]:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from localaws.services.kubernetes_schema import list_problems
+from localaws.services.kubernetes_schema import list_policy_problems, list_problems
 from stacks.settings import Settings
-from trainyard.manifests import build_line, list_cluster_objects, write_yaml
+from trainyard.manifests import build_line, list_cluster_objects, list_line, write_yaml
 from trainyard.stops import CannotProceed
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "mpi_digits" / "line.jsonl"
@@ -31,8 +31,9 @@ def test_a_line_is_printed_as_an_mpi_job_that_a_cluster_takes() -> None:
     assert "mpirun" in job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]["command"]
 
 
-def test_two_lines_without_a_name_share_neither_an_object_nor_checkpoints() -> None:
-    first, second = (build_line({**LINE, "hyperparameters": {"lr": one}}, SETTINGS, None, 1) for one in ("0.1", "9"))
+@pytest.mark.parametrize("name", [None, "digits", "a-name-that-is-longer-than-its-place"])
+def test_two_lines_share_neither_an_object_nor_checkpoints_whatever_name_they_are_given(name: str | None) -> None:
+    first, second = (build_line({**LINE, "hyperparameters": {"lr": one}}, SETTINGS, name, 1) for one in ("0.1", "9"))
     assert first["metadata"]["name"] != second["metadata"]["name"]
     notes = [
         next(
@@ -43,7 +44,24 @@ def test_two_lines_without_a_name_share_neither_an_object_nor_checkpoints() -> N
         for one in (first, second)
     ]
     assert notes[0] != notes[1]
-    assert first == build_line({**LINE, "hyperparameters": {"lr": "0.1"}}, SETTINGS, None, 1)
+    assert first == build_line({**LINE, "hyperparameters": {"lr": "0.1"}}, SETTINGS, name, 1)
+
+
+@pytest.mark.parametrize("name", ["a/b", "grüße", "a b", "-a", "x" * 64])
+def test_a_name_that_no_label_takes_is_refused(name: str) -> None:
+    with pytest.raises(CannotProceed, match=r"^--name: is "):
+        build_line(LINE, SETTINGS, name, 1)
+
+
+def test_a_policy_beside_the_job_lets_in_its_own_pods_alone() -> None:
+    kubernetes_validate = pytest.importorskip("kubernetes_validate")
+    policy, job = yaml.safe_load_all(write_yaml(list_line(LINE, SETTINGS, "digits", 1)))
+    assert list_policy_problems(policy) == []
+    kubernetes_validate.validate(policy, "1.35", strict=True)
+    own = {"podSelector": {"matchLabels": {"training.kubeflow.org/job-name": job["metadata"]["name"]}}}
+    assert policy["spec"] == {**own, "policyTypes": ["Ingress"], "ingress": [{"from": [own]}]}
+    assert policy["metadata"]["namespace"] == job["metadata"]["namespace"]
+    assert "ownerReferences" not in policy["metadata"]
 
 
 def test_the_reaper_leaves_it_alone() -> None:

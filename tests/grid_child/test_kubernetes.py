@@ -29,6 +29,7 @@ from tests.fakes.pod_jobs import FAILS, PodJobs, PodLife
 from tests.fakes.s3 import Bucket
 
 CREATE, READ, END = "kubernetes:PostJob", "kubernetes:GetJob", "kubernetes:PatchJob"
+CLOSE = "kubernetes:PostObject"
 
 
 @contextmanager
@@ -181,6 +182,38 @@ def test_a_submission_that_could_not_be_noted_is_noted_by_the_next_child(there: 
     assert PREFIX.submitted(0) not in yard.aws.s3.buckets[BUCKET].objects
     assert yard.run(attempt=2) == ExitCode.DONE
     assert PREFIX.submitted(0) in yard.aws.s3.buckets[BUCKET].objects
+
+
+def test_pods_of_a_job_are_closed_to_those_of_others_and_the_policy_goes_with_the_job(
+    there: tuple[GridYard, PodJobs],
+) -> None:
+    yard, jobs = there
+    assert yard.run() == ExitCode.DONE
+    name = yard.recorded().training
+    (policy,) = jobs.cluster.policies.values()
+    own = {"podSelector": {"matchLabels": {"training.kubeflow.org/job-name": name}}}
+    assert (policy["metadata"]["name"], policy["spec"]["ingress"]) == (name, [{"from": [own]}])
+    jobs.cluster.answer("DELETE", f"/apis/kubeflow.org/v2beta1/namespaces/yard-lines/mpijobs/{name}")
+    assert jobs.cluster.policies == {}
+
+
+@pytest.mark.parametrize("death", [Death.BEFORE, Death.AFTER])
+def test_a_policy_that_its_child_could_not_make_is_made_by_the_next_one(
+    there: tuple[GridYard, PodJobs], death: Death
+) -> None:
+    yard, jobs = there
+    with pytest.raises(Killed):
+        yard.run(mishaps=[Mishap(CLOSE, death=death)])
+    assert yard.run(attempt=2) == ExitCode.DONE
+    assert list(jobs.cluster.policies) == [("yard-lines", yard.recorded().training)]
+
+
+@pytest.mark.parametrize("fault", [Kind.LOST, Kind.ERROR, Kind.ERROR_AFTER, Kind.THROTTLED, Kind.UNREACHABLE])
+def test_a_policy_whose_answer_says_nothing_is_made_once(there: tuple[GridYard, PodJobs], fault: Kind) -> None:
+    yard, jobs = there
+    assert yard.run(mishaps=[Mishap(CLOSE, fault=fault)]) == ExitCode.DONE
+    assert yard.recorded().outcome is LineOutcome.COMPLETED
+    assert len(jobs.cluster.policies) == len(jobs.made) == 1
 
 
 def test_a_note_of_another_lines_code_decides_nothing() -> None:

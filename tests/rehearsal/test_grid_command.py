@@ -14,8 +14,10 @@ import pytest
 from rich.console import Console
 
 from contract import tags
+from contract.grid import Backend
 from localaws.conditions import Conditions
 from localaws.iam.questions import Untaught
+from localaws.services import kubernetes
 from localaws.testing.asking import OWNER, questions_of
 from rehearsal.fault_keys import GRID
 from rehearsal.faults import FAULTS
@@ -194,6 +196,14 @@ def test_what_is_replaced_is_a_file_and_a_line_that_names_it_and_all_of_it_with_
         assert part in whole
         assert part not in told
         assert part in shown(WELL, tmp_path, verbose=True)
+
+
+@pytest.mark.parametrize("backend", [*Backend])
+def test_a_grid_with_a_line_on_kubernetes_says_what_stands_for_its_cluster(tmp_path: Path, backend: Backend) -> None:
+    line = {"backend": backend, "region": "r", "outcome": "Completed", "billable_seconds": 1.0, "cost_usd": 0.1}
+    results = [{**line, "index": 0, "line": 1, "metrics": {}, "reason": "", "artifact": ""}]
+    printed = shown(replace(WELL, results=results), tmp_path, verbose=True)
+    assert [part in printed for part in kubernetes.NOT_SHOWN] == [backend is Backend.KUBERNETES] * 2
 
 
 def test_every_fault_of_a_grid_is_named_to_people_and_met_alone_by_a_test() -> None:

@@ -107,6 +107,7 @@ def test_the_pods_were_two_and_are_gone(done: GridJob) -> None:
     assert len(run.pods) == LINE["instance_count"] == 2
     assert all(one.code is not None for pod in run.pods for one in pod.containers.values())
     assert cluster.model.nodes == []
+    assert (SPACE, line.training) in cluster.model.policies
 
 
 @pytest.mark.parametrize(("launcher", "lacks"), [(True, "mpirun"), (False, "sshd")])

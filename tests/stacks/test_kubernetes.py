@@ -11,6 +11,7 @@ import pytest
 
 from contract import names
 from contract.kubernetes_objects import OPERATOR_DIGEST, build_node_pool, build_objects
+from contract.pod_network import build_policy_controller
 from stacks.parts.assembled import NotSetUp
 from stacks.parts.operator_manifest import read_operator_manifest
 from stacks.settings import BadSettings, Settings
@@ -111,6 +112,12 @@ def test_namespace_quota_account_and_pool_are_applied_after_the_operator(templat
     assert quota["spec"]["hard"] == {"pods": "8"}
 
 
+def test_a_cluster_of_our_own_carries_policies_of_the_network_out(template: dict[str, Any]) -> None:
+    (switch,) = (one for one in applied(template) if one["kind"] == "ConfigMap")
+    assert (switch["metadata"]["namespace"], switch["metadata"]["name"]) == ("kube-system", "amazon-vpc-cni")
+    assert switch["data"] == {"enable-network-policy-controller": "true"}
+
+
 def test_pods_have_the_rights_of_trainings_by_an_agent_of_this_cluster_alone(clustered: Synthesised) -> None:
     template = clustered.template("kubernetes")
     (role,) = (
@@ -148,7 +155,12 @@ def test_no_group_may_do_more_than_its_members_need() -> None:
     }
     making = ["create", "get", "patch"]
     assert rules == {
-        ("Role", "children"): [(["mpijobs"], making), (["pods"], ["get", "list"]), (["resourcequotas"], ["get"])],
+        ("Role", "children"): [
+            (["mpijobs"], making),
+            (["pods"], ["get", "list"]),
+            (["resourcequotas"], ["get"]),
+            (["networkpolicies"], ["create"]),
+        ],
         ("Role", "functions"): [(["mpijobs"], [*making, "list", "delete"]), (["pods"], ["get", "list"])],
         ("ClusterRole", "yard-lines-functions"): [(["nodes"], ["list"])],
     }
@@ -227,5 +239,5 @@ def test_every_object_of_ours_is_labelled_as_the_deployments() -> None:
 
 def test_every_object_is_what_kubernetes_knows() -> None:
     kubernetes_validate = pytest.importorskip("kubernetes_validate")
-    for one in build_objects("yard", 8):
+    for one in [*build_objects("yard", 8), build_policy_controller()]:
         kubernetes_validate.validate(one, "1.35", strict=True)

@@ -223,6 +223,21 @@ def test_what_a_cluster_cannot_do_is_refused_by_its_field(there: Account, fields
     assert any(one.startswith(words) for one in refused(there, LINE | fields))
 
 
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        ("roles", "roles: is a field of jobs on clusters of our own; allowed: with the backend ec2, or left out"),
+        ("workbench", "workbench: means nothing in a line of a grid; allowed: nothing; a person starts each workbench"),
+    ],
+)
+@pytest.mark.parametrize("backend", ["kubernetes", "sagemaker"])
+def test_what_a_job_on_our_clusters_alone_has_is_refused_with_where_it_belongs(
+    there: Account, backend: str, field: str, words: str
+) -> None:
+    given = {"roles": [{"name": "a", "nodes": 1, "command": ["x"]}], "workbench": {"idle_minutes": 60}}
+    assert refused(there, LINE | {"backend": backend, field: given[field]}) == [words]
+
+
 def test_the_disk_of_a_pod_is_reserved(there: Account) -> None:
     (line,) = planned(there, LINE | {"volume_gb": 50, "instance_type": "ml.m5.large"})
     assert training_of(line)["resources"] == {"requests": {"ephemeral-storage": "50Gi"}}
