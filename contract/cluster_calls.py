@@ -15,6 +15,8 @@ class PodVerb(str, Enum):
     """Of one MPIJob: it, and its pods."""
     LIST = "list"
     """All MPIJobs of the deployment."""
+    LIST_OPEN = "list-open"
+    """Those that were not seen to have ended."""
     END = "end"
     DELETE = "delete"
     WATCH = "watch"

@@ -120,6 +120,10 @@ class KubernetesApi:
         }
         self._unless_absent("PATCH", name, change, MERGE)
 
+    def label(self, name: str, labels: Mapping[str, str]) -> None:
+        """Adds labels to an MPIJob. One that is not there is left so."""
+        self._unless_absent("PATCH", name, {"metadata": {"labels": dict(labels)}}, MERGE)
+
     def delete(self, name: str) -> None:
         """Deletes the object, and its pods with it. One that is not there is left so."""
         self._unless_absent("DELETE", name, {"propagationPolicy": "Background"}, JSON)

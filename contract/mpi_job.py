@@ -192,11 +192,6 @@ def mark_deployment(deployment: str) -> dict[str, str]:
     return {_spell(tags.DEPLOYMENT): deployment}
 
 
-def select(deployment: str) -> str:
-    """Returns the selector of a deployment's objects."""
-    return f"{_spell(tags.DEPLOYMENT)}={deployment}"
-
-
 def count_nodes(job: Mapping[str, Any]) -> int:
     """Returns how many nodes an MPIJob takes while it runs."""
     replicas = (job.get("spec") or {}).get("mpiReplicaSpecs") or {}

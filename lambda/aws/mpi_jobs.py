@@ -38,9 +38,9 @@ class MpiJobs:
     def delete(self, name: str) -> None:
         self._call(PodCall(verb=PodVerb.DELETE, name=name))
 
-    def listed(self) -> list[PodJob]:
-        """Returns all that are the deployment's, those that are over too."""
-        found = self._call(PodCall(verb=PodVerb.LIST))
+    def listed(self, *, only_open: bool = False) -> list[PodJob]:
+        """Returns all that are the deployment's, those that are over too; with `only_open` without those that were seen to be over."""
+        found = self._call(PodCall(verb=PodVerb.LIST_OPEN if only_open else PodVerb.LIST))
         return [build(PodJob, one, "jobs") for one in found["jobs"]]
 
     def _call(self, call: PodCall) -> Any:

@@ -12,12 +12,13 @@ from aws_lambda_powertools import Logger
 
 from aws import figures
 from aws.kubernetes import open_cluster
-from cluster_api.policy import count_idle, describe_job, list_expired, order_jobs, shrink_job, shrink_pod
+from cluster_api.policy import count_idle, describe_job, list_ended, order_jobs, shrink_job, shrink_pod
 from contract import metrics, names
 from contract.cluster_calls import ClusterApiEnvironment, PodCall, PodVerb
 from contract.codec import build, encode
 from contract.kubernetes_api import KubernetesApi
-from contract.mpi_job import select
+from contract.mpi_job_facts import is_live
+from contract.mpi_job_labels import ENDED, select, select_expired, select_open, write_day
 
 logger = Logger(service="cluster_api")
 IDLE = "machines of the cluster run and no MPIJob needs them"
@@ -44,15 +45,20 @@ def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:  # noq
             return {}
         case PodVerb.WATCH:
             return _watch(cluster, env)
-    jobs = order_jobs([describe_job(one) for one in cluster.list_jobs(select(env.deployment))])
+    wanted = select_open(env.deployment) if call.verb is PodVerb.LIST_OPEN else select(env.deployment)
+    jobs = order_jobs([describe_job(one) for one in cluster.list_jobs(wanted)])
     return {"jobs": [json.loads(encode(one)) for one in jobs]}
 
 
 def _watch(cluster: KubernetesApi, env: ClusterApiEnvironment) -> dict[str, Any]:
-    ours = select(env.deployment)
-    machines, jobs = cluster.list_nodes(ours), [shrink_job(one) for one in cluster.list_jobs(ours)]
-    for old in list_expired(jobs, time.time()):
-        cluster.delete(old)
+    now, machines = time.time(), cluster.list_nodes(select(env.deployment))
+    jobs = [shrink_job(one) for one in cluster.list_jobs(select_open(env.deployment))]
+    for name in list_ended(jobs):
+        cluster.label(name, {ENDED: write_day(now)})
+    old = [shrink_job(one) for one in cluster.list_jobs(select_expired(env.deployment, now))]
+    for one in old:
+        if not is_live(one):
+            cluster.delete(one["metadata"]["name"])
     idle = count_idle(machines, jobs)
     if idle:
         logger.info(IDLE, machines=[one["metadata"]["name"] for one in machines], idle=idle)

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from contract.cluster_calls import PodJob
-from contract.mpi_job import count_nodes, read_marks
-from contract.mpi_job_facts import is_live, read_created
+from contract.mpi_job import ENDED_FOR, count_nodes, read_marks
+from contract.mpi_job_facts import is_live, is_over, is_suspended, read_created
 
 MOST_LISTED = 5000
 """MPIJobs of one answer: of each there are some 600 bytes, and an answer has 6 MB."""
-KEPT_S = 60 * 86_400.0
-"""How long after its making the object of an MPIJob that has ended is kept: twice the longest training."""
+MOST_LABELLED = 200
+"""MPIJobs of one pass: a pass has a minute and a half."""
 
 
 def count_idle(machines: Sequence[Mapping[str, Any]], jobs: Sequence[Mapping[str, Any]]) -> int:
@@ -20,13 +20,13 @@ def count_idle(machines: Sequence[Mapping[str, Any]], jobs: Sequence[Mapping[str
     return max(0, len(machines) - sum(count_nodes(one) for one in jobs if is_live(one)))
 
 
-def list_expired(jobs: Sequence[Mapping[str, Any]], now: float) -> list[str]:
-    """Returns the names of MPIJobs that ended long ago: no grid asks for their names any more. `now`: UTC epoch seconds."""
+def list_ended(jobs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Returns the names of MPIJobs that are over, or were ended by us. One that a person suspended may go on."""
     return [
         str(one["metadata"]["name"])
         for one in jobs
-        if not is_live(one) and (made := read_created(one)) is not None and now - made > KEPT_S
-    ]
+        if is_over(one) or (is_suspended(one) and ENDED_FOR in (one["metadata"].get("annotations") or {}))
+    ][:MOST_LABELLED]
 
 
 def order_jobs(jobs: Sequence[PodJob]) -> list[PodJob]:

@@ -25,7 +25,7 @@ class PodsLeft:
 
     def pages(self) -> Iterator[Page]:
         now = moment({})  # before the question: a clock that lags only delays an end
-        yield Page(tuple(self._describe(one) for one in self._jobs.listed() if one.is_live), now)
+        yield Page(tuple(self._describe(one) for one in self._jobs.listed(only_open=True) if one.is_live), now)
 
     def again(self, ids: Sequence[str]) -> Page:
         (page,) = self.pages()

@@ -22,6 +22,8 @@ PODS = re.compile(r"/api/v1/namespaces/([a-z0-9-]+)/pods")
 QUOTAS = re.compile(r"/api/v1/namespaces/([a-z0-9-]+)/resourcequotas/[a-z0-9-]+")
 POLICIES = re.compile(r"/apis/networking\.k8s\.io/v1/namespaces/([a-z0-9-]+)/networkpolicies")
 NODES = re.compile(r"/api/v1/nodes")
+REQUIREMENT = re.compile(r"(!?)([^=,! ]+)(?: notin \(([^)]*)\)|=([^,]*))?(?:,|$)")
+"""Of a selector: `!key`, `key`, `key notin (values)` or `key=value`."""
 MERGE = "application/merge-patch+json"
 JOB_NAME = "training.kubeflow.org/job-name"
 
@@ -215,11 +217,16 @@ def _merge(target: Any, change: Any) -> Any:
     return found
 
 
+def _fits(labels: Mapping[str, str], absent: str, key: str, unlike: str, like: str) -> bool:
+    """Whether labels meet one requirement of a selector."""
+    if absent or not (unlike or like):
+        return (key in labels) is not bool(absent)
+    return labels.get(key) not in unlike.split(",") if unlike else labels.get(key) == like
+
+
 def _page(kind: str, objects: list[Document], query: Mapping[str, str]) -> Document:
-    wanted = [pair.partition("=") for pair in query.get("labelSelector", "").split(",") if pair]
-    fitting = [
-        one for one in objects if all(one["metadata"].get("labels", {}).get(key) == value for key, _, value in wanted)
-    ]
+    wanted = REQUIREMENT.findall(query.get("labelSelector", ""))
+    fitting = [one for one in objects if all(_fits(one["metadata"].get("labels", {}), *each) for each in wanted)]
     first, most = int(query.get("continue", "0")), int(query.get("limit", "0")) or len(fitting)
     more = str(first + most) if first + most < len(fitting) else ""
     items = copy.deepcopy(fitting[first : first + most])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,19 +20,26 @@ from contract import names
 from contract.grid import Backend, LineOutcome, Record
 from localaws.conditions import Conditions
 from localaws.containers import real
+from localaws.iam.permissions import granted, judge, needed
+from localaws.iam.simulator import Policies
 from localaws.services import kubernetes
 from localaws.testing.roots import NEEDED
 from localaws.testing.waiting import HANG_S, until
 from rehearsal import grid
+from rehearsal.account import DeployedAccount
 from rehearsal.grid import GridJob
 from rehearsal.yard import Yard
-from tests.rehearsal.jobs import succeeded
+from tests.rehearsal.jobs import DENIALS, succeeded
 from tests.rehearsal.regions import REGIONS
 
 pytestmark = [pytest.mark.rehearsal, NEEDED, pytest.mark.timeout(600)]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "mpi_digits"
 LINE: Mapping[str, Any] = json.loads((EXAMPLE / "line.jsonl").read_text()) | {"instance_type": "ml.g5.xlarge"}
 THREE = [{"backend": one.value} for one in Backend]
+OF_THE_CLUSTER = {"SeeTheCluster", "AskTheCluster", "ReadNotesOfPods", "NoteSubmissions", "DescribeTypes"}
+"""Statements that only a cluster brings."""
+SOMETIMES = {("Reaper", "AskTheCluster"), ("GridCleanup", "AskTheCluster"), ("GridCleanup", "ReadNotesOfPods")}
+"""Needed by chance of the clock, or for what is left of a grid whose children are gone."""
 SPACE = names.pod_namespace("trainyard")
 
 
@@ -139,3 +147,42 @@ def test_a_grid_that_is_stopped_leaves_no_pod(yard: Yard) -> None:
     assert record.outcome is LineOutcome.STOPPED
     assert not [one for one in cluster.model.pods.values() if one["status"]["phase"] == "Running"]
     assert cluster.model.nodes == []
+
+
+@pytest.fixture(scope="module")
+def account(yard: Yard) -> DeployedAccount:
+    return yard.account()
+
+
+@pytest.fixture(scope="module")
+def policies(account: DeployedAccount) -> dict[str, Policies]:
+    """Those of all roles, while there are stacks."""
+    return dict(account.policies())
+
+
+def test_a_destroy_deletes_every_job_of_the_cluster_and_its_entries(yard: Yard, policies: dict[str, Policies]) -> None:
+    assert policies
+    endless = {**LINE, "backend": "kubernetes", "hyperparameters": {"steps": 1_000_000}}
+    job = grid.start(yard, {"manifest": grid.upload_manifest(yard, json.dumps(endless), "doomed.jsonl")}, "doomed-pods")
+    (cluster,) = kubernetes.clusters()
+    until(lambda: any(one["status"]["phase"] == "Running" for one in list(cluster.model.pods.values())))
+    yard.cdk.destroy(yard.assembly)
+    assert job.describe()["status"] == "ABORTED"
+    assert (cluster.model.jobs, cluster.model.policies, cluster.model.nodes) == ({}, {}, [])
+    until(lambda: cluster.model.pods == {})
+    assert (cluster.members, cluster.pod_roles) == ({}, {})
+
+
+def test_no_call_was_denied_and_no_right_to_the_cluster_is_spare(
+    yard: Yard, account: DeployedAccount, policies: dict[str, Policies]
+) -> None:
+    made = [call for call in list(yard.aws.recorder.calls) if call.role in policies]
+    assert [(call.name, call.role) for call in made if call.error in DENIALS] == []
+    judged = judge(made, policies, account)
+    assert [(one.call.name, one.request, one.answer.error) for one in judged if not one.answer.allowed] == []
+    spare = {
+        (re.sub(r"^.*-([A-Za-z]+?)(?:Role|ServiceRole)[0-9A-F]{8}-.*$", r"\1", one.principal), one.statement)
+        for one in granted(policies) - needed(judged, policies)
+        if one.statement in OF_THE_CLUSTER
+    }
+    assert spare - SOMETIMES == set()

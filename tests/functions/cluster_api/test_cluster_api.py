@@ -13,19 +13,19 @@ from botocore.exceptions import BotoCoreError
 from aws.grids import GridStore
 from aws.mpi_jobs import ClusterAway, MpiJobs
 from cluster_api.handler import handler
-from cluster_api.policy import KEPT_S, MOST_LISTED, count_idle, order_jobs
+from cluster_api.policy import MOST_LABELLED, MOST_LISTED, count_idle, list_ended, order_jobs
 from contract.cluster_calls import ClusterApiEnvironment, PodJob, PodVerb
 from contract.environments import DrainEnvironment
 from contract.grid import GridPrefix, LineOutcome
 from contract.mpi_job import seal_job
 from contract.mpi_job_facts import is_live
+from contract.mpi_job_labels import DAY_S, ENDED, KEPT_DAYS
 from contract.names import cluster_function
 from contract.timing import Timing
 from contract.timings import DrainTiming
 from drain.grids import Grids
 from drain.policy import NotDrained
 from grids.looking import GridLook
-from localaws.services.kubernetes_model import write_time
 from reaper.pods_left import PodsLeft
 from tests.fakes.aws import Aws
 from tests.fakes.executions import GRID_MACHINE, MACHINE, SEARCH_MACHINE
@@ -230,16 +230,51 @@ def test_a_machine_that_no_job_needs_is_counted(yard: Yard) -> None:
     assert handler({"verb": PodVerb.WATCH.value}, None) == {"idle": 1}
 
 
+def watch(yard: Yard, days: float = 0) -> list[str]:
+    """Runs the watch some days from now; the jobs that are there after it."""
+    yard.aws.clock.now = NOW + days * DAY_S
+    handler({"verb": PodVerb.WATCH.value}, None)
+    return [name for _, name in yard.aws.cluster.jobs]
+
+
 def test_the_watch_deletes_what_ended_long_ago_and_nothing_that_runs(yard: Yard) -> None:
-    for index in (0, 1):
-        yard.make(index)
+    PodJobs(yard.aws, lambda _: PodLife(ends_s=1e12))
+    first, second = (yard.make(index)["metadata"]["name"] for index in (0, 1))
     for index, conditions in enumerate(([{"type": "Succeeded", "status": "True"}], [])):
         job = yard.pod_job(index)
         assert job is not None
-        job["metadata"]["creationTimestamp"] = write_time(NOW - KEPT_S - 1)
         job["status"] = {"conditions": conditions}
-    handler({"verb": PodVerb.WATCH.value}, None)
+    assert [watch(yard, days) for days in (0, KEPT_DAYS)] == [[first, second]] * 2
+    assert watch(yard, KEPT_DAYS + 1) == [second]
+    assert watch(yard, 10 * KEPT_DAYS) == [second]
     assert [is_live(one) for one in yard.aws.cluster.jobs.values()] == [True]
+
+
+def test_what_was_labelled_as_ended_and_goes_on_is_not_deleted(yard: Yard) -> None:
+    name = yard.make(0)["metadata"]["name"]
+    job = yard.pod_job(0)
+    assert job is not None
+    job["metadata"]["labels"][ENDED] = "18262"
+    assert watch(yard) == [name]
+
+
+def test_what_ended_is_listed_for_a_destroy_and_no_more_for_the_reaper(yard: Yard) -> None:
+    first, second = (yard.make(index)["metadata"]["name"] for index in (0, 1))
+    MpiJobs(FUNCTION).end(first, "Stopped: its grid is over")
+    watch(yard)
+    assert [one.name for one in MpiJobs(FUNCTION).listed(only_open=True)] == [second]
+    assert {one.name for one in MpiJobs(FUNCTION).listed()} == {first, second}
+
+
+def test_a_job_that_a_person_suspended_has_not_ended() -> None:
+    job = pod_line_of(0).request["job"]
+    job["spec"]["runPolicy"]["suspend"] = True
+    assert list_ended([job]) == []
+
+
+def test_a_pass_labels_no_more_than_it_has_time_for() -> None:
+    job = pod_line_of(0).request["job"] | {"status": {"conditions": [{"type": "Succeeded", "status": "True"}]}}
+    assert len(list_ended([job] * (MOST_LABELLED + 1))) == MOST_LABELLED
 
 
 def test_fewer_machines_than_jobs_need_are_none_idle() -> None:
