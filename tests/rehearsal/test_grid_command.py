@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import os
 import subprocess
@@ -22,7 +23,7 @@ from localaws.testing.asking import OWNER, questions_of
 from rehearsal.fault_keys import GRID
 from rehearsal.faults import FAULTS
 from rehearsal.grid import GridSummary, shortcomings
-from rehearsal.grid_command import arguments, regions
+from rehearsal.grid_command import arguments, describe_cluster, regions
 from rehearsal.grid_screen import REASONS, REPLACED, show
 from rehearsal.replaced import FILE
 from tests.rehearsal.grids import GRID_FAULTS, WELL
@@ -196,6 +197,23 @@ def test_what_is_replaced_is_a_file_and_a_line_that_names_it_and_all_of_it_with_
         assert part in whole
         assert part not in told
         assert part in shown(WELL, tmp_path, verbose=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "backend", "cluster"),
+    [
+        ({"cluster": "lab", "max_nodes": 4}, "kubernetes", {"cluster": "lab", "max_nodes": 4}),
+        ({"cluster": "new", "operator_manifest": "a.yaml"}, "kubernetes", {"cluster": "rehearsed"}),
+        ({"cluster": "lab"}, "ec2", {}),
+        ({"cluster": ""}, "kubernetes", {}),
+        ({}, "kubernetes", {}),
+    ],
+)
+def test_a_rehearsal_has_a_cluster_where_the_settings_name_one_and_a_line_needs_it(
+    given: dict[str, Any], backend: str, cluster: dict[str, Any]
+) -> None:
+    options = argparse.Namespace(text=f'{{"backend": "{backend}"}}\n', request={})
+    assert describe_cluster(options, given) == cluster
 
 
 @pytest.mark.parametrize("backend", [*Backend])
