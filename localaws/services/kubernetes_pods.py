@@ -86,13 +86,19 @@ class Operator:
         self.runs: dict[str, JobRun] = {}
         """By the object's uid."""
         model.changed = self._change
-        model.deleted = lambda job: self.runs[job["metadata"]["uid"]].gone.set()
+        model.deleted = self._delete
 
     def _change(self, job: Document) -> None:
         uid = job["metadata"]["uid"]
         if uid not in self.runs:
             self.runs[uid] = JobRun(self, job)
             threading.Thread(target=self.runs[uid].run, name=job["metadata"]["name"], daemon=True).start()
+
+    def _delete(self, job: Document) -> None:
+        """What a job owns goes with it; of one that is over that is the launcher's pod."""
+        self.runs[job["metadata"]["uid"]].gone.set()
+        if is_over(job):
+            self.model.remove_pods(job)
 
     def stop(self) -> None:
         for one in self.runs.values():

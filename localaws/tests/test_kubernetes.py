@@ -10,6 +10,7 @@ import urllib.request
 from collections.abc import Iterator
 from typing import Any
 from urllib.error import HTTPError
+from urllib.parse import urlencode
 
 import pytest
 
@@ -18,6 +19,7 @@ from localaws.services import kubernetes
 from localaws.services.kubernetes_model import MERGE, KubernetesModel, build_pods
 from localaws.services.kubernetes_schema import list_problems
 
+POLICIES = "/apis/networking.k8s.io/v1/namespaces/lines/networkpolicies"
 SPACE = "/apis/kubeflow.org/v2beta1/namespaces/lines/mpijobs"
 ROLE = "arn:aws:iam::123456789012:role/member"
 JOB: dict[str, Any] = {
@@ -63,6 +65,42 @@ def test_a_job_is_made_once_found_listed_by_its_labels_and_deleted(model: Kubern
     assert model.answer("GET", f"{SPACE}?labelSelector=a%3Dc")[1]["items"] == []
     assert model.answer("DELETE", f"{SPACE}/one")[0] == 200
     assert model.answer("GET", f"{SPACE}/one")[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("selector", "found"),
+    [
+        ("a=b,!ended", ["open"]),
+        ("ended", ["first", "second"]),
+        ("a=b,ended,ended notin (2,3)", ["first"]),
+        ("ended notin (1,2),a=b", ["open"]),
+        ("a=c", []),
+    ],
+)
+def test_a_selector_asks_for_labels_that_are_there_absent_or_unlike_others(
+    model: KubernetesModel, selector: str, found: list[str]
+) -> None:
+    for name, labels in {"open": {}, "first": {"ended": "1"}, "second": {"ended": "2"}}.items():
+        job = changed("metadata.labels", {"a": "b", **labels})
+        job["metadata"]["name"] = name
+        model.answer("POST", SPACE, job)
+    items = model.answer("GET", f"{SPACE}?{urlencode({'labelSelector': selector})}")[1]["items"]
+    assert [one["metadata"]["name"] for one in items] == found
+
+
+def test_a_policy_is_made_once_and_goes_with_the_job_that_owns_it(model: KubernetesModel) -> None:
+    uid = model.answer("POST", SPACE, JOB)[1]["metadata"]["uid"]
+    owner = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "name": "one", "uid": uid}
+    policy = {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": {"name": "one", "ownerReferences": [owner]},
+        "spec": {"podSelector": {"matchLabels": {}}, "policyTypes": ["Ingress"]},
+    }
+    assert [model.answer("POST", POLICIES, policy)[0] for _ in range(2)] == [201, 409]
+    assert model.answer("POST", POLICIES, {**policy, "spec": {"podselector": {}}})[0] == 422
+    model.answer("DELETE", f"{SPACE}/one")
+    assert model.policies == {}
 
 
 def test_a_list_comes_in_pages(model: KubernetesModel) -> None:
