@@ -113,14 +113,14 @@ class Operator:
         number = next(self._numbers)
         return f"127.15.{number // 256}.{number % 256}"
 
-    def pull(self, image: str, role: str) -> Unpacked:
-        """Returns the image with its own root. Raises PodFailed."""
+    def pull(self, image: str) -> Unpacked:
+        """Returns the image with its own root, pulled by the machine and not with the pod's role. Raises PodFailed."""
         found = REGISTRY.fullmatch(image)
         if not found:
             raise PodFailed(f"InvalidImageName: {image}")
         account, region, repository, tag, digest = found.groups()
         if not digest:
-            ecr = self._aws.client("ecr", region, role=role, throttled=False)
+            ecr = self._aws.client("ecr", region, throttled=False)
             images = ecr.batch_get_image(registryId=account, repositoryName=repository, imageIds=[{"imageTag": tag}])
             if not images["images"]:
                 raise PodFailed(f"ErrImagePull: {image}: not found")
@@ -299,7 +299,7 @@ class JobRun:
     def _container(self, pod: Pod, given: Document) -> Container:
         """Starts one container of a pod. Raises PodFailed."""
         role = self._operator.role_of(pod)
-        own = self._operator.pull(given["image"], role)
+        own = self._operator.pull(given["image"])
         variables = {
             "PATH": BASIC,
             "HOME": "/root",
