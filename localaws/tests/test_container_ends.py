@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from localaws.containers.container import Container
-from localaws.testing.waiting import until
+from localaws.testing.waiting import lives, until
 
 pytestmark = pytest.mark.rehearsal
 LEAVES = """
@@ -29,22 +29,15 @@ def begin(folder: Path, seconds: str) -> tuple[Container, int]:
     return container, int(lines[0])
 
 
-def runs(pid: int) -> bool:
-    try:
-        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return False
-
-
 def test_a_process_in_a_session_of_its_own_ends_with_the_command(tmp_path: Path) -> None:
     container, pid = begin(tmp_path, "0")
     assert container.wait(10) == 3
-    assert not runs(pid)
+    assert not lives(pid)
 
 
 def test_a_process_in_a_session_of_its_own_ends_with_a_kill(tmp_path: Path) -> None:
     container, pid = begin(tmp_path, "600")
-    assert runs(pid)
+    assert lives(pid)
     container.kill()
     assert container.wait(10) == 128 + 9
-    assert not runs(pid)
+    assert not lives(pid)

@@ -13,7 +13,7 @@ import pytest
 from localaws.services import sagemaker, sagemaker_run
 from localaws.services.ec2 import AMI
 from localaws.testing.grid import HOME, Grid, create, trained_here
-from localaws.testing.waiting import until
+from localaws.testing.waiting import lives, until
 
 pytestmark = [
     pytest.mark.rehearsal,
@@ -86,13 +86,6 @@ def said(grid: Grid, name: str) -> list[dict[str, Any]]:
     """By rank."""
     found = [line for line in log(grid, name, "algo-1") if '{"rank"' in line]
     return sorted((json.loads(line[line.index("{") :]) for line in found), key=lambda one: int(one["rank"]))
-
-
-def lives(pid: int) -> bool:
-    try:
-        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return False
 
 
 def left(name: str) -> list[int]:

@@ -15,7 +15,7 @@ import pytest
 
 from contract import names
 from contract.workbench import DOCUMENT, address
-from localaws.testing.waiting import until
+from localaws.testing.waiting import lives, until
 from tests.command_line.account import LAUNCH, PLAN, YARD, Account, History, run
 from tests.fakes.executions import GRID_MACHINE
 from tests.fakes.faults import Kind
@@ -299,7 +299,7 @@ def test_however_the_command_is_ended_the_plugin_of_the_tunnel_ends_too(
         signal.signal(signal.SIGTERM, before[0])
         signal.signal(signal.SIGHUP, before[1])
     plugin = int((programs / "plugin").read_text())
-    until(lambda: not Path(f"/proc/{plugin}/cmdline").is_file() or not Path(f"/proc/{plugin}/cmdline").read_bytes())
+    until(lambda: not lives(plugin))
 
 
 @pytest.mark.usefixtures("bench")

@@ -6,7 +6,6 @@ import hashlib
 import os
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -15,6 +14,7 @@ from contract.codec import decode
 from contract.commits import Commit
 from contract.orders import Order, OrderKind
 from contract.sessions import Credentials
+from localaws.testing.waiting import lives
 from tests import builders
 from tests.builders import PLACE
 from tests.node.containers import Dock
@@ -178,7 +178,7 @@ def test_an_order_to_stop_leaves_nothing_that_runs(dock: Dock) -> None:
     with once_it_trains(dock.site, lambda: dock.site.order(replace(ORDER, kind=OrderKind.STOP))):
         ending = dock.site.run()
     assert ending.ordered
-    assert alive(pids(dock, "pid")) == []
+    assert not any(map(lives, pids(dock, "pid")))
     assert dock.containers == []
 
 
@@ -192,7 +192,7 @@ def test_a_container_that_ignores_sigterm_is_killed_after_its_grace(dock: Dock) 
     with once_it_trains(dock.site, lambda: dock.site.order(ORDER)):
         ending = dock.site.run()
     assert (ending.error, ending.ordered) == ("Interrupted", True)
-    assert alive(pids(dock, "pid")) == []
+    assert not any(map(lives, pids(dock, "pid")))
 
 
 def test_processes_that_leave_their_group_end_with_the_container(dock: Dock) -> None:
@@ -218,7 +218,7 @@ sys.exit(4)
     assert (ending.code, ending.error) == (4, "TrainingFailed")
     found = pids(dock, "pid")
     assert len(found) == 5
-    assert alive(found) == []
+    assert not any(map(lives, found))
 
 
 def test_a_container_that_fills_its_disk_ends_like_any_that_fails(dock: Dock) -> None:
@@ -307,10 +307,3 @@ def test_a_value_that_would_run_in_docker_itself_ends_the_job(dock: Dock, name: 
 
 def pids(dock: Dock, word: str) -> list[int]:
     return [int(line.split()[1]) for line in dock.site.lines if line.startswith(f"{word} ")]
-
-
-def alive(found: list[int]) -> list[int]:
-    """Those that run still; a zombie does not."""
-    return [
-        one for one in found if Path(f"/proc/{one}").exists() and ") Z " not in Path(f"/proc/{one}/stat").read_text()
-    ]

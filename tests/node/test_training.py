@@ -12,19 +12,12 @@ import pytest
 
 from agent.failures import CannotStart
 from agent.training import ChildProcess, described
-from localaws.testing.waiting import HANG_S, until
+from localaws.testing.waiting import HANG_S, lives, until
 
 
 def start(script: str, folder: Path, lines: list[str] | None = None) -> ChildProcess:
     said = [] if lines is None else lines
     return ChildProcess([sys.executable, "-c", script], folder=folder, environment=os.environ, on_line=said.append)
-
-
-def is_gone(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
 
 
 def test_output_and_errors_arrive_in_the_order_they_were_written(tmp_path: Path) -> None:
@@ -93,7 +86,7 @@ def test_what_outlives_its_grace_is_killed_with_its_group(tmp_path: Path) -> Non
     started = time.monotonic()
     child.stop(signal.SIGTERM, 0.3)
     assert time.monotonic() - started >= 0.3
-    until(lambda: is_gone(int(lines[0])))
+    until(lambda: not lives(int(lines[0])))
 
 
 def test_what_a_command_leaves_behind_is_ended(tmp_path: Path) -> None:
@@ -101,7 +94,7 @@ def test_what_a_command_leaves_behind_is_ended(tmp_path: Path) -> None:
     child = start(GRANDCHILD.format(script="import time; time.sleep(60)") + "print('done')", tmp_path, lines)
     assert child.wait(HANG_S) == 0
     child.end(0.1)
-    until(lambda: is_gone(int(lines[0])))
+    until(lambda: not lives(int(lines[0])))
 
 
 def test_only_the_last_lines_are_kept_for_the_report(tmp_path: Path) -> None:
@@ -133,4 +126,4 @@ def test_processes_that_the_command_gave_a_session_of_their_own_end_with_it(tmp_
     child = start(starts, tmp_path, lines)
     until(lambda: lines)
     child.end(0.0)
-    until(lambda: is_gone(int(lines[0])))
+    until(lambda: not lives(int(lines[0])))
