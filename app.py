@@ -17,8 +17,10 @@ from stacks.dashboard import DashboardStack
 from stacks.foundation import FoundationStack
 from stacks.grid import GridStack
 from stacks.images import ImagesStack
+from stacks.kubernetes import KubernetesStack
+from stacks.ordering import order_stacks, place_before_grid
 from stacks.pages import PagesStack
-from stacks.parts.assembled import NotSetUp
+from stacks.parts.assembled import ROOT, NotSetUp
 from stacks.parts.campaign_rights import CampaignRights
 from stacks.parts.common import Common
 from stacks.parts.container_rights import ContainerRights, base_accounts
@@ -26,6 +28,7 @@ from stacks.parts.deployed import find_deployed
 from stacks.parts.existing_network import ExistingNetwork
 from stacks.parts.git_rights import GitHosts
 from stacks.parts.grid_rights import GridRights, container_accounts
+from stacks.parts.kubernetes_rights import KubernetesRights
 from stacks.parts.mount_rights import Mountable
 from stacks.parts.network import Network
 from stacks.parts.own_images import child_tag
@@ -108,15 +111,14 @@ def build(app: cdk.App, settings: Settings) -> None:
         subnets=settings.subnets,
     )
     catalogue = _catalogue(app, settings, common, grids, foundation, regions)
-    grid = _grid(app, settings, common, grids, foundation, reaper, regions, catalogue)
+    kubernetes = _kubernetes(app, settings, common, grids, foundation, regions)
+    grid = _grid(app, settings, common, grids, foundation, reaper, regions, catalogue, kubernetes)
     search = _search(app, common, grids, foundation, reaper, grid)
     images = ImagesStack(app, f"{deployment}-images", common=common, child_base=settings.grid.child_base)
-    _order(foundation, reaper, regions, builds, workflow, grid, search, images)
+    order_stacks(foundation, reaper, regions, builds, workflow, grid, search, images)
     pages = _pages(app, common, grids, foundation, workflow, search)
     optional = _campaigns(app, settings, common, foundation, reaper, git, [*regions, builds, workflow, grid, search])
-    if catalogue:
-        _place(catalogue, foundation, regions, grid)
-        optional.append(catalogue)
+    optional += place_before_grid((catalogue, kubernetes), foundation, regions, grid)
     if settings.compliance:
         comply(
             app, common.rights, foundation, [reaper, builds, workflow, grid, search, images, pages, *optional], regions
@@ -158,6 +160,11 @@ def _grid_rights(settings: Settings, common: Common) -> GridRights:
         base_accounts=base_accounts(settings.everywhere),
         data_buckets=settings.data_buckets,
         pull_accounts=(*container_accounts(settings.everywhere), *settings.copy_accounts),
+        kubernetes=KubernetesRights(
+            rights=common.rights, cluster=settings.kubernetes.cluster, most_nodes=settings.kubernetes.max_nodes
+        )
+        if settings.kubernetes.cluster
+        else None,
     )
 
 
@@ -190,39 +197,6 @@ def _campaigns(
     return [campaigns]
 
 
-def _order(
-    foundation: FoundationStack,
-    reaper: ReaperStack,
-    regions: list[RegionStack],
-    builds: BuildsStack,
-    workflow: WorkflowStack,
-    grid: GridStack,
-    search: SearchStack,
-    images: ImagesStack,
-) -> None:
-    """The reaper stands before what it looks after. What depends is destroyed first, and begins with a drain where it starts
-    something: then nothing launches into what goes away."""
-    reaper.add_stack_dependency(foundation)
-    builds.add_stack_dependency(foundation)
-    workflow.add_stack_dependency(reaper)
-    for needed in (reaper, builds, workflow):
-        grid.add_stack_dependency(needed)
-    search.add_stack_dependency(grid)
-    for region in regions:
-        # The reaper too: its drain is the last that a destroy asks, and empties the regions' buckets before their stacks go.
-        for user in (reaper, builds, workflow, grid, search):
-            user.add_stack_dependency(region)
-    # Last of all: a build that fails keeps nothing else from being deployed. Nothing in it runs or holds anything.
-    images.add_stack_dependency(search)
-
-
-def _place(catalogue: CatalogueStack, foundation: FoundationStack, regions: list[RegionStack], grid: GridStack) -> None:
-    """The catalogue stands before the grid, which reads it, and goes before the home region's network. It starts nothing to drain."""
-    for needed in (foundation, *regions):
-        catalogue.add_stack_dependency(needed)
-    grid.add_stack_dependency(catalogue)
-
-
 def _reaper(
     app: cdk.App,
     settings: Settings,
@@ -251,6 +225,7 @@ def _grid(
     reaper: ReaperStack,
     regions: list[RegionStack],
     catalogue: CatalogueStack | None,
+    kubernetes: KubernetesStack | None,
 ) -> GridStack:
     """Its children run in the home region's network."""
     network = _home_network(settings, regions)
@@ -267,6 +242,7 @@ def _grid(
         child_image=child_tag(settings.grid.child_base),
         output_key=names.region_key(settings.deployment) if settings.compliance else "",
         catalogue=catalogue.exports if catalogue else None,
+        kubernetes=kubernetes.exports if kubernetes else None,
     )
 
 
@@ -274,6 +250,28 @@ def _home_network(settings: Settings, regions: list[RegionStack]) -> Network | E
     network = next(one.network for one in regions if one.region == settings.home_region)
     assert network is not None, "the settings refuse a home region without a network"
     return network
+
+
+def _kubernetes(
+    app: cdk.App,
+    settings: Settings,
+    common: Common,
+    grids: GridRights,
+    foundation: FoundationStack,
+    regions: list[RegionStack],
+) -> KubernetesStack | None:
+    if not settings.kubernetes.cluster:
+        return None
+    return KubernetesStack(
+        app,
+        names.kubernetes_stack(settings.deployment),
+        common=common,
+        foundation=foundation.exports,
+        network=_home_network(settings, regions),
+        grid=grids,
+        settings=settings.kubernetes,
+        root=ROOT,
+    )
 
 
 def _catalogue(

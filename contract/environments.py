@@ -247,6 +247,8 @@ class ReaperEnvironment(StateEnvironment):
     timing: ReaperTiming
     runbook: str = ""
     """Address of the runbook; empty for the file of the repository."""
+    cluster_function: str = ""
+    """Name of the function that speaks with the cluster of Kubernetes; empty without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,6 +264,8 @@ class DrainEnvironment(EndingEnvironment):
     keep_data: bool
     """When false, the drain empties the deployment's buckets."""
     timing: DrainTiming
+    cluster_function: str = ""
+    """As in ReaperEnvironment."""
 
 
 LONGEST_TRAINING_H = 28 * 24.0
@@ -303,6 +307,15 @@ class GridDefaults:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LineCluster:
+    """The cluster of EKS in the home region."""
+
+    name: str
+    most_nodes: int
+    """Of all lines together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GridEnvironment(JobsEnvironment):
     """Environment of the grid's functions: Plan, Collect and the function that ends a grid."""
 
@@ -338,6 +351,8 @@ class GridEnvironment(JobsEnvironment):
     """The settings' own tags, for every training; a line may give a key another value."""
     catalogue: CatalogueAccess | None = None
     """As whom queries are run; None in a deployment without a catalogue."""
+    kubernetes: LineCluster | None = None
+    """Where lines with the backend kubernetes run; None in a deployment without a cluster."""
     rules: str = ""
     """Of the functions that read lines, as in AdmissionEnvironment."""
 

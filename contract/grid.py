@@ -70,6 +70,10 @@ class GridPrefix:
         """Key of a line's final Record, created once and never changed."""
         return f"{self.records}{index:08d}.json"
 
+    def submitted(self, index: int) -> str:
+        """Key that exists once a line's MPIJob was made: one that is gone then is not made again. No pod may write it."""
+        return f"{self.root}submitted/{index:08d}.json"
+
     @property
     def results_csv(self) -> str:
         return f"{self.root}results.csv"
@@ -94,6 +98,10 @@ class GridPrefix:
     def bytes(self, index: int) -> str:
         """Folder of one line's model artifacts and checkpoints, in the bucket of bytes of its region."""
         return f"{self.root}{index:08d}/"
+
+    def pod_notes(self, index: int) -> str:
+        """Folder of what the pods of a line note of themselves, beside its models: the code of the line may write there too."""
+        return f"{self.bytes(index)}pods/"
 
     def code(self, digest: str) -> str:
         """Folder of one archive of code, in the bucket of bytes of each region where lines run it: the lines of a region share it."""
@@ -120,6 +128,8 @@ PLANNED = (_ANY.description, _ANY.facts, f"{_ANY.root}lines/*")
 ANY_QUERIED = _ANY.manifest
 ANY_RECORD = f"{_ANY.records}*"
 ANY_STOPPED = _ANY.stopped
+ANY_SUBMITTED = f"{_ANY.root}submitted/*"
+ANY_POD_NOTE = f"{GRIDS}*/pods/*"
 COLLECTED = (_ANY.results_csv, _ANY.results_jsonl, _ANY.failed, _ANY.report, ANY_STOPPED, f"{_ANY.root}rounds/*")
 ROUNDS = 3
 """How often lines that lack both a record and a training are submitted to Batch before the grid fails."""
@@ -131,6 +141,8 @@ class Backend(str, Enum):
     SAGEMAKER = "sagemaker"
     EC2 = "ec2"
     """Clusters of our own: the line is an execution of the Train machine."""
+    KUBERNETES = "kubernetes"
+    """A cluster of EKS: the line is an MPIJob."""
 
     @classmethod
     def of_later_version(cls) -> Backend:
@@ -138,7 +150,7 @@ class Backend(str, Enum):
         return cls.SAGEMAKER
 
 
-NAMED = {Backend.SAGEMAKER: "TrainingJobName", Backend.EC2: "name"}
+NAMED = {Backend.SAGEMAKER: "TrainingJobName", Backend.EC2: "name", Backend.KUBERNETES: "name"}
 """The argument with the training's name."""
 
 
@@ -156,7 +168,8 @@ class Line:
     slot: int
     """Position among the lines of its region, from 0: it is submitted no earlier than `slot / pace` after the begin."""
     request: dict[str, Any]
-    """Arguments of CreateTrainingJob, including the name and the tags; of StartExecution on clusters of our own."""
+    """Arguments of CreateTrainingJob, including the name and the tags; of StartExecution on clusters of our own; on Kubernetes the members
+    of contract.mpi_job.PodRequest."""
     source: dict[str, Any]
     """The line as a manifest would say it again (JSON Lines form)."""
     hourly_usd: float | None = None
@@ -284,8 +297,24 @@ def training_name(deployment: str, execution: str, started_at: str, index: int) 
     At most 63 characters: deployment (20), grid (20), digest (12), index (8) and three hyphens.
     """
     grid = _shorten(execution)
-    digest = hashlib.sha256(f"{execution} {started_at}".encode()).hexdigest()[:12]
-    return training_prefix(deployment) + "-".join(part for part in (grid, digest, str(index)) if part)
+    return training_prefix(deployment) + "-".join(
+        part for part in (grid, _digest(execution, started_at), str(index)) if part
+    )
+
+
+def mpi_job_name(execution: str, started_at: str, index: int) -> str:
+    """Returns the name of a line's MPIJob, unique to this execution as a training's is.
+
+    At most 43 characters: the operator adds `-worker-<number>` and needs a label of DNS, of 63 small letters, digits and hyphens that
+    begins with a letter. The namespace says whose deployment it is.
+    """
+    grid = _shorten(execution).lower()
+    name = "-".join(part for part in (grid, _digest(execution, started_at), str(index)) if part)
+    return name if name[0].isalpha() else f"g{name}"
+
+
+def _digest(execution: str, started_at: str) -> str:
+    return hashlib.sha256(f"{execution} {started_at}".encode()).hexdigest()[:12]
 
 
 def _shorten(execution: str) -> str:

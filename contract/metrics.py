@@ -44,6 +44,10 @@ COST_SHARE = "CostShare"
 RUNNING_USD = "RunningUsdPerHour"
 """What an hour of all nodes costs at most, US dollars: the sum, without nodes whose price is not known."""
 
+# Of the function that speaks with a cluster of Kubernetes: one value every five minutes.
+IDLE_MACHINES = "IdleMachines"
+"""Machines of the cluster that no MPIJob needs."""
+
 UNITS = {
     CHECKPOINT_AGE: "Percent",
     COMMIT_SECONDS: "Seconds",

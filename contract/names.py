@@ -259,3 +259,28 @@ def catalogue_secret(deployment: str, role: str) -> str:
 def catalogue_log_group(deployment: str) -> str:
     """The log group to which RDS writes what PostgreSQL logs; RDS names it."""
     return f"/aws/rds/cluster/{catalogue_cluster(deployment)}/postgresql"
+
+
+def kubernetes_stack(deployment: str) -> str:
+    """The CloudFormation stack of the cluster for lines on Kubernetes, and of the function that speaks with it."""
+    return f"{deployment}-kubernetes"
+
+
+def eks_cluster(deployment: str) -> str:
+    """Name of the deployment's own cluster of EKS, in the home region."""
+    return f"{deployment}-kubernetes"
+
+
+def pod_namespace(deployment: str) -> str:
+    """Namespace of a cluster for the deployment's lines; it is also the group of those who may speak with it."""
+    return f"{deployment}-lines"
+
+
+def pod_role(deployment: str, region: str) -> str:
+    """Role of the pods of lines on Kubernetes, with the rights of trainings; roles have no region, so the home region tells them apart."""
+    return f"{deployment}-pods-{region}"
+
+
+def cluster_function(deployment: str) -> str:
+    """Name of the function that speaks with the cluster, in its network, for the functions that are in none."""
+    return f"{deployment}-cluster"

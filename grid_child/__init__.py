@@ -8,5 +8,7 @@ Its role needs these permissions and no others:
   deployment's names; iam:PassRole of the training role to sagemaker.amazonaws.com;
 - in the home region: states:StartExecution on the Train machine, DescribeExecution and StopExecution on its executions of the names of
   lines, and s3:GetObject on the report.json and job.json of their jobs;
-- batch:DescribeJobs (which cannot be limited to resources).
+- batch:DescribeJobs (which cannot be limited to resources);
+- with a cluster of Kubernetes: eks:DescribeCluster of it, s3:PutObject on `grids/*/submitted/*` of the home bucket, and s3:GetObject on
+  what pods note.
 """

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from secrets import token_hex
 from typing import Protocol
 
 from contract.grid import Backend
 from contract.records import LineFacts
 from grid_child.clusters import ClusterLine
+from grid_child.kubernetes import KubernetesLine
 from grid_child.plan import Work
 from grid_child.policy import SubmitAnswer
 from grid_child.sagemaker import SageMakerLine
@@ -34,6 +36,7 @@ class ChildBackend(Protocol):
         """Has the training end. One that is over, or not there, is left as it is."""
 
 
+SEAL_BYTES = 32
 DESCRIBED_A_S = 5.0
 """Calls of DescribeExecution a second that a grid makes: half of what Step Functions gives an account in a small region (its quotas page:
 a bucket of 250 to 300 calls, refilled with 10 to 15 a second), which the functions share."""
@@ -41,7 +44,12 @@ a bucket of 250 to 300 calls, refilled with 10 to 15 a second), which the functi
 
 def backend_of(work: Work, home: Home, now: Callable[[], float]) -> ChildBackend:
     """Returns the backend that the line names. `now`: UTC epoch seconds."""
-    return ClusterLine(work, home, now) if work.line.backend is Backend.EC2 else SageMakerLine(work)
+    match work.line.backend:
+        case Backend.EC2:
+            return ClusterLine(work, home, now)
+        case Backend.KUBERNETES:
+            return KubernetesLine(work, home, now, lambda: token_hex(SEAL_BYTES))
+    return SageMakerLine(work)
 
 
 def watch_s(work: Work, training_watch_s: float) -> float:

@@ -11,6 +11,7 @@ from contract import tags
 from contract.codec import Garbled, decode
 from contract.execution_facts import is_marked
 from contract.grid import NAMED, SHARD, Backend, Grid, GridPrefix, Line
+from contract.mpi_job_facts import is_marked_pod
 from grid_child.identity import ChildIdentity
 from grid_child.pace import Round, earliest, turn_s
 from grid_child.store import Home
@@ -98,10 +99,14 @@ def _line(home: Home, prefix: GridPrefix, index: int) -> Line:
 
 def _tags(grid: Grid, line: Line) -> dict[str, str]:
     """The tags that identify the line's training in SageMaker. Raises Unfit where the request does not set them, or where the input of
-    an execution does not name the line: without them it could not be told from a stranger's."""
+    an execution, or an MPIJob, does not name the line: without them it could not be told from a stranger's."""
     if line.backend is Backend.EC2:
         if not is_marked(line, grid):
             raise Unfit(f"The input of line {line.index} does not say of which grid and line it is")
+        return {}
+    if line.backend is Backend.KUBERNETES:
+        if not is_marked_pod(line, grid):
+            raise Unfit(f"The MPIJob of line {line.index} does not say of which grid and line it is")
         return {}
     wanted = {
         tags.DEPLOYMENT: grid.deployment,

@@ -16,6 +16,9 @@ LONGEST_S = 13 * 86_400.0
 """Fargate may end a job after 14 days (Batch user guide, "Job timeouts"): a child exits by itself a day before."""
 
 
+SAGEMAKER = "SageMaker"
+
+
 class Known(str, Enum):
     """Whose training has the line's name in its region."""
 
@@ -62,7 +65,7 @@ class ChildRules:
     """When the child exits by itself, UTC epoch seconds."""
     watch_s: float
     """How often it looks at a training that runs."""
-    service: str = "SageMaker"
+    service: str = SAGEMAKER
     """Who takes the submission, for a person."""
 
 
@@ -138,7 +141,7 @@ def _submit(facts: ChildFacts, rules: ChildRules, now: float, chance: random.Ran
         case SubmitAnswer.REFUSED:
             return Verdict(Action.REFUSE, f"{rules.service} refused the request: {facts.said}")
         case SubmitAnswer.QUOTA if not patient:
-            return Verdict(Action.REFUSE, out_of_quota(facts.said, patience))
+            return Verdict(Action.REFUSE, out_of_quota(rules.service, facts.said, patience))
         case SubmitAnswer.QUOTA:
             most = min(max(watch, rules.turn_s), 10 * watch)
             return Verdict(Action.CREATE, facts.said, watch / 4 + backoff_s(facts.tries, watch, most, chance))
@@ -199,8 +202,13 @@ def answered(code: str, status: int) -> SubmitAnswer:
     return SubmitAnswer.REFUSED
 
 
-def out_of_quota(said: str, patience_s: float) -> str:
-    """A record's reason: which quota to raise, in the words in which Service Quotas lists it."""
+def out_of_quota(service: str, said: str, patience_s: float) -> str:
+    """A record's reason: which quota to raise, in the words in which Service Quotas lists it; of a cluster, which setting."""
+    if service != SAGEMAKER:
+        return (
+            f"For {patience_s / 3600:.1f} hours {service} had no room for the line: raise kubernetes.max_nodes in cdk.json, and start the "
+            f"line again. {said}"
+        )
     quota = re.search(r"'([^']+)'", said)
     which = f"'{quota[1]}'" if quota else "of its machine type for training jobs"
     return (

@@ -26,8 +26,17 @@ class Home:
     def _client(self) -> Any:
         return client("s3", self.region)
 
+    def beside(self, bucket: str, region: str) -> Home:
+        """Returns another bucket, with the same patience."""
+        return Home(bucket, region, self._retry)
+
     def read(self, key: str) -> bytes | None:
         found = self.read_dated(key)
+        return found[0] if found else None
+
+    def read_begin(self, key: str, most: int) -> bytes | None:
+        """The body, of which at most so many bytes; None where there is no such object."""
+        found = self._retry(lambda: self._get(key, most))
         return found[0] if found else None
 
     def read_dated(self, key: str) -> tuple[bytes, float] | None:
@@ -42,10 +51,10 @@ class Home:
         """Creates the object. False where it exists already, perhaps by an earlier try of this call whose answer was lost."""
         return self._retry(lambda: self._create(key, body))
 
-    def _get(self, key: str) -> tuple[bytes, float] | None:
+    def _get(self, key: str, most: int | None = None) -> tuple[bytes, float] | None:
         try:
             answer = self._client.get_object(Bucket=self.bucket, Key=key)
-            return answer["Body"].read(), answer["LastModified"].timestamp()
+            return answer["Body"].read(most), answer["LastModified"].timestamp()
         except (ClientError, BotoCoreError) as problem:
             if isinstance(problem, ClientError) and code_of(problem) in ABSENT:
                 return None

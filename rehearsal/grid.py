@@ -66,7 +66,7 @@ class GridJob(StartedJob):
         """Returns SageMaker's description of each line's training, in the line's region; lines without a training are left out."""
         found = {}
         for line in self.lines():
-            if line.backend is Backend.EC2:
+            if line.backend is not Backend.SAGEMAKER:
                 continue
             client = self.yard.client("sagemaker", line.region)
             try:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from contract.grid import Backend
+from contract.kubernetes_objects import NEW
 from localaws.surroundings import open_session
 from rehearsal.deployment import context
 from rehearsal.faults import UnknownFault, parse_faults
@@ -106,8 +107,20 @@ def _regions_in(folder: Path) -> list[str]:
 
 def has_clusters(options: argparse.Namespace) -> bool:
     """Whether a line of the manifest, or the input, names clusters of our own."""
-    text = f"{options.text}\n{json.dumps(options.request)}"
-    return Backend.EC2.value in re.findall(r"\w+", text)
+    return _names(options, Backend.EC2)
+
+
+def describe_cluster(options: argparse.Namespace, kubernetes: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the settings of a cluster that is there, where a line may run on Kubernetes and `kubernetes` of cdk.json has a cluster: a
+    new one cannot be made here. Empty elsewhere; then Plan says what is missing."""
+    if not kubernetes.get("cluster") or not _names(options, Backend.KUBERNETES):
+        return {}
+    kept = {name: one for name, one in kubernetes.items() if name == "max_nodes"}
+    return kept | {"cluster": "rehearsed" if kubernetes["cluster"] == NEW else kubernetes["cluster"]}
+
+
+def _names(options: argparse.Namespace, backend: Backend) -> bool:
+    return backend.value in re.findall(r"\w+", f"{options.text}\n{json.dumps(options.request)}")
 
 
 def regions(options: argparse.Namespace) -> list[dict[str, Any]]:

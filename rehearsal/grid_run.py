@@ -12,7 +12,8 @@ from rich.markup import escape
 from localaws.conditions import Conditions
 from localaws.containers import real
 from rehearsal import grid, grid_screen
-from rehearsal.grid_command import has_clusters, regions
+from rehearsal.deployment import context
+from rehearsal.grid_command import describe_cluster, has_clusters, regions
 from rehearsal.options import LAST_LAYER_S
 from rehearsal.pages import leave_page
 from rehearsal.runs import Run, leave, shorten
@@ -23,13 +24,16 @@ STACKS = ("grid", "images", "reaper", "pages")
 """Stacks that a grid needs, without those they depend on; `images` builds the child's image."""
 CLUSTERS = ("workflow",)
 """Stacks that its lines on clusters of our own need beside them."""
+PODS = ("kubernetes",)
+"""Stacks that its lines on Kubernetes need beside them."""
 
 
 def carry_out(options: argparse.Namespace, screen: Screen, run: Run) -> int:
     """Returns 0 only if every line completed and nothing runs; see `rehearsal.grid.shortcomings`."""
     conditions = Conditions(speed=options.speed, seed=options.seed)
-    settings, clusters = {"regions": regions(options)}, has_clusters(options)
-    wanted = (*STACKS, *(CLUSTERS if clusters else ()))
+    kubernetes = describe_cluster(options, context(1.0)["trainyard"].get("kubernetes", {}))
+    settings = {"regions": regions(options), **({"kubernetes": kubernetes} if kubernetes else {})}
+    wanted = (*STACKS, *(CLUSTERS if has_clusters(options) else ()), *(PODS if kubernetes else ()))
     really = real.announced(screen.say)
     with Yard(run.work, conditions, settings=settings, wanted=wanted, parts=screen.parts, real_images=really) as yard:
         prepare(yard, screen, options)

@@ -10,10 +10,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from contract.grid import Backend
 from contract.text import one_line
 from localaws.conditions import Conditions
 from localaws.containers import real
-from localaws.services import batch, codebuild, ecr, sagemaker
+from localaws.services import batch, codebuild, ecr, kubernetes, sagemaker
 from rehearsal.grid import GridJob, GridSummary
 from rehearsal.replaced import REPLACED as ON_CLUSTERS
 from rehearsal.replaced import not_deployed, write_replaced
@@ -85,7 +86,8 @@ def show(
         figures.add_row(name, str(value))
     console.print(figures)
     on_clusters = [f"Jobs on clusters. {ON_CLUSTERS}"] if summary.jobs else []
-    about = [*describe_replaced(conditions, real_images=real_images), *on_clusters, not_deployed(left_out)]
+    replaced = describe_replaced(conditions, real_images=real_images, has_pods=_has_pods(summary))
+    about = [*replaced, *on_clusters, not_deployed(left_out)]
     show_replaced(console, about, out, verbose=verbose)
     for line in wrong:
         console.print(f"[red]{escape(line)}[/red]")
@@ -98,9 +100,13 @@ def show_replaced(console: Console, about: Sequence[str], out: Path, *, verbose:
         console.print(f"[dim]{escape(line)}[/dim]", highlight=False)
 
 
-def describe_replaced(conditions: Conditions, *, real_images: bool) -> list[str]:
-    """Returns under which conditions grids ran, and what was not the real thing."""
-    what = [*REPLACED, *((real.NOT_SHOWN,) if real_images else OF_IMAGES)]
+def _has_pods(summary: GridSummary) -> bool:
+    return any(one["backend"] == Backend.KUBERNETES for one in summary.results)
+
+
+def describe_replaced(conditions: Conditions, *, real_images: bool, has_pods: bool) -> list[str]:
+    """Returns under which conditions grids ran, and what was not the real thing. `has_pods`: lines ran on Kubernetes."""
+    what = [*REPLACED, *(kubernetes.NOT_SHOWN if has_pods else ()), *((real.NOT_SHOWN,) if real_images else OF_IMAGES)]
     return [_conditions(conditions), "What this rehearsal replaces:", *(f"- {one}" for one in what), REAL]
 
 

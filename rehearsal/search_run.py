@@ -17,6 +17,7 @@ from rich.table import Table
 
 from localaws.conditions import Conditions
 from localaws.containers import real
+from localaws.services import kubernetes
 from rehearsal import grid, grid_screen, search
 from rehearsal.grid_run import keep_logs
 from rehearsal.options import LAST_LAYER_S
@@ -159,7 +160,9 @@ def show(
         "told each trial before the next. same: the search asked what Optuna alone asks.[/dim]"
     )
     about = [
-        *grid_screen.describe_replaced(yard.aws.conditions, real_images=yard.real_images),
+        *grid_screen.describe_replaced(
+            yard.aws.conditions, real_images=yard.real_images, has_pods=bool(kubernetes.clusters())
+        ),
         not_deployed(yard.left_out),
     ]
     grid_screen.show_replaced(screen.console, about, out, verbose=screen.verbose)

@@ -27,7 +27,7 @@ from localaws.machines import file_systems
 from localaws.machines.nodes import Nodes
 from localaws.ports import Port
 from localaws.server import LocalAws
-from localaws.services import ec2
+from localaws.services import ec2, kubernetes
 from rehearsal.account import DeployedAccount, guard
 from rehearsal.deployment import ACCOUNT, Cdk, Deployed, DeploymentFailed, bring_up, context
 from rehearsal.faults import Fault, to_faults
@@ -39,7 +39,7 @@ from rehearsal.state import reports
 RUNNING = "RUNNING"
 MASTER_PORT = 29500
 """The first port that a yard tries, and the one in the settings."""
-GAPS = ("ec2", "cloudformation", "ssm", "ecr", "codebuild", "sagemaker", "batch", "rds_data")
+GAPS = ("ec2", "cloudformation", "ssm", "ecr", "codebuild", "sagemaker", "batch", "rds_data", "kubernetes")
 """Gaps that the product needs of the local AWS, beyond those of every local AWS."""
 
 
@@ -109,6 +109,7 @@ class Yard:
                 self.aws.start()
                 publish(self.aws.work / "images", CHILD_BASE)
                 self._make_file_systems()
+                self._make_cluster()
             undoing.callback(self.aws.stop)
             if self.real_images:
                 with self.parts.part("registry of real images"):
@@ -143,6 +144,12 @@ class Yard:
             listed.append({**setting, "security_group": made.security_group, "mount_name": made.mount_name})
         if listed:
             self.context["trainyard"]["file_systems"] = listed
+
+    def _make_cluster(self) -> None:
+        """As the owner of a cluster has done ahead of a deploy that names it; a new one cannot be made here."""
+        name = self.context["trainyard"].get("kubernetes", {}).get("cluster", "")
+        if name:
+            kubernetes.begin(self.aws, name, self.region)
 
     def files(self, name: str) -> Path:
         """The folder of a file system's files on this computer."""

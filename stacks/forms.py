@@ -233,6 +233,15 @@ SecretName = Annotated[
     ),
 ]
 Organization = Annotated[str, Form(r"^o-[a-z0-9]{10,32}$", "the id of an organization, such as o-a1b2c3d4e5")]
+ClusterName = Annotated[
+    str,
+    Form(r"^([A-Za-z0-9][A-Za-z0-9_-]{0,99})?$", "new, the name of a cluster of EKS in the home region, or nothing"),
+]
+ManifestFile = Annotated[
+    str,
+    Form(r"^([A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*)?$", "a path from the folder of cdk.json on"),
+]
+Digest = Annotated[str, Form(r"^[0-9a-f]{64}$", "the SHA-256 of a file, 64 small hexadecimal digits")]
 BaseImage = Annotated[
     str,
     Form(

@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_stepfunctions as sfn
@@ -21,10 +22,12 @@ from contract.environments import (
     GridCollectEnvironment,
     GridEnvironment,
 )
+from contract.kubernetes_objects import CHILDREN
 from contract.limits import Limits
 from contract.timings import ChildTiming, CollectTiming
 from stacks.foundation import FoundationExports
 from stacks.grid_settings import GridSettings
+from stacks.kubernetes import KubernetesExports
 from stacks.parts.alarms import AlarmEvidence
 from stacks.parts.bad_ends import clear_up_after
 from stacks.parts.batch import TASKS, Children
@@ -66,6 +69,7 @@ class GridStack(cdk.Stack):
         child_image: str,
         output_key: str = "",
         catalogue: CatalogueAccess | None = None,
+        kubernetes: KubernetesExports | None = None,
     ) -> None:
         """`job_limits` are those of lines that run on clusters of our own; `drain` ends what runs before a destroy deletes anything;
         `network` is the home region's; `child_image` is a tag in its repository names.PLATFORM; `output_key` is the alias of a key in
@@ -102,12 +106,10 @@ class GridStack(cdk.Stack):
             output_key=output_key,
             tags=dict(common.tags),
             catalogue=catalogue,
+            kubernetes=kubernetes.line_cluster if kubernetes else None,
         )
-        collecting = GridCollectEnvironment(
-            **_fields(planning), topic=foundation.topic.topic_arn, timing=timing.of(CollectTiming)
-        )
-        self._collecting_environment = collecting
-        children = self._children(training, network, settings, child_image)
+        collecting = self._collecting_environment = self._extend(planning)
+        children = self._children(training, network, settings, child_image, kubernetes)
         machine = GridMachine(
             self,
             "Grid",
@@ -133,6 +135,10 @@ class GridStack(cdk.Stack):
         drain_first(self, drain)
         self._outputs(machine.state_machine_arn, letters, training)
 
+    def _extend(self, planning: GridEnvironment) -> GridCollectEnvironment:
+        topic, timing = self._foundation.topic.topic_arn, self._timing.of(CollectTiming)
+        return GridCollectEnvironment(**_fields(planning), topic=topic, timing=timing)
+
     def check_with(self) -> GridCollectEnvironment:
         """Returns what a search checks its trials with. The role is named, so that a stack that reads this needs nothing of this one."""
         role_name = f"role/{names.training_role(self._rights.deployment, self._rights.home_region)}"
@@ -152,7 +158,12 @@ class GridStack(cdk.Stack):
         return made
 
     def _children(
-        self, training: iam.Role, network: Network | ExistingNetwork, settings: GridSettings, child_image: str
+        self,
+        training: iam.Role,
+        network: Network | ExistingNetwork,
+        settings: GridSettings,
+        child_image: str,
+        kubernetes: KubernetesExports | None,
     ) -> Children:
         rights, deployment = self._rights, self._rights.deployment
         log = log_group(
@@ -170,7 +181,7 @@ class GridStack(cdk.Stack):
             round=1,
         ).write()
         registry = f"{cdk.Aws.ACCOUNT_ID}.dkr.ecr.{rights.home_region}.{cdk.Aws.URL_SUFFIX}"
-        return Children(
+        children = Children(
             self,
             "Children",
             vpc=network.vpc,
@@ -185,6 +196,21 @@ class GridStack(cdk.Stack):
             job_role=child,
             start=self._grid.start_child(log.log_group_arn),
         )
+        if kubernetes:
+            kubernetes.rights.admit(self, "ChildAccess", child, CHILDREN)
+        if kubernetes and kubernetes.security_group:
+            # In this stack: the cluster's does not know the children's group.
+            ec2.CfnSecurityGroupIngress(
+                self,
+                "ChildrenToCluster",
+                ip_protocol="tcp",
+                from_port=443,
+                to_port=443,
+                group_id=kubernetes.security_group.security_group_id,
+                source_security_group_id=children.group.security_group_id,
+                description="From children of grids",
+            )
+        return children
 
     def _plan(self, environment: GridEnvironment) -> Function:
         environment = replace(environment, rules=self._common.rules.file)

@@ -47,6 +47,7 @@ from stacks.forms import (
     partition,
 )
 from stacks.grid_settings import GridSettings
+from stacks.kubernetes_settings import KubernetesSettings, list_kubernetes_problems
 from stacks.network_settings import MOST_REGIONS, NetworkSettings, RegionSettings, catalogue_problems, list_twice
 from stacks.network_settings import problems as network_problems
 from stacks.refused import lines
@@ -219,6 +220,8 @@ class Settings(Block):
     """Whether jobs may be workbenches: JupyterLab on a machine that its owner opens through Session Manager (docs/guides/workbench.md)."""
     compliance: bool = False
     """Customer keys for what is stored, flow logs, access logs and closed default security groups (docs/guides/compliance.md)."""
+    kubernetes: KubernetesSettings = KubernetesSettings()
+    """Lines of grids on Kubernetes (docs/guides/kubernetes.md)."""
     catalogue: bool = False
     """Whether there is a database of campaigns, data sets, runs, prices and capacity, from which a grid's `query` makes its lines
     (docs/guides/catalogue.md)."""
@@ -267,6 +270,7 @@ class Settings(Block):
         )
         yield from watch_problems(self.watch, self.campaigns, self.git_hosts, self.repositories)
         yield from network_problems(self.regions, self.network, self.placement_groups_per_zone)
+        yield from list_kubernetes_problems(self.kubernetes)
         if self.catalogue:
             yield from catalogue_problems(next((one for one in self.regions if one.region == self.home_region), None))
         room = LEAST_NAMES_BYTES + REGION_BYTES * (MOST_REGIONS - len(self.training))

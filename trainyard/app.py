@@ -61,6 +61,25 @@ def check(
     return check(command, file, code=code, given=given, name=name)
 
 
+@add_command(app, "manifest")
+def manifest(
+    command: Command,
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="[FILE]", help="A line as JSON; without it: what the owner of a cluster applies."),
+    ] = None,
+    name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="What the job's name begins with.")] = None,
+    gpus: Annotated[int, typer.Option("--gpus", metavar="N", min=0, help="GPUs of each machine.")] = 0,
+) -> int:
+    """Print a line's MPIJob for kubectl, without AWS.
+
+    Example: trainyard manifest line.json --gpus 1 | kubectl apply -f -
+    """
+    from trainyard.manifests import print_manifest
+
+    return print_manifest(command, file, name=name, gpus=gpus)
+
+
 @add_command(app, "run")
 def run(
     command: Command,

@@ -6,7 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from contract import names
-from contract.environments import AdmissionEnvironment, GridEnvironment
+from contract.environments import AdmissionEnvironment, GridEnvironment, LineCluster
+from contract.kubernetes_objects import NEW
 from contract.mounts import FileSystem
 from trainyard.settings import NO_ACCOUNT
 
@@ -80,6 +81,7 @@ def describe_grids(settings: Settings, account: str) -> GridEnvironment:
     """Returns what a deploy of the settings would tell Plan."""
     from stacks.forms import partition
     from stacks.parts.container_rights import base_accounts
+    from stacks.parts.own_images import child_tag
 
     name, home = settings.deployment, settings.home_region
     machine = f"arn:{partition(home)}:states:{home}:{account}:stateMachine:"
@@ -97,13 +99,22 @@ def describe_grids(settings: Settings, account: str) -> GridEnvironment:
         training_role=NOT_KNOWN,
         machine=f"{machine}{names.grid_machine(name)}",
         queue=names.grid_queue(name),
-        child_image=NOT_KNOWN,
+        child_image=child_tag(settings.grid.child_base),
         limits=settings.grid.limits,
         job_limits=settings.limits,
         train_machine=f"{machine}{names.machine(name)}",
         defaults=settings.grid.defaults,
         tags=settings.tags,
+        kubernetes=_describe_cluster(settings),
     )
+
+
+def _describe_cluster(settings: Settings) -> LineCluster | None:
+    given = settings.kubernetes
+    if not given.cluster:
+        return None
+    name = names.eks_cluster(settings.deployment) if given.cluster == NEW else given.cluster
+    return LineCluster(name=name, most_nodes=given.max_nodes)
 
 
 def list_file_systems(settings: Settings) -> dict[str, tuple[FileSystem, ...]]:

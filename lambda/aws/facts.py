@@ -221,6 +221,8 @@ class Sort(str, Enum):
     """Of a grid, on clusters of our own."""
     ROUND = "execution of a round"
     """Of a search: a grid."""
+    MPI_JOB = "MPIJob"
+    """Of a grid's line, on Kubernetes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -85,8 +85,8 @@ class PlacedInterface:
     instance: str
     """The instance to which it is attached; empty for none."""
     tagged: bool
-    """Whether it has the deployment's tag, or belongs to a NAT gateway or an endpoint that has it, or to the catalogue's database:
-    AWS tags no interface of these."""
+    """Whether it has the deployment's tag, or belongs to a NAT gateway or an endpoint that has it, to the catalogue's database, or to the
+    cluster of Kubernetes: AWS tags no interface of these so."""
     in_our_group: bool
     """Whether it has a security group with the deployment's tag."""
 

@@ -30,6 +30,10 @@ STACK = "aws:cloudformation:stack-name"
 """Tag by which CloudFormation marks what it makes."""
 OF_A_DATABASE = "RDSNetworkInterface"
 """The description of every interface that RDS makes."""
+OF_A_FUNCTION, OF_AN_API = "AWS Lambda VPC ENI-", "Amazon EKS "
+"""How descriptions of interfaces begin that Lambda and EKS make; EKS's has the cluster's name behind it."""
+OF_A_MACHINE = "eks:eks-cluster-name"
+"""The tag that EKS's Auto Mode gives to all that it makes for a machine."""
 FILTER_VALUES = 200
 """The most values that a filter takes."""
 
@@ -80,7 +84,10 @@ class Networks:
             for name, values in (("vpc-id", networks), ("group-id", elsewhere))
             for one in self._interfaces(name, values)
         ]
-        own = self._own_interfaces(ours) | _of_the_catalogue(found, known, deployment) if found else set[str]()
+        own = set[str]()
+        if found:
+            own = self._own_interfaces(ours) | _of_the_catalogue(found, known, deployment)
+            own |= _of_the_cluster(found, known, deployment)
         return [_placed(one, self._region, deployment, groups.keys(), own) for one in found]
 
     def _own_interfaces(self, ours: Any) -> set[str]:
@@ -140,6 +147,23 @@ def _of_the_catalogue(found: Sequence[Any], groups: Sequence[Any], deployment: s
         one["NetworkInterfaceId"]
         for one in found
         if one.get("Description") == OF_A_DATABASE and its & {group["GroupId"] for group in one.get("Groups", [])}
+    }
+
+
+def _of_the_cluster(found: Sequence[Any], groups: Sequence[Any], deployment: str) -> set[str]:
+    """Returns the ids of the interfaces of the cluster of Kubernetes: those of its machines, which EKS tags with the cluster's name, and
+    those of its API and of functions, which are untagged in security groups that CloudFormation made for the cluster's stack."""
+    cluster, stack = names.eks_cluster(deployment), {"Key": STACK, "Value": names.kubernetes_stack(deployment)}
+    its = {one["GroupId"] for one in groups if stack in one.get("Tags", [])}
+    beginnings = (OF_A_FUNCTION, f"{OF_AN_API}{cluster}")
+    return {
+        one["NetworkInterfaceId"]
+        for one in found
+        if {"Key": OF_A_MACHINE, "Value": cluster} in one.get("TagSet", [])
+        or (
+            str(one.get("Description", "")).startswith(beginnings)
+            and its & {group["GroupId"] for group in one.get("Groups", [])}
+        )
     }
 
 

@@ -73,9 +73,9 @@ def same_everywhere(repository: str, tag: str, regions: Sequence[str]) -> str:
     return digests.pop()
 
 
-def holds(account: str, repository: str, tag: str, digest: str, region: str) -> bool:
-    """Whether a registry, which may be another account's, has an image, asked the way a pull asks; raises ClientError
-    where we may not look."""
+def find_digest(account: str, repository: str, tag: str, digest: str, region: str) -> str:
+    """The digest of an image in a registry, which may be another account's, asked the way a pull asks; empty where there is none. Raises
+    ClientError where we may not look."""
     ecr: Any = client("ecr", region, PATIENT)
     wanted = {"imageDigest": digest} if digest else {"imageTag": tag}
     try:
@@ -87,9 +87,9 @@ def holds(account: str, repository: str, tag: str, digest: str, region: str) -> 
         )
     except ClientError as problem:
         if code_of(problem) == "RepositoryNotFoundException":
-            return False
+            return ""
         raise
-    return bool(found.get("images"))
+    return next((str(one["imageId"]["imageDigest"]) for one in found.get("images", ())), "")
 
 
 def tags(image: ContainerImage, config: Any = PATIENT) -> list[ListedTag]:

@@ -12,8 +12,10 @@ from aws import executions
 from aws.batch import BatchJobs
 from aws.facts import Status
 from aws.grids import GridStore
+from aws.mpi_jobs import MpiJobs
 from aws.trainings import RUNS, STOPPING, Training, Trainings
 from contract import grid, names, tags
+from contract.aws_errors import code_of
 from contract.environments import DrainEnvironment
 from drain.policy import IN_FLIGHT_S, STOP_REASON, refuse_protected_trainings
 
@@ -32,7 +34,13 @@ class Grids:
 
     def end(self) -> list[str]:
         """Returns a line for everything that is not over yet. Raises NotDrained where a person protects a training."""
-        return [*self._stop_searches(), *self._stop_executions(), *self._end_jobs(), *self._stop_trainings()]
+        return [
+            *self._stop_searches(),
+            *self._stop_executions(),
+            *self._end_pods(),
+            *self._end_jobs(),
+            *self._stop_trainings(),
+        ]
 
     def _stop_searches(self) -> list[str]:
         """Stops the searches first: each would start another grid."""
@@ -55,6 +63,24 @@ class Grids:
             if self.there:
                 GridStore(self.env.bucket).stop(arn.rpartition(":")[2], REASON, time.time())
         return lines
+
+    def _end_pods(self) -> list[str]:
+        """Deletes the MPIJobs of the cluster, whose own destroy follows: with the executions stopped, no child makes one again."""
+        if not self.env.cluster_function:
+            return []
+        jobs = MpiJobs(self.env.cluster_function)
+        try:
+            found = jobs.listed()
+            refuse_protected_trainings(
+                [one.name for one in found if one.is_live and tags.PROTECTED in one.marks], "the cluster"
+            )
+            for one in found:
+                jobs.delete(one.name)
+        except (ClientError, BotoCoreError) as problem:
+            if isinstance(problem, ClientError) and code_of(problem) == "ResourceNotFoundException":
+                return []  # the function goes with the cluster's stack
+            return [f"- MPIJobs could not be listed or deleted: {problem}"]
+        return [f"- MPIJob {one.name} was there a moment ago" for one in found]
 
     def _end_jobs(self) -> list[str]:
         """Terminates the jobs. Trainings end all the same where Batch does not answer."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from aws.facts import InstanceType
 from contract.grid import Manifest
 from refusals.script import Runner
 
@@ -30,6 +31,8 @@ class Stand:
     """The error code with which a look was refused."""
     digest: str = ""
     """Of the image for which a short tag stands."""
+    held: str = ""
+    """Digest of what a registry has under the image's own address."""
     names: tuple[str, ...] = ()
     """The first objects and folders of S3 whose names begin so, where these are not one alone."""
 
@@ -65,6 +68,8 @@ class Answers:
     """By `CodeQuestion.key`."""
     prices: dict[str, float | None] = field(default_factory=dict)
     """Dollars per hour and instance, by `price_key`."""
+    types: dict[str, InstanceType | None] = field(default_factory=dict)
+    """EC2's types of lines on Kubernetes, in the home region; None for one that it does not have."""
 
     def region(self, address: str) -> str:
         """Returns the region of an address' bucket; empty where it is unknown."""

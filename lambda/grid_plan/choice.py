@@ -88,7 +88,8 @@ def _image(training: Wanted, region: str, answers: Answers) -> str:
     """The image's address there, with the digest of the image for which a short tag stands."""
     address = training.image_in(region)
     stand = answers.images.get(address)
-    return str(replace(ContainerImage.parse(address), digest=stand.digest)) if stand and stand.digest else address
+    digest = (stand.digest or (stand.held if training.is_pods else "")) if stand else ""
+    return str(replace(ContainerImage.parse(address), digest=digest)) if digest else address
 
 
 def _digest(training: Wanted, answers: Answers) -> str:
@@ -166,7 +167,7 @@ def _with_image(training: Wanted, candidates: list[str], answers: Answers) -> tu
 
 
 def _hourly(training: Wanted, region: str, answers: Answers) -> float | None:
-    price = answers.hourly(region, training.spec.instance_type or "")
+    price = answers.hourly(region, training.machine_type)
     return None if price is None else price * (training.spec.instance_count or 1)
 
 

@@ -39,7 +39,7 @@ def _as_list(value: Any) -> Any:
     return re.split(r"\s+(?=s3://)", value.strip()) if isinstance(value, str) else value
 
 
-def _as_command(value: Any) -> Any:
+def as_command(value: Any) -> Any:
     """As AWS's toolkit runs a program: by Python, or by itself."""
     if not isinstance(value, str):
         return value
@@ -52,7 +52,7 @@ def _as_it_is(value: Any) -> Any:
 
 SAME: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "entrypoint": ("command", _as_it_is),
-    "program": ("command", _as_command),
+    "program": ("command", as_command),
     "instance_type": ("instance_types", _without_ml),
     "instance_count": ("nodes", _as_it_is),
     "distribution": ("launcher", _as_it_is),

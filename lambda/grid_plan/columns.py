@@ -214,7 +214,7 @@ class TrainingSpec(Closed):
 
     backend: Annotated[Text, AfterValidator(_one_of(*Backend))] | None = Field(
         default=None,
-        description="What trains the line: sagemaker (the default), or ec2, a job on clusters of our own.",
+        description="What trains the line: sagemaker (the default); ec2, a job on clusters of our own; or kubernetes, an MPIJob on EKS.",
     )
     region: Annotated[Text, AfterValidator(_region)] | None = Field(
         default=None,

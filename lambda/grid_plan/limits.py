@@ -26,7 +26,7 @@ def allowed(limits: GridLimits) -> dict[str, str]:
     """Says for each field what it may be in this deployment."""
     arguments = f"a list of 1 to {MOST_ARGUMENTS} strings of up to {MOST_ARGUMENT} characters"
     return {
-        "backend": "sagemaker or ec2",
+        "backend": "sagemaker, ec2 or kubernetes",
         "region": "auto, or a region of the deployment, as in eu-central-1",
         "data": f"up to {MOST_COPIES} copies of the data in different regions, as in s3://bucket/folder/",
         "channel": f"a channel's name of 1 to {MOST_CHANNEL_NAME} letters, digits, dots, _ and -",

@@ -11,8 +11,9 @@ from botocore.exceptions import ClientError
 
 from aws import data, pinned, registry, training_prices
 from aws.clients import BRISK, PATIENT, client
+from aws.ec2 import Ec2
 from aws.errors import CHANGED, S3_DENIED
-from aws.prices import ANSWERS_IN
+from aws.prices import ANSWERS_IN, on_demand_usd
 from contract.aws_errors import code_of
 from contract.images import ContainerImage
 from contract.short_tags import SAGEMAKER, ListedTag, agreed, is_short
@@ -31,6 +32,8 @@ T = TypeVar("T")
 AT_ONCE = 32
 CODE_S = 10.0
 """How long an archive of code is read. Later entries are accepted without a look."""
+AUTO_MODE = 1.12
+"""What EKS takes for a machine of its Auto Mode, beside EC2's price: about an eighth of that (EKS's pricing page)."""
 PAGES = 20
 """Pages of 1,000 objects that are counted in the data of `auto` lines, for the price of moving it."""
 
@@ -44,10 +47,10 @@ def learn(trainings: list[Wanted], answers: Answers, pool: ThreadPoolExecutor) -
             ask(training, answers, asked)
         if not asked:
             return
-        _answer(asked, answers, pool, awss)
+        _answer(asked, answers, pool, awss, trainings[0].env.home_region)
 
 
-def _answer(questions: Questions, answers: Answers, pool: ThreadPoolExecutor, awss: Collection[str]) -> None:
+def _answer(questions: Questions, answers: Answers, pool: ThreadPoolExecutor, awss: Collection[str], home: str) -> None:
     _prepare(questions)
     _fill(pool, questions.buckets, _bucket, answers.buckets)
     locations, sizes = dict(questions.locations), dict(questions.sizes)
@@ -58,7 +61,18 @@ def _answer(questions: Questions, answers: Answers, pool: ThreadPoolExecutor, aw
     codes = {one.key: one for one in questions.codes}
     _fill(pool, codes, lambda key: _code(codes[key]), answers.codes)
     prices = {price_key(*one): one for one in questions.prices}
-    _fill(pool, prices, lambda key: training_prices.on_demand_usd(*prices[key]), answers.prices)
+    _fill(pool, prices, lambda key: _price(*prices[key]), answers.prices)
+    if questions.types:
+        known = Ec2(home).types(questions.types)
+        answers.types |= {one: known.get(one) for one in questions.types}
+
+
+def _price(region: str, instance_type: str) -> float | None:
+    """The price of an hour in SageMaker; of a type of EC2, that of a machine which EKS manages."""
+    if instance_type.startswith("ml."):
+        return training_prices.on_demand_usd(region, instance_type)
+    price = on_demand_usd(region, instance_type)
+    return None if price is None else price * AUTO_MODE
 
 
 def _prepare(questions: Questions) -> None:
@@ -134,7 +148,8 @@ def _code(question: CodeQuestion) -> CodeStand:
 def _image(text: str) -> Stand:
     image = ContainerImage.parse(text)
     try:
-        return Stand(there=registry.holds(image.account, image.repository, image.tag, image.digest, image.region))
+        held = registry.find_digest(image.account, image.repository, image.tag, image.digest, image.region)
+        return Stand(there=bool(held), held=held)
     except ClientError as problem:
         return _unseen(problem)
 

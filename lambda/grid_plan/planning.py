@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
-from typing import IO
+from typing import IO, Any
 
 from aws.facts import Object
 from aws.service_models import training_model
@@ -29,6 +29,7 @@ from grid_plan.columns import TrainingSpec
 from grid_plan.drafts import Draft, Drafts, batches, describe_source, digest
 from grid_plan.job_columns import JOB_ONLY
 from grid_plan.manifest import UnreadableManifest
+from grid_plan.pod_lines import build_pod_request, list_pod_problems, list_type_problems
 from grid_plan.problems import Report
 from grid_plan.request import GivenDefaults, GridRequest
 from grid_plan.training_arguments import GridRun, build_arguments, code_folder
@@ -160,11 +161,18 @@ class Planner:
             region=decision.region,
             why=decision.why,
             slot=slots[decision.region],
-            request=build_arguments(training, decision, index, self._run),
+            request=self._build_request(training, decision, index, answers),
             source=describe_source(with_settings(spec, self._env)),
             hourly_usd=decision.hourly_usd,
             most_usd=decision.most_usd(training),
+            backend=Backend.KUBERNETES if training.is_pods else Backend.SAGEMAKER,
         )
+
+    def _build_request(self, training: Wanted, decision: Decision, index: int, answers: Answers) -> dict[str, Any]:
+        if not training.is_pods:
+            return build_arguments(training, decision, index, self._run)
+        kind = answers.types[training.machine_type]
+        return build_pod_request(training, decision, index, self._run, kind.gpus if kind else 0)
 
     def _note_code(self, training: Wanted, decision: Decision, answers: Answers) -> None:
         if training.code is None:
@@ -208,6 +216,7 @@ class Planner:
         elif draft.training is not None:
             training = Wanted.of(draft.training, self._env)
             problems += policy.problems(training, self._types, excused=draft.wrong)
+            problems += list_pod_problems(training) if training.is_pods and "backend" not in draft.wrong else []
             problems += [] if "tags" in draft.wrong else list_required_problems(training.spec.tags or {}, self._rules)
             problems += [] if problems else self._repeats(draft)
             wrong = draft.wrong | {re.split("[.:]", problem)[0] for problem in problems}
@@ -266,6 +275,8 @@ class Planner:
         index = sum(checked.regions.values())
         for problem in training_model.problems(build_arguments(training, decision, index, self._run)):
             checked.report.add(f"request: SageMaker would reject it: {problem}", draft.line)
+        for problem in list_type_problems(training, checked.answers) if training.is_pods else ():
+            checked.report.add(problem, draft.line)
         checked.regions[decision.region] += 1
         for warning in (*policy.warnings(training), *choice.warnings(training, decision, checked.answers)):
             checked.warnings.add(warning, draft.line)

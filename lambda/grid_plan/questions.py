@@ -23,9 +23,12 @@ class Questions:
     codes: set[CodeQuestion] = field(default_factory=set)
     prices: set[tuple[str, str]] = field(default_factory=set)
     """Region and instance type."""
+    types: set[str] = field(default_factory=set)
+    """Of EC2, in the home region."""
 
     def __len__(self) -> int:
-        return sum(map(len, (self.buckets, self.locations, self.sizes, self.images, self.codes, self.prices)))
+        parts = (self.buckets, self.locations, self.sizes, self.images, self.codes, self.prices, self.types)
+        return sum(map(len, parts))
 
 
 def ask(training: Wanted, known: Answers, questions: Questions) -> None:
@@ -43,9 +46,12 @@ def ask(training: Wanted, known: Answers, questions: Questions) -> None:
         questions.images |= {training.image_in(region) for region in training.regions} - known.images.keys()
     if training.code and training.code.key not in known.codes:
         questions.codes.add(training.code)
-    for region in regions if spec.region == AUTO else training.regions:
-        if spec.instance_type and price_key(region, spec.instance_type) not in known.prices:
-            questions.prices.add((region, spec.instance_type))
+    for region in regions if spec.region == AUTO and not training.is_pods else training.regions:
+        if training.machine_type and price_key(region, training.machine_type) not in known.prices:
+            questions.prices.add((region, training.machine_type))
+    has_cluster = training.is_pods and training.env.kubernetes is not None
+    if has_cluster and training.machine_type and training.machine_type not in known.types:
+        questions.types.add(training.machine_type)
     if spec.region == AUTO and len(regions) > 1:
         for channel in training.channels.values():
             copy = next((one for one in channel.data if known.region(one)), "")

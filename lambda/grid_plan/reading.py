@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from grid_plan.cells import SYNONYMS
+from grid_plan.cluster_lines import OF_THE_INPUT
 from grid_plan.columns import Channel, TrainingSpec
 from grid_plan.job_columns import JOB_ONLY
 from refusals.placeholders import find_placeholders
@@ -61,6 +62,8 @@ def _describe_own(error: Mapping[str, Any]) -> str:
         return f"{where}: there is no such field{hint}; allowed: {', '.join(Channel.model_fields)}"
     if path[0] in JOB_ONLY:
         return f"{path[0]}: is a field of jobs on clusters of our own; allowed: with the backend ec2, or left out"
+    if path[0] in OF_THE_INPUT:
+        return f"{path[0]}: means nothing in a line of a grid; allowed: {OF_THE_INPUT[path[0]]}"
     return ""
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from contract import names
 from contract.environments import LONGEST_TRAINING_H, SPOT_WAIT_H, GridEnvironment
-from contract.grid import GridPrefix, grid_of
+from contract.grid import Backend, GridPrefix, grid_of
 from contract.images import ContainerImage, parsed
 from contract.registries import Registries
 from grid_plan import code
@@ -66,12 +66,25 @@ class Wanted:
         """Regions that its image, its checkpoint and its region allow."""
         spec, env = self.spec, self.env
         left = env.regions if spec.region == AUTO else (spec.region or "",)
+        if self.is_pods:
+            left = tuple(one for one in left if one == env.home_region)
         if self.image:
             left = tuple(one for one in left if self._can_pull(self.image, one))
         if spec.checkpoint:
             bucket, buckets = bucket_of(spec.checkpoint), bytes_buckets(env)
             left = tuple(one for one in left if buckets[one] == bucket)
         return left
+
+    @property
+    def is_pods(self) -> bool:
+        """Whether it runs on Kubernetes."""
+        return self.spec.backend == Backend.KUBERNETES.value
+
+    @property
+    def machine_type(self) -> str:
+        """Returns its type of machine as its backend calls it; empty where it names none."""
+        given = self.spec.instance_type or ""
+        return given.removeprefix("ml.") if self.is_pods else given
 
     @property
     def report_of_checkpoint(self) -> str:

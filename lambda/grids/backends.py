@@ -9,6 +9,8 @@ from typing import Protocol
 from aws import executions
 from aws.clients import SIDE_BY_SIDE
 from aws.grids import GridStore
+from aws.mpi_jobs import MpiJobs
+from aws.s3 import Bucket, ObjectTooLarge
 from aws.trainings import Trainings
 from contract import keys, tags
 from contract.execution_facts import (
@@ -21,7 +23,10 @@ from contract.execution_facts import (
     needs_evidence,
     read_report,
 )
-from contract.grid import Backend, Grid, Line
+from contract.grid import Backend, Grid, GridPrefix, Line
+from contract.mpi_job import read_marks, read_seal
+from contract.mpi_job_facts import GRID_ENDED, PodEvidence, describe_mpi_job, find_obstacle, find_stranger
+from contract.pod_files import MOST_NOTE, RESULT, read_result
 from contract.training_facts import describe_training
 from grids.policy import FoundTraining
 
@@ -86,9 +91,52 @@ class ClusterLines:
         return Evidence(is_admitted=self._store.head(prefix.description) is not None, report=report)
 
 
+class PodLines:
+    """Lines that are MPIJobs of the cluster in the home region."""
+
+    service = "Kubernetes"
+
+    def __init__(self, line: Line, store: GridStore) -> None:
+        self._store = store
+        self._jobs = MpiJobs(str(line.request["function"]))
+
+    def find(self, line: Line, grid: Grid) -> FoundTraining | None:
+        evidence, now = self._read_evidence(line, grid), time.time()
+        stranger = "" if evidence.job is None else find_stranger(line, grid, evidence.job)
+        if not stranger and (why := find_obstacle(evidence, now)):
+            self._jobs.end(line.training, why)
+            evidence = self._read_evidence(line, grid)
+        facts = describe_mpi_job(line, evidence, now=now)
+        if facts is None:
+            return None
+        is_protected = evidence.job is not None and tags.PROTECTED in read_marks(evidence.job)
+        return FoundTraining(facts=facts, stranger=stranger, protected=is_protected)
+
+    def stop(self, line: Line) -> None:
+        self._jobs.end(line.training, GRID_ENDED)
+
+    def _read_evidence(self, line: Line, grid: Grid) -> PodEvidence:
+        bucket, _, folder = str(line.request["notes"]).removeprefix("s3://").partition("/")
+        notes = Bucket(bucket, line.region, SIDE_BY_SIDE)
+        job, pods = self._jobs.find(line.training)
+        if job is None:
+            submitted = self._store.head(GridPrefix(grid.id).submitted(line.index))
+            return PodEvidence(job=None, was_made=submitted is not None)
+        try:
+            body = notes.get(f"{folder}{RESULT}", most=MOST_NOTE)
+        except ObjectTooLarge:  # the code of the line may write there
+            body = None
+        return PodEvidence(job=job, pods=pods, result=read_result(body, read_seal(job)))
+
+
 def backend_of(line: Line, store: GridStore) -> LineBackend:
     """Returns the backend that the line names."""
-    return ClusterLines(store) if line.backend is Backend.EC2 else SageMakerLines(line.region)
+    match line.backend:
+        case Backend.EC2:
+            return ClusterLines(store)
+        case Backend.KUBERNETES:
+            return PodLines(line, store)
+    return SageMakerLines(line.region)
 
 
 def _is_tagged(line: Line, grid: Grid, marks: Mapping[str, str]) -> bool:

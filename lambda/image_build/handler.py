@@ -123,7 +123,7 @@ def _keep(archive: Path, context: Context | None, env: ImageBuildEnvironment) ->
 def _there(image: ContainerImage) -> bool:
     """Whether the registry has the image; true also where it does not let us look, because the pull will show."""
     try:
-        return registry.holds(image.account, image.repository, image.tag, image.digest, image.region)
+        return bool(registry.find_digest(image.account, image.repository, image.tag, image.digest, image.region))
     except ClientError as problem:
         logger.warning("not looked at", image=str(image), error=code_of(problem))
         return True

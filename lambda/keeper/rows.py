@@ -84,7 +84,7 @@ def describe_job(job: Job, answer: Mapping[str, Any], report: Mapping[str, Any] 
 
 def describe_line(grid: Grid, line: Line, record: Record, kind: str, *, ended_at: float) -> RunRow:
     """Returns the row of a grid's line. `ended_at` is when the grid ended, for a line that never had a training."""
-    given = line.request if line.backend is Backend.SAGEMAKER else _read(line.request.get("input"))
+    given = _read_given(line)
     types = given.get("instance_types")
     return RunRow(
         name=f"{grid.id}/{record.index}",
@@ -102,6 +102,16 @@ def describe_line(grid: Grid, line: Line, record: Record, kind: str, *, ended_at
         cost_usd=record.cost_usd,
         ended_at=ended_at if record.ended_at is None else record.ended_at,
     )
+
+
+def _read_given(line: Line) -> Mapping[str, Any]:
+    """Returns what names a line's type and image: of one on Kubernetes, the line itself."""
+    match line.backend:
+        case Backend.SAGEMAKER:
+            return line.request
+        case Backend.KUBERNETES:
+            return {"instance_types": [line.source.get("instance_type", "")], "image": line.source.get("image", "")}
+    return _read(line.request.get("input"))
 
 
 def kind_of(search: str) -> str:

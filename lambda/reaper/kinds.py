@@ -10,6 +10,7 @@ from aws.belongings import Belongings, Page, filters, profiled, tagged
 from contract.environments import ReaperEnvironment
 from reaper.executions_left import LinesLeft, RoundsLeft
 from reaper.grids import JobsLeft, TrainingsLeft
+from reaper.pods_left import PodsLeft
 
 
 class ResourceKind(Protocol):
@@ -95,7 +96,8 @@ def kinds(region: str, env: ReaperEnvironment) -> tuple[ResourceKind, ...]:
     ec2, ours = Belongings(region), tagged(env.deployment)
     lines = LinesLeft(env.deployment, region, env.machine, env.grid_machine)
     rounds = RoundsLeft(env.deployment, region, env.grid_machine, env.search_machine)
-    children = (rounds, lines, JobsLeft(env.deployment, region)) if region == env.home_region else ()
+    pods = (PodsLeft(env.deployment, region, env.cluster_function),) if env.cluster_function else ()
+    children = (rounds, lines, JobsLeft(env.deployment, region), *pods) if region == env.home_region else ()
     return (
         Tagged(
             name="instances",

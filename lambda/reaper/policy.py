@@ -11,9 +11,9 @@ from aws.facts import Belonging, Sort
 from contract.environments import ReaperEnvironment
 from ending.policy import is_alive
 
-TIMED_BY_AWS = frozenset({Sort.TRAINING, Sort.JOB, Sort.LINE, Sort.ROUND})
+TIMED_BY_AWS = frozenset({Sort.TRAINING, Sort.JOB, Sort.LINE, Sort.ROUND, Sort.MPI_JOB})
 """Sorts that have no deadline tag: SageMaker itself limits each training's time, a Batch job ends with its children, and the job of a line
-has a deadline of its own, as the trainings of a round have."""
+has a deadline of its own, as the trainings of a round and an MPIJob have."""
 REDRIVE_S = 14 * 86_400.0
 """An execution can be redriven for 14 days and launches with its old deadline; a deadline older than that is not believed."""
 

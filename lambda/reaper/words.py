@@ -23,6 +23,7 @@ DONE = {
     Sort.TRAINING: "SageMaker stops it: it gives the training two minutes, and then uploads what that has written.",
     Sort.JOB: "Batch terminates it with all its children.",
     Sort.LINE: "It is stopped; its instances end as those of every stopped job.",
+    Sort.MPI_JOB: "It is suspended: its pods have two minutes to save their checkpoints, and their machines go after them.",
     Sort.ROUND: "It is stopped; its trainings end as those of every stopped grid.",
 }
 Price = Callable[[str, str], float | None]

@@ -49,6 +49,7 @@ PLAIN = {
     "cloudformation:DescribeStacks": "{StackName}",
     "codebuild:StartBuild": HERE + "project/{projectName}",
     "ecr:GetAuthorizationToken": "*",
+    "eks:DescribeCluster": HERE + "cluster/{name}",
     "events:DescribeRule": HERE + "rule/{Name}",
     "events:PutRule": HERE + "rule/{Name}",
     "events:PutTargets": HERE + "rule/{Rule}",

@@ -63,7 +63,7 @@ class Children(Construct):
     ) -> None:
         """`start` are the rights with which Fargate starts a child; `job_role` has those of the child itself."""
         super().__init__(scope, name)
-        group = ec2.SecurityGroup(
+        self.group = group = ec2.SecurityGroup(
             self,
             "SecurityGroup",
             vpc=vpc,

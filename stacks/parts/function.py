@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
@@ -55,6 +57,15 @@ class Layer(lambda_.LayerVersion):
         )
 
 
+@dataclass(frozen=True, slots=True)
+class FunctionNetwork:
+    """Where a function is that reaches what has no public address. Its role needs the rights with which Lambda makes interfaces."""
+
+    vpc: ec2.IVpc
+    subnets: tuple[ec2.ISubnet, ...]
+    group: ec2.SecurityGroup
+
+
 class Function(lambda_.Function):
     """`package` is a folder of lambda/ whose handler.py has `handler`. Editing it redeploys this function; editing a shared
     room redeploys the functions that import it. `reserved` is how many invocations at once Lambda keeps for it, which is also its most."""
@@ -75,6 +86,8 @@ class Function(lambda_.Function):
         more_layers: Sequence[lambda_.ILayerVersion] = (),
         reserved: int = 0,
         files: Mapping[str, Path | bytes] | None = None,
+        network: FunctionNetwork | None = None,
+        physical_name: str | None = None,
     ) -> None:
         packages = {one: LAMBDA / one for one in shipped(package, LAMBDA)}
         contents = packages | {"contract": CONTRACT} | dict(files or {})
@@ -103,12 +116,16 @@ class Function(lambda_.Function):
             timeout=timeout,
             role=interfaces.role(role),
             log_group=log_group(scope, f"{name}Log", days=log_retention_days),
+            function_name=physical_name,
+            vpc=network.vpc if network else None,
+            vpc_subnets=ec2.SubnetSelection(subnets=list(network.subnets)) if network else None,
+            security_groups=[interfaces.security_group(network.group)] if network else None,
         )
         self.log_group.grant_write(role)
         for finding, reason in ACKNOWLEDGED.items():
             acknowledge(self, reason, finding)
         grant(role, *rights)
-        self._role = role
+        self._role = self.own_role = role
         self.package = package
 
     def may_invoke_itself(self) -> None:

@@ -14,6 +14,7 @@ from contract.training_facts import LOG_GROUP
 from stacks.parts.container_rights import list_containers
 from stacks.parts.image_rights import LOG_IN, PULL
 from stacks.parts.item_rights import note_regions, read_admission
+from stacks.parts.kubernetes_rights import KubernetesRights
 from stacks.parts.right import Right
 from stacks.parts.rights import READ, UNPROTECTED, Rights, arn_of, below, within
 
@@ -36,6 +37,8 @@ class GridRights:
     data_buckets: tuple[str, ...]
     pull_accounts: tuple[str, ...]
     """Other accounts whose images trainings may pull: the accounts of AWS's containers, and those of the settings."""
+    kubernetes: KubernetesRights | None = None
+    """About the cluster of lines on Kubernetes; None without one."""
 
     def plan(self) -> list[Right]:
         """Reads everything that lines name and writes the plan; starts nothing."""
@@ -71,6 +74,7 @@ class GridRights:
                 [self._arn("ecr", self.rights.home_region, f"repository/{self._platform}")],
             ),
             rights.prices(),
+            *([self.kubernetes.see_types()] if self.kubernetes else ()),
         ]
 
     def collect(self, topic: str, key: str) -> list[Right]:
@@ -85,6 +89,7 @@ class GridRights:
             *self._watch_jobs(),
             *self.end_jobs(),
             *rights.publish(topic, key),
+            *(self.kubernetes.collect() if self.kubernetes else ()),
         ]
 
     def child(self, training_role: str) -> list[Right]:
@@ -111,6 +116,7 @@ class GridRights:
                 conditions={"StringEquals": {"iam:PassedToService": SAGEMAKER}},
             ),
             self._look_at_jobs("batch:DescribeJobs"),
+            *(self.kubernetes.child() if self.kubernetes else ()),
         ]
 
     def start_child(self, log_group_arn: str) -> list[Right]:
@@ -198,6 +204,7 @@ class GridRights:
                 {**ours, "Null": UNPROTECTED},
             ),
             *self.end_jobs(),
+            *([self.kubernetes.ask_cluster()] if self.kubernetes else ()),
         ]
 
     def jobs_of_lines(self, name: str, *actions: str) -> Right:

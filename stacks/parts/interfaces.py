@@ -9,6 +9,7 @@ from __future__ import annotations
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
@@ -42,6 +43,14 @@ def key(one: kms.Key) -> kms.IKey:
 
 
 def subnet(one: ec2.Subnet) -> ec2.ISubnet:
+    return one  # pyrefly: ignore[bad-return]
+
+
+def security_group(one: ec2.SecurityGroup) -> ec2.ISecurityGroup:
+    return one
+
+
+def cluster(one: eks.Cluster) -> eks.ICluster:
     return one  # pyrefly: ignore[bad-return]
 
 

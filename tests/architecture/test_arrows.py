@@ -184,7 +184,8 @@ def test_no_file_of_tests_imports_what_another_defines() -> None:
 def test_a_model_of_a_service_needs_nothing_but_what_it_is_given() -> None:
     models = sorted((ROOT / "localaws" / "services").glob("*_model.py"))
     assert {path.stem for path in models} == {
-        f"{one}_model" for one in ("batch", "codebuild", "dynamodb", "ec2", "ecr", "rds_data", "sagemaker")
+        f"{one}_model"
+        for one in ("batch", "codebuild", "dynamodb", "ec2", "ecr", "kubernetes", "rds_data", "sagemaker")
     }
     graph = import_graph(python_files("localaws"))
     behind = set[str]().union(*(below(graph, f"localaws.services.{path.stem}") for path in models))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from localaws.model import Refused
@@ -20,6 +20,7 @@ from tests.fakes.ec2_catalogue import Catalogue
 from tests.fakes.ecr import FakeEcr
 from tests.fakes.events import Events
 from tests.fakes.faults import Death, Faults, Mishap, raised
+from tests.fakes.kubernetes import FakeCluster, reached
 from tests.fakes.logs import Logs
 from tests.fakes.queue import LETTERS, Queue
 from tests.fakes.s3 import S3
@@ -58,6 +59,7 @@ class Aws:
         self.directory = Directory()
         self.logs = Logs(self.clock)
         self.batch = FakeBatch(self.clock)
+        self.cluster = FakeCluster(self.clock)
         self.ec2: dict[str, FakeEc2] = {}
         self.ecr: dict[str, FakeEcr] = {}
         self.codebuild = FakeCodeBuild(self.clock, ACCOUNT)
@@ -99,8 +101,11 @@ class Aws:
             self._sagemaker[region] = Planned(region, self.clock)
         return self._sagemaker[region]
 
-    def connected(self) -> AbstractContextManager[None]:
-        return connected(self.answer, self.clock.time)
+    @contextmanager
+    def connected(self) -> Iterator[None]:
+        """Behind boto3's clients, and behind what speaks with the cluster."""
+        with connected(self.answer, self.clock.time), reached(self.answer):
+            yield
 
     def answer(self, call: Call) -> dict[str, Any]:
         """One call: 20 ms, then whatever its invocation and the faults have in store, then the service."""
@@ -191,6 +196,10 @@ class Aws:
                 return self.directory.secretsmanager(call)
             case "logs":
                 return self.logs.answer(call)
+            case "eks":
+                return self.cluster.describe(call.params["name"])
+            case "kubernetes":
+                return self.cluster.serve(call.params)
             case "batch":
                 return self.batch.answer(call.operation, call.params)
             case "sagemaker":

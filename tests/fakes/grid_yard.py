@@ -12,7 +12,20 @@ from typing import Any
 from contract import tags
 from contract.codec import decode, encode
 from contract.environments import ChildEnvironment
-from contract.grid import SHARD, Backend, Grid, GridPrefix, Line, Manifest, Record, training_name
+from contract.grid import (
+    SHARD,
+    Backend,
+    Grid,
+    GridPrefix,
+    Line,
+    Manifest,
+    Record,
+    mpi_job_name,
+    training_name,
+)
+from contract.jobs import Launcher
+from contract.mpi_job import PodPlace, PodTraining, build_mpi_job, describe_files
+from contract.names import cluster_function, pod_namespace
 from contract.timing import Timing
 from contract.timings import ChildTiming
 from grid_child.identity import ATTEMPT, INDEX, JOB
@@ -23,12 +36,16 @@ from localaws.services.sagemaker_planned import Planned
 from tests.fakes.aws import Aws
 from tests.fakes.executions import MACHINE, Execution
 from tests.fakes.faults import Mishap
+from tests.fakes.kubernetes import NAME as CLUSTER
 from tests.fakes.s3 import Bucket
 
 NOW = 1_800_000_000.0
 DEPLOYMENT = "yard"
 BUCKET = "yard-home-123456789012-eu-central-1"
+BYTES = "yard-bytes-123456789012-eu-central-1"
 HOME = "eu-central-1"
+MOST_NODES = 1000
+"""Of the cluster, for all lines together."""
 REGIONS = ("eu-central-1", "eu-west-1", "us-east-1", "us-west-2")
 EXECUTION = "arn:aws:states:eu-central-1:123456789012:execution:yard-grid:sweep"
 STARTED = "2027-01-15T08:00:00.000Z"
@@ -95,6 +112,38 @@ def job_line_of(index: int, slot: int = 0) -> Line:
         },
         source={"backend": "ec2"},
         backend=Backend.EC2,
+    )
+
+
+def pod_line_of(index: int, slot: int = 0, *, nodes: int = 2, **changes: Any) -> Line:
+    """A line on Kubernetes, as Plan writes it."""
+    name, folder = mpi_job_name(EXECUTION, STARTED, index), f"s3://{BYTES}/{PREFIX.bytes(index)}"
+    arguments = request_of(index, HOME, **changes) | {
+        "CheckpointConfig": {"S3Uri": f"{folder}checkpoints"},
+        "ResourceConfig": {"InstanceType": "ml.g5.xlarge", "InstanceCount": nodes, "VolumeSizeInGB": 30},
+    }
+    notes = f"s3://{BYTES}/{PREFIX.pod_notes(index)}"
+    it = PodTraining(name=name, command=("python", "train.py"), launcher=Launcher.MPI, gpus=1, notes=notes)
+    place = PodPlace(cluster=CLUSTER, namespace=pod_namespace(DEPLOYMENT), region=HOME, keeper_image="platform:child-1")
+    return Line(
+        index=index,
+        line=index + 1,
+        region=HOME,
+        why="named",
+        slot=slot,
+        request={
+            "name": name,
+            "cluster": CLUSTER,
+            "namespace": place.namespace,
+            "function": cluster_function(DEPLOYMENT),
+            "most_nodes": MOST_NODES,
+            "notes": notes,
+            "model": describe_files(arguments, it).model,
+            "job": build_mpi_job(arguments, it, place),
+        },
+        source={"backend": "kubernetes"},
+        hourly_usd=2.0,
+        backend=Backend.KUBERNETES,
     )
 
 
@@ -182,6 +231,10 @@ class GridYard:
         """The execution of a line on clusters of our own."""
         arn = f"{MACHINE.replace(':stateMachine:', ':execution:')}:{self.lines[index].training}"
         return self.aws.states.executions.known.get(arn)
+
+    def pod_job(self, index: int = 0) -> dict[str, Any] | None:
+        """The MPIJob of a line on Kubernetes."""
+        return self.aws.cluster.jobs.get((pod_namespace(DEPLOYMENT), self.lines[index].training))
 
     def record(self, index: int = 0) -> Record | None:
         body = self.aws.s3.read(BUCKET, PREFIX.record(index))

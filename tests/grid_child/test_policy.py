@@ -166,7 +166,7 @@ def test_what_an_error_of_a_submission_means(code: str, status: int, answer: Sub
 
 @pytest.mark.parametrize("said", ["", "no quotes at all"])
 def test_a_quota_without_a_name_is_told_all_the_same(said: str) -> None:
-    assert "of its machine type" in out_of_quota(said, 3600)
+    assert "of its machine type" in out_of_quota("SageMaker", said, 3600)
 
 
 @pytest.mark.parametrize(

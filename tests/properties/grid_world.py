@@ -17,7 +17,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from contract import tags
-from contract.grid import ExitCode, Line, LineOutcome, Record
+from contract.grid import Backend, ExitCode, Line, LineOutcome, Record
+from contract.mpi_job_facts import read_created
 from contract.timing import Timing
 from grid_child.main import main
 from grid_child.pace import turn_s
@@ -27,15 +28,28 @@ from localaws.services.sagemaker_planned import Life
 from tests.fakes.aws import Aws
 from tests.fakes.executions import Execution
 from tests.fakes.faults import Faults, Kind
-from tests.fakes.grid_yard import BUCKET, HOME, NOW, PREFIX, REGIONS, GridYard, grid_of, job_line_of, line_of
+from tests.fakes.grid_yard import (
+    BUCKET,
+    BYTES,
+    HOME,
+    NOW,
+    PREFIX,
+    REGIONS,
+    GridYard,
+    grid_of,
+    job_line_of,
+    line_of,
+    pod_line_of,
+)
 from tests.fakes.line_jobs import JobLife, LineJobs
+from tests.fakes.pod_jobs import PodJobs, PodLife
 from tests.fakes.s3 import Bucket
 from tests.fakes.threads import STACK, Process, SharedClock
 from tests.fakes.wire import Call
 
 SIGKILL_S = 30.0
 ATTEMPTS = 10
-BACKENDS = ("sagemaker", "stepfunctions")
+BACKENDS = ("sagemaker", "stepfunctions", "kubernetes")
 PUBLISHED = {"StartExecution": (150.0, 800.0), "DescribeExecution": (10.0, 250.0), "StopExecution": (25.0, 200.0)}
 """Calls a second and at once that Step Functions takes in a region like eu-central-1 (Step Functions' quotas)."""
 STARTS_A_SECOND = 20.0
@@ -100,6 +114,8 @@ class GridWorld:
     seed: int
     jobs: float = 0.0
     """The share of the lines that run on clusters of our own."""
+    pods: float = 0.0
+    """The share of the others that run on Kubernetes."""
     weather: Weather = field(default_factory=Weather)
     pace: float = 0.5
     concurrent: int = 10_000
@@ -114,7 +130,8 @@ class GridWorld:
         self.chance = random.Random(self.seed)
         self.clock = SharedClock(NOW)
         self.aws = Aws(now=NOW, clock=self.clock)
-        self.aws.s3.buckets[BUCKET] = Bucket(region=HOME)
+        for name in (BUCKET, BYTES):
+            self.aws.s3.buckets[name] = Bucket(region=HOME)
         self.faults = RandomFaults(self.weather, self.chance, self.counts)
         self.aws.faults = self.faults
         lines = [self._line(index) for index in range(self.lines)]
@@ -127,6 +144,8 @@ class GridWorld:
         self.yard = GridYard(self.aws, self.grid, lines)
         self.line_jobs = LineJobs(self.aws, BUCKET, self._job_life)
         self._job_lives: dict[str, JobLife] = {}
+        self._pod_lives: dict[str, PodLife] = {}
+        self.pod_jobs = PodJobs(self.aws, self._pod_life)
         self.aws.states.executions.limits = {operation: Tokens(*rate) for operation, rate in PUBLISHED.items()}
         self.refused = {one.training for one in self.yard.lines if self.chance.random() < self.weather.refused}
         for region in REGIONS:
@@ -135,6 +154,7 @@ class GridWorld:
             sagemaker.limits["CreateTrainingJob"] = Tokens(rate=1.25 * self.pace, burst=10)
             sagemaker.limits["DescribeTrainingJob"] = Tokens(rate=20 * self.pace + 10, burst=50)
             sagemaker.refusals = dict.fromkeys(self.refused, "Invalid image in AlgorithmSpecification")
+        self.aws.cluster.refusals = dict.fromkeys(self.refused, "spec: Invalid value")
         self.queue: deque[_Task] = deque()
         self.running: dict[int, tuple[_Task, Process, Waits]] = {}
         self._number = 0
@@ -143,8 +163,20 @@ class GridWorld:
         self._starting = False
 
     def _line(self, index: int) -> Line:
-        is_job = int((index + 1) * self.jobs) > int(index * self.jobs)
-        return job_line_of(index) if is_job else line_of(index)
+        if _is_turn(index, self.jobs):
+            return job_line_of(index)
+        return pod_line_of(index) if _is_turn(index, self.pods) else line_of(index)
+
+    def _pod_life(self, name: str) -> PodLife:
+        if name not in self._pod_lives:
+            drawn, ends_s = self.chance.random(), self.chance.uniform(20, 150)
+            life = PodLife(placed_s=self.chance.uniform(20, 60), ends_s=ends_s)
+            if drawn < 0.05:
+                life = replace(life, fails="ValueError: no such column")
+            elif drawn < 0.1:
+                life = replace(life, worker_fails="exec: /usr/sbin/sshd: not found")
+            self._pod_lives[name] = life
+        return self._pod_lives[name]
 
     def _job_life(self, name: str) -> JobLife:
         if name not in self._job_lives:
@@ -271,6 +303,7 @@ class GridWorld:
         return [
             *trainings,
             *self.line_jobs.running,
+            *self.pod_jobs.running,
             *(one.name for one in self.executions() if one.status == "RUNNING"),
         ]
 
@@ -279,6 +312,8 @@ class GridWorld:
         spans: dict[str, list[tuple[float, float]]] = {}
         for one in self.trainings():
             spans.setdefault(one.tags[tags.LINE], []).append((one.created_at, one.ends_at))
+        for name, begin, end in self.pod_jobs.spans:
+            spans.setdefault(f"pods {name}", []).append((begin, end))
         for job in self.executions():
             mark = json.loads(job.input)["grid_line"]["index"]
             spans.setdefault(str(mark), []).append((job.started_at, job.ended_at or self.clock.now))
@@ -302,6 +337,8 @@ class GridWorld:
 
     def _outcome(self, index: int) -> str:
         """How the line ended, by what its backend has."""
+        if self.yard.lines[index].backend is Backend.KUBERNETES:
+            return self._pod_outcome(index)
         if (job := self.yard.job(index)) is not None:
             outcomes = {
                 "SUCCEEDED": LineOutcome.COMPLETED,
@@ -311,6 +348,13 @@ class GridWorld:
             return (LineOutcome.REFUSED if job.error == "InvalidRequest" else outcomes[job.status]).value
         training = self.yard.training(index)
         return LineOutcome.REFUSED.value if training is None else training.step(self.clock.now).status
+
+    def _pod_outcome(self, index: int) -> str:
+        job = self.yard.pod_job(index)
+        if job is None:
+            return LineOutcome.REFUSED.value
+        life = self._pod_life(self.yard.lines[index].training)
+        return (LineOutcome.FAILED if life.fails or life.worker_fails else LineOutcome.COMPLETED).value
 
     def rate_held(self) -> float:
         """The share of the lines that was accepted when the schedule of its region was over."""
@@ -323,6 +367,9 @@ class GridWorld:
         return on_time / total
 
     def _created_at(self, line: Line) -> float:
+        if line.backend is Backend.KUBERNETES:
+            job = self.yard.pod_job(line.index)
+            return math.inf if job is None else read_created(job) or math.inf
         job, training = self.yard.job(line.index), self.yard.training(line.index)
         return job.started_at if job is not None else math.inf if training is None else training.created_at
 
@@ -362,3 +409,8 @@ def driven(lines: int, seed: int, **settings: Any) -> tuple[GridWorld, float]:
     world, began = GridWorld(lines=lines, seed=seed, **settings), time.monotonic()
     world.run()
     return world, time.monotonic() - began
+
+
+def _is_turn(index: int, share: float) -> bool:
+    """Whether the index is among this share of all, evenly spread."""
+    return int((index + 1) * share) > int(index * share)

@@ -14,10 +14,13 @@ from tests.properties.grid_world import GridWorld, Weather, driven
 LINES = 400
 
 
-@pytest.fixture(scope="module", params=[0.0, 0.5], ids=["sagemaker", "both backends"])
+@pytest.fixture(
+    scope="module", params=[(0.0, 0.0), (0.5, 0.0), (0.3, 0.5)], ids=["sagemaker", "two backends", "three backends"]
+)
 def world(request: pytest.FixtureRequest) -> GridWorld:
     """Throttles, lost answers, children killed, retired and started twice, trainings that fail and are interrupted."""
-    found, _ = driven(LINES, seed=7, jobs=request.param)
+    jobs, pods = request.param
+    found, _ = driven(LINES, seed=7, jobs=jobs, pods=pods)
     return found
 
 
@@ -37,13 +40,22 @@ def test_nothing_runs_when_the_last_child_has_ended(world: GridWorld) -> None:
 def test_a_line_that_its_backend_refuses_has_no_training_and_says_why(world: GridWorld) -> None:
     refused = [one for one in world.records().values() if one.outcome is LineOutcome.REFUSED]
     assert {one.training for one in refused} == world.refused != set()
-    words = {Backend.SAGEMAKER: "Invalid image", Backend.EC2: "nodes: 99 is too large"}
+    words = {
+        Backend.SAGEMAKER: "Invalid image",
+        Backend.EC2: "nodes: 99 is too large",
+        Backend.KUBERNETES: "spec: Invalid",
+    }
     assert all(words[one.backend] in one.reason for one in refused)
 
 
 def test_every_job_was_started_once_and_as_many_as_there_are_lines(world: GridWorld) -> None:
     lines = [one.training for one in world.yard.lines if one.backend is Backend.EC2]
     assert sorted(world.line_jobs.started) == sorted(lines)
+
+
+def test_every_mpi_job_was_made_once_and_as_many_as_there_are_lines(world: GridWorld) -> None:
+    lines = [one.training for one in world.yard.lines if one.backend is Backend.KUBERNETES]
+    assert sorted(world.pod_jobs.made) == sorted({*lines} - world.refused)
 
 
 def test_the_pace_is_held_in_spite_of_it_all(world: GridWorld) -> None:
@@ -68,11 +80,11 @@ def test_everything_that_was_to_go_wrong_went_wrong(world: GridWorld) -> None:
         assert world.counts[what] > 0, what
 
 
-@pytest.mark.parametrize("jobs", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize(("jobs", "pods"), [(0.0, 0.0), (0.5, 0.0), (1.0, 0.0), (0.0, 1.0), (0.3, 0.5)])
 @pytest.mark.parametrize("seed", range(3))
-def test_children_that_die_all_the_time_still_leave_one_record_each(seed: int, jobs: float) -> None:
+def test_children_that_die_all_the_time_still_leave_one_record_each(seed: int, jobs: float, pods: float) -> None:
     rough = Weather(throttled=0.2, lost=0.1, killed=0.3, retired=0.3, doubled=0.3, refused=0.05)
-    world, _ = driven(40, seed=seed, weather=rough, jobs=jobs)
+    world, _ = driven(40, seed=seed, weather=rough, jobs=jobs, pods=pods)
     assert world.missing() == world.wrong_records() == []
     assert world.problems == []
     assert world.alive_at_once() == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import os
 import subprocess
@@ -14,13 +15,15 @@ import pytest
 from rich.console import Console
 
 from contract import tags
+from contract.grid import Backend
 from localaws.conditions import Conditions
 from localaws.iam.questions import Untaught
+from localaws.services import kubernetes
 from localaws.testing.asking import OWNER, questions_of
 from rehearsal.fault_keys import GRID
 from rehearsal.faults import FAULTS
 from rehearsal.grid import GridSummary, shortcomings
-from rehearsal.grid_command import arguments, regions
+from rehearsal.grid_command import arguments, describe_cluster, regions
 from rehearsal.grid_screen import REASONS, REPLACED, show
 from rehearsal.replaced import FILE
 from tests.rehearsal.grids import GRID_FAULTS, WELL
@@ -194,6 +197,31 @@ def test_what_is_replaced_is_a_file_and_a_line_that_names_it_and_all_of_it_with_
         assert part in whole
         assert part not in told
         assert part in shown(WELL, tmp_path, verbose=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "backend", "cluster"),
+    [
+        ({"cluster": "lab", "max_nodes": 4}, "kubernetes", {"cluster": "lab", "max_nodes": 4}),
+        ({"cluster": "new", "operator_manifest": "a.yaml"}, "kubernetes", {"cluster": "rehearsed"}),
+        ({"cluster": "lab"}, "ec2", {}),
+        ({"cluster": ""}, "kubernetes", {}),
+        ({}, "kubernetes", {}),
+    ],
+)
+def test_a_rehearsal_has_a_cluster_where_the_settings_name_one_and_a_line_needs_it(
+    given: dict[str, Any], backend: str, cluster: dict[str, Any]
+) -> None:
+    options = argparse.Namespace(text=f'{{"backend": "{backend}"}}\n', request={})
+    assert describe_cluster(options, given) == cluster
+
+
+@pytest.mark.parametrize("backend", [*Backend])
+def test_a_grid_with_a_line_on_kubernetes_says_what_stands_for_its_cluster(tmp_path: Path, backend: Backend) -> None:
+    line = {"backend": backend, "region": "r", "outcome": "Completed", "billable_seconds": 1.0, "cost_usd": 0.1}
+    results = [{**line, "index": 0, "line": 1, "metrics": {}, "reason": "", "artifact": ""}]
+    printed = shown(replace(WELL, results=results), tmp_path, verbose=True)
+    assert [part in printed for part in kubernetes.NOT_SHOWN] == [backend is Backend.KUBERNETES] * 2
 
 
 def test_every_fault_of_a_grid_is_named_to_people_and_met_alone_by_a_test() -> None:

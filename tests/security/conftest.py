@@ -8,7 +8,7 @@ import pytest
 
 from localaws.iam.simulator import Policies
 from tests.security.policies import of_roles
-from tests.stacks.variations import EXISTING
+from tests.stacks.variations import CLUSTER, EXISTING
 from tools.synthesis import Synthesised, synthesise
 
 WIDE = {
@@ -19,6 +19,7 @@ WIDE = {
     "keep_data": False,
     "workbench": True,
     "catalogue": True,
+    "kubernetes": CLUSTER,
     "regions": [
         {"region": "eu-central-1", "cidr": "10.70.0.0/16"},
         {"region": "us-east-1", "cidr": "10.71.0.0/16"},

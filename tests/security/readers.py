@@ -145,7 +145,7 @@ READ_BY = {
     },
     GridPrefix: {
         *("description", "facts", "lines", "work", "stopped", "records", "record", "results_csv", "results_jsonl"),
-        *("failed", "manifest", "report", "page", "bytes", "checkpoints", "code"),
+        *("failed", "manifest", "report", "page", "bytes", "checkpoints", "code", "pod_notes", "submitted"),
     },
 }
 """What makes keys in the contract; each is in the table above."""

@@ -163,7 +163,7 @@ def test_data_buckets_are_read_by_what_trains_plans_and_builds_alone(wide_polici
     answers = simulate(wide_policies, [*read, *write])
     allowed = {request.principal for request, answer in zip([*read, *write], answers, strict=True) if answer.allowed}
     assert allowed == {
-        *(role(one) for one in ("Admission", "Node", "Build", "ImageBuild", "GridPlan", "Search", "Training"))
+        *(role(one) for one in ("Admission", "Node", "Build", "ImageBuild", "GridPlan", "Search", "Training", "Pod"))
     }
     assert not any(answer.allowed for answer in answers[len(read) :])
 

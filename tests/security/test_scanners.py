@@ -32,6 +32,8 @@ from tools.synthesis import CONTEXT, ROOT, Synthesised, definition
 VALIDATOR = ROOT / "node_modules" / ".bin" / "asl-validator"
 CHECKOV = ROOT / "build" / "checkov" / "bin" / "checkov"
 STACKS = ["foundation", "region-eu-central-1", "builds", "workflow", "grid", "reaper", "images"]
+OPTIONAL = ["catalogue", "kubernetes"]
+"""Stacks that only a setting brings."""
 ELSEWHERE = ["region-us-east-1", "region-ap-south-1"]
 WRONG = {"Resources": {"Bucket": {"Type": "AWS::S3::Bucket", "Properties": {"Bucketname": "x"}}}}
 WRONG_BUCKETS = {
@@ -64,8 +66,8 @@ def test_cfn_lint_finds_nothing(
     assert linted(complying.text(stack)) == []
 
 
-@pytest.mark.parametrize("stack", ELSEWHERE)
-def test_cfn_lint_finds_nothing_in_other_regions(wide: Synthesised, stack: str) -> None:
+@pytest.mark.parametrize("stack", [*OPTIONAL, *ELSEWHERE])
+def test_cfn_lint_finds_nothing_in_other_regions_and_what_a_setting_brings(wide: Synthesised, stack: str) -> None:
     assert linted(wide.text(stack)) == []
 
 

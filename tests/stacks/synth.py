@@ -20,7 +20,7 @@ ROLE_CHARACTERS = 10_240
 """IAM's most of all inline policies of a role together, without white space."""
 
 
-OPTIONAL = {"campaigns", "catalogue"}
+OPTIONAL = {"campaigns", "catalogue", "kubernetes"}
 """Stacks that only a setting brings."""
 
 

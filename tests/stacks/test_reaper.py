@@ -173,11 +173,12 @@ def test_no_alarm_rests_on_a_metric_with_which_code_on_a_node_can_silence_it(ala
     }
     assert {name for name, _ in read} == alarms.keys()
     ours = {name: alarms[name] for name, namespace in read if not namespace.startswith("AWS/")}
-    assert ours.keys() == {"checkpoints-old", "commits-slow", "cost-near-cap"}
+    assert ours.keys() == {"checkpoints-old", "commits-slow", "cost-near-cap", "kubernetes-idle"}
     for name, alarm in ours.items():
         assert "Metrics" not in alarm, name
-        assert (alarm["Statistic"], alarm["Unit"]) == ("Maximum", "Percent"), name
-        assert alarm["ComparisonOperator"] == "GreaterThanThreshold", name
+        unit = "Count" if name == "kubernetes-idle" else "Percent"
+        assert (alarm["Statistic"], alarm["Unit"]) == ("Maximum", unit), name
+        assert alarm["ComparisonOperator"].startswith("GreaterThan"), name
         assert alarm["TreatMissingData"] == "notBreaching", name
 
 

@@ -19,6 +19,7 @@ from contract import (
     agents,
     campaign_environments,
     catalogue_environments,
+    cluster_calls,
     environments,
     image_environments,
     keys,
@@ -38,9 +39,18 @@ from tests.stacks.variations import FAST_DISKS
 from tools.synthesis import Synthesised
 
 REGION = "region-eu-central-1"
-HOMES = (environments, campaign_environments, catalogue_environments, image_environments, page_environments)
+HOMES = (
+    environments,
+    campaign_environments,
+    catalogue_environments,
+    cluster_calls,
+    image_environments,
+    page_environments,
+)
 """Where the environments of functions are."""
 READS = re.compile(r"\b(\w+Environment)\.read\(\)")
+IN_A_NETWORK = {"cluster_api"}
+"""Packages of functions that reach what has no public address; what ends machines depends on no network."""
 ON_REQUEST = {"default_group"}
 """Packages of functions that only a setting brings."""
 ENVIRONMENTS = {
@@ -233,12 +243,13 @@ def test_a_function_reads_the_environment_that_it_is_given(functions: dict[str, 
     assert getattr(environment, "deployment", "") == "trainyard"
 
 
-def test_no_function_shares_a_role_reserves_concurrency_or_runs_in_a_network(
+def test_no_function_shares_a_role_reserves_concurrency_or_runs_in_a_network_but_the_clusters(
     functions: dict[str, dict[str, Any]],
 ) -> None:
     assert len({json.dumps(one["Role"]) for one in functions.values()}) == len(functions)
     for package, one in functions.items():
-        assert not {"ReservedConcurrentExecutions", "VpcConfig"} & one.keys(), package
+        assert "ReservedConcurrentExecutions" not in one, package
+        assert ("VpcConfig" in one) == (package in IN_A_NETWORK), package
         assert (one["Runtime"], one["Architectures"]) == ("python3.14", ["x86_64"]), package
 
 

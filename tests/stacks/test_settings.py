@@ -28,7 +28,7 @@ UNKNOWN = {
     "regions.0.cdir": "did you mean cidr?",
     "image_readers.account": "did you mean accounts?",
     "reaper.report_olny": "did you mean report_only?",
-    "max_nodes": "did you mean limits.max_nodes?",
+    "max_nodes": "did you mean kubernetes.max_nodes or limits.max_nodes?",
     "max_hours": "did you mean grid.limits.max_hours or limits.max_hours?",
     "limits.boot_allowance": "did you mean timing.boot_allowance_s?",
 }

@@ -63,6 +63,9 @@ FORMS: dict[str, tuple[str, ...]] = {
     "Organization": ("", "acme", "o-1", "o-A1B2C3D4E5"),
     "TrainingImage": ("my image:v1", "a\n", "ü", "x" * 256),
     "ImageOwner": ("amazon", "12345678901", "1234567890123", "self", "*"),
+    "ClusterName": ("-lab", "a b", "a\n", "ü", "a" * 101),
+    "ManifestFile": ("/etc/operator.yaml", "../operator.yaml", "a/../b", "a b", "a\n", "~/a"),
+    "Digest": ("", "abc", "A" * 64, "0" * 65, f"sha256:{'0' * 57}"),
     "BaseImage": (
         "python",
         "python:3.13",

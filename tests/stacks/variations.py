@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from typing import Any
 
 from tests.builders import GRID_LIMITS
+from tools.synthesis import ROOT
 
+OPERATOR = "tests/stacks/files/operator.yaml"
+"""Stands for the mpi-operator's release manifest."""
+CLUSTER: dict[str, Any] = {
+    "cluster": "new",
+    "operator_manifest": OPERATOR,
+    "operator_digest": hashlib.sha256((ROOT / OPERATOR).read_bytes()).hexdigest(),
+}
+"""A cluster of the deployment's own."""
 EVERYTHING: dict[str, Any] = {
     "workbench": True,
     "catalogue": True,
+    "kubernetes": {"cluster": "lab"},
     "campaigns": {
         "drive": {"prefix": "uploads/drive/", "suffix": "_READY", "input": {"manifest": "{data}/lines.jsonl"}}
     },

@@ -140,6 +140,39 @@ def test_a_database_of_others_keeps_the_network_from_a_destroy(yard: Yard, stack
     assert yard.destroy()["Status"] == "FAILED"
 
 
+MACHINE_OF = {"Key": "eks:eks-cluster-name"}
+API = "Amazon EKS yard-kubernetes"
+FUNCTION = "AWS Lambda VPC ENI-yard-cluster-0123"
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        interface(TagSet=[{**MACHINE_OF, "Value": "yard-kubernetes"}]),
+        interface(API, groups=("sg-database",)),
+        interface(FUNCTION, groups=("sg-database",)),
+    ],
+)
+def test_what_the_cluster_of_kubernetes_has_there_keeps_no_destroy_back(yard: Yard, found: dict[str, Any]) -> None:
+    """Its stack is deleted before the network."""
+    hold_database(yard, "yard-kubernetes", found)
+    assert yard.destroy()["Status"] == "SUCCESS"
+
+
+@pytest.mark.parametrize(
+    ("stack", "found"),
+    [
+        ("yard-kubernetes", interface(TagSet=[{**MACHINE_OF, "Value": "lab"}])),
+        ("yard-kubernetes", interface(API, groups=(NODES,))),
+        ("yard-kubernetes", interface("Amazon EKS lab", groups=("sg-database",))),
+        ("other-kubernetes", interface(FUNCTION, groups=("sg-database",))),
+    ],
+)
+def test_a_cluster_of_others_keeps_the_network_from_a_destroy(yard: Yard, stack: str, found: dict[str, Any]) -> None:
+    hold_database(yard, stack, found)
+    assert yard.destroy()["Status"] == "FAILED"
+
+
 def test_gateways_and_endpoints_are_ours_by_the_deployments_tag_alone(yard: Yard) -> None:
     hold(yard, NAT, ENDPOINT)
     yard.destroy()

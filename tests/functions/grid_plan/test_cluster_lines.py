@@ -214,7 +214,7 @@ def test_what_a_job_cannot_have_is_refused_by_name(there: Account, field: str, v
         ({"wibble": 1}, "wibble: there is no such field"),
         ({"region": "Frankfurt"}, 'region: "Frankfurt" does not have the right form'),
         ({"hyperparameters": [1]}, "hyperparameters: a list is not an object"),
-        ({"backend": "kubernetes"}, "backend: kubernetes is not one of them"),
+        ({"backend": "batch"}, "backend: batch is not one of them"),
     ],
 )
 def test_a_wrong_line_is_refused_in_the_words_of_a_request(there: Account, fields: Any, says: str) -> None:

@@ -1,0 +1,1 @@
+"""The function that speaks with the cluster of Kubernetes."""

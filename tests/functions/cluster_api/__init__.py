@@ -1,0 +1,1 @@
+"""Tests of the function that speaks with the cluster of Kubernetes."""

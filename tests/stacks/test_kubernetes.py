@@ -1,0 +1,243 @@
+"""With `kubernetes` lines of grids have a cluster: its API in the network alone, few rights, and nothing of it where it is off."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contract import names
+from contract.kubernetes_objects import OPERATOR_DIGEST, build_node_pool, build_objects
+from contract.pod_network import build_policy_controller
+from stacks.parts.assembled import NotSetUp
+from stacks.parts.operator_manifest import read_operator_manifest
+from stacks.settings import BadSettings, Settings
+from tests.stacks.synth import artifacts, function, only, plain, resources, rights, variables
+from tests.stacks.variations import CLUSTER, OPERATOR
+from tools.synthesis import CONTEXT, ROOT, Synthesised, masked, synthesise_once
+
+LAB = {"cluster": "lab"}
+HOME = "eu-central-1"
+
+
+@pytest.fixture(scope="module")
+def clustered() -> Synthesised:
+    """A deployment with a cluster of its own."""
+    return synthesise_once(kubernetes=CLUSTER)
+
+
+@pytest.fixture(scope="module")
+def lab() -> Synthesised:
+    """A deployment on a cluster that the account has."""
+    return synthesise_once(kubernetes=LAB)
+
+
+@pytest.fixture(scope="module")
+def template(clustered: Synthesised) -> dict[str, Any]:
+    return clustered.template("kubernetes")
+
+
+def refusal(**changes: object) -> str:
+    with pytest.raises(BadSettings) as refused:
+        Settings.parse({**CONTEXT["trainyard"], "kubernetes": changes})
+    return str(refused.value)
+
+
+def applied(template: dict[str, Any]) -> list[dict[str, Any]]:
+    """The objects of Kubernetes that a deploy applies."""
+    found = resources(template, "Custom::AWSCDK-EKS-KubernetesResource").values()
+    return [one for resource in found for one in json.loads(plain(resource["Manifest"]))]
+
+
+# The switch
+
+
+def test_without_the_switch_there_is_no_stack_no_right_and_no_word_of_it(deployment: Synthesised) -> None:
+    assert "trainyard-kubernetes" not in deployment.stacks
+    words = ("ubernetes", "eks:", "AWS::EKS", "CLUSTER_FUNCTION")
+    found = {stack: json.dumps(one["Resources"]) for stack, one in deployment.stacks.items()}
+    assert [(stack, word) for stack, text in found.items() for word in words if word in text] == []
+
+
+def test_the_switch_changes_nothing_of_what_stands_but_those_who_ask_the_cluster(
+    deployment: Synthesised, lab: Synthesised
+) -> None:
+    changed = {
+        stack
+        for stack, one in deployment.stacks.items()
+        for name, resource in one["Resources"].items()
+        if masked(json.dumps(resource)) != masked(json.dumps(lab.stacks[stack]["Resources"].get(name)))
+    }
+    assert changed <= {"trainyard-grid", "trainyard-reaper", "trainyard-dashboard", "trainyard-search"}
+
+
+def test_it_stands_before_the_grid_and_goes_before_the_network(clustered: Synthesised) -> None:
+    found = artifacts(clustered)
+    assert "trainyard-kubernetes" in found["trainyard-grid"]["dependencies"]
+    assert {"trainyard-foundation", f"trainyard-region-{HOME}"} <= set(found["trainyard-kubernetes"]["dependencies"])
+
+
+def test_a_cluster_that_is_there_is_not_made_and_no_kubectl_comes_along(lab: Synthesised) -> None:
+    template = lab.template("kubernetes")
+    assert resources(template, "AWS::EKS::Cluster") == {}
+    assert (
+        len(resources(template, "AWS::Lambda::LayerVersion")) == len(resources(template, "AWS::Lambda::Function")) == 1
+    )
+    assert only(template, "AWS::EKS::AccessEntry")["ClusterName"] == "lab"
+
+
+# The cluster
+
+
+def test_the_api_is_reached_from_the_network_alone(template: dict[str, Any]) -> None:
+    access = only(template, "AWS::EKS::Cluster")["ResourcesVpcConfig"]
+    assert (access["EndpointPrivateAccess"], access["EndpointPublicAccess"]) == (True, False)
+
+
+def test_machines_come_by_auto_mode_and_the_operator_has_small_ones(template: dict[str, Any]) -> None:
+    cluster = only(template, "AWS::EKS::Cluster")
+    assert cluster["ComputeConfig"]["Enabled"] is True
+    assert cluster["ComputeConfig"]["NodePools"] == ["system"]
+    (operator,) = (one for one in applied(template) if one["kind"] == "Deployment")
+    assert operator["spec"]["template"]["spec"]["nodeSelector"] == {"karpenter.sh/nodepool": "system"}
+
+
+def test_namespace_quota_account_and_pool_are_applied_after_the_operator(template: dict[str, Any]) -> None:
+    kinds = [one["kind"] for one in applied(template)]
+    assert {"Namespace", "ResourceQuota", "ServiceAccount", "NodePool", "CustomResourceDefinition"} <= set(kinds)
+    (quota,) = (one for one in applied(template) if one["kind"] == "ResourceQuota")
+    assert quota["spec"]["hard"] == {"pods": "8"}
+
+
+def test_a_cluster_of_our_own_carries_policies_of_the_network_out(template: dict[str, Any]) -> None:
+    (switch,) = (one for one in applied(template) if one["kind"] == "ConfigMap")
+    assert (switch["metadata"]["namespace"], switch["metadata"]["name"]) == ("kube-system", "amazon-vpc-cni")
+    assert switch["data"] == {"enable-network-policy-controller": "true"}
+
+
+def test_pods_have_the_rights_of_trainings_by_an_agent_of_this_cluster_alone(clustered: Synthesised) -> None:
+    template = clustered.template("kubernetes")
+    (role,) = (
+        one
+        for one in resources(template, "AWS::IAM::Role").values()
+        if one.get("RoleName") == names.pod_role("trainyard", HOME)
+    )
+    (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
+    assert trust["Principal"] == {"Service": "pods.eks.amazonaws.com"}
+    assert set(trust["Action"]) == {"sts:AssumeRole", "sts:TagSession"}
+    assert plain(trust["Condition"]["ArnEquals"]["aws:SourceArn"]).endswith(":cluster/trainyard-kubernetes")
+    pods = {one.name for one in rights(template, "PodRole")}
+    trainings = {one.name for one in rights(clustered.template("grid"), "TrainingRole")}
+    assert pods <= trainings
+
+
+# Who speaks with it
+
+
+def test_children_and_the_function_are_members_of_a_group_of_their_own(lab: Synthesised) -> None:
+    child = only(lab.template("grid"), "AWS::EKS::AccessEntry")
+    one = only(lab.template("kubernetes"), "AWS::EKS::AccessEntry")
+    assert (child["KubernetesGroups"], one["KubernetesGroups"]) == (
+        ["trainyard-lines-children"],
+        ["trainyard-lines-functions"],
+    )
+    assert "AccessPolicies" not in child.keys() | one.keys()
+
+
+def test_no_group_may_do_more_than_its_members_need() -> None:
+    rules = {
+        (one["kind"], one["metadata"]["name"]): [(rule["resources"], rule["verbs"]) for rule in one["rules"]]
+        for one in build_objects("yard", 8)
+        if "rules" in one
+    }
+    making = ["create", "get", "patch"]
+    assert rules == {
+        ("Role", "children"): [
+            (["mpijobs"], making),
+            (["pods"], ["get", "list"]),
+            (["resourcequotas"], ["get"]),
+            (["networkpolicies"], ["create"]),
+        ],
+        ("Role", "functions"): [(["mpijobs"], [*making, "list", "delete"]), (["pods"], ["get", "list"])],
+        ("ClusterRole", "yard-lines-functions"): [(["nodes"], ["list"])],
+    }
+
+
+def test_a_child_alone_notes_what_it_submitted_and_no_pod_may(lab: Synthesised) -> None:
+    (note,) = [one for one in rights(lab.template("grid"), "Child") if one.name == "NoteSubmissions"]
+    assert (note.actions, note.resources[0].endswith("/grids/*/submitted/*")) == (("s3:PutObject",), True)
+    pods = list(rights(lab.template("kubernetes"), "PodRole"))
+    assert pods
+    assert not [one for one in pods if any("submitted" in str(resource) for resource in one.resources)]
+    assert not [one for one in pods if "s3:PutObject" in one.actions and any("home" in str(at) for at in one.resources)]
+
+
+def test_functions_without_a_network_ask_the_one_that_has_one(lab: Synthesised) -> None:
+    name = names.cluster_function("trainyard")
+    for stack, package in (("reaper", "reaper"), ("reaper", "drain")):
+        assert variables(function(lab.template(stack), package))["TRAINYARD_CLUSTER_FUNCTION"] == name
+    for stack, role in (("reaper", "Reaper"), ("reaper", "Drain"), ("grid", "GridCollect"), ("grid", "GridCleanup")):
+        found = [one for one in rights(lab.template(stack), role) if one.name == "AskTheCluster"]
+        assert found, role
+        assert all(one.resources[0].endswith(f":function:{name}") for one in found)
+    assert function(lab.template("kubernetes"), "cluster_api")["VpcConfig"]["SubnetIds"]
+    assert "VpcConfig" not in function(lab.template("grid"), "grid_collect")
+
+
+def test_a_machine_without_a_job_is_an_alarm_after_half_an_hour(lab: Synthesised) -> None:
+    found = resources(lab.template("kubernetes"), "AWS::CloudWatch::Alarm").values()
+    alarms = {one["AlarmName"]: one for one in found}
+    idle = alarms["trainyard-kubernetes-idle"]
+    assert (idle["DatapointsToAlarm"], idle["Period"], idle["Statistic"]) == (6, 300, "Maximum")
+    assert alarms["trainyard-kubernetes-silent"]["TreatMissingData"] == "breaching"
+
+
+# The operator's manifest
+
+
+def test_descriptions_of_a_definition_are_cut_and_its_properties_stay() -> None:
+    body = (ROOT / OPERATOR).read_bytes()
+    found = read_operator_manifest(ROOT / OPERATOR, hashlib.sha256(body).hexdigest())
+    (definition,) = (one for one in found if one["kind"] == "CustomResourceDefinition")
+    schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    assert schema == {"type": "object", "properties": {"description": {"type": "string"}}}
+
+
+def test_a_manifest_of_another_digest_is_refused_with_both() -> None:
+    with pytest.raises(NotSetUp) as refused:
+        read_operator_manifest(ROOT / OPERATOR, OPERATOR_DIGEST)
+    assert CLUSTER["operator_digest"] in str(refused.value)
+    assert f"kubernetes.operator_digest is {OPERATOR_DIGEST}" in str(refused.value)
+
+
+def test_a_manifest_that_is_not_there_is_refused_with_where_it_is_from(tmp_path: Path) -> None:
+    with pytest.raises(NotSetUp, match=r"cannot be read.*kubeflow/mpi-operator"):
+        read_operator_manifest(tmp_path / "operator.yaml", OPERATOR_DIGEST)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"cluster": "new"}, "kubernetes.operator_manifest is missing; allowed: the name of the file deploy/v2beta1/"),
+        ({"cluster": "lab", "operator_manifest": "a.yaml"}, "kubernetes.operator_manifest is for a new cluster"),
+        ({"operator_manifest": "a.yaml"}, "kubernetes.operator_manifest is for a new cluster"),
+        ({"max_nodes": 0}, "kubernetes.max_nodes"),
+        ({"nodes": 1}, "kubernetes.nodes is not a setting"),
+    ],
+)
+def test_settings_that_do_not_fit_together_are_refused(changes: dict[str, object], words: str) -> None:
+    assert words in refusal(**changes)
+
+
+def test_every_object_of_ours_is_labelled_as_the_deployments() -> None:
+    for one in [*build_objects("yard", 8), build_node_pool("yard")]:
+        assert one["metadata"]["labels"] == {"trainyard/deployment": "yard"}
+
+
+def test_every_object_is_what_kubernetes_knows() -> None:
+    kubernetes_validate = pytest.importorskip("kubernetes_validate")
+    for one in [*build_objects("yard", 8), build_policy_controller()]:
+        kubernetes_validate.validate(one, "1.35", strict=True)
