@@ -57,7 +57,7 @@ class FileFindings:
 def check(command: Command, file: Path, *, code: Path | None, given: Path | None, name: str | None) -> int:
     """Returns the exit code: that of a command that cannot be carried out where something stands against the file."""
     printer = command.printer
-    settings = command.find_settings().parse()
+    settings = command.parse_settings()
     found = examine(file, settings, code=code, given=given, name=name)
     printer.document(
         {
