@@ -116,7 +116,7 @@ def show_job(deployment: Deployment, job: Watched, printer: Printer, now: float)
     if whole["error"]:
         printer.say(f"{whole['error']}: {whole['cause']}")
     if story.tries:
-        printer.say(f"cost so far: {show_cost(cost)}")
+        printer.say(f"cost{' so far' if job.status.runs else ''}: {show_cost(cost)}")
     for what, link in whole["links"].items():
         printer.say(f"{what}: {link}")
 

@@ -72,6 +72,7 @@ def test_a_job_says_state_attempt_nodes_step_cost_and_links(there: Account) -> N
     assert (whole["state"], whole["attempt"], whole["step"], whole["metric"]) == ("Train", 2, 9, 0.25)
     assert whole["nodes"] == {"0": "training"}
     assert whole["error"] == ""
+    assert whole["cost_usd_at_most"] > 1.5
 
 
 def test_a_job_that_failed_while_its_nodes_were_to_end_has_cost_something(there: Account) -> None:
@@ -79,9 +80,20 @@ def test_a_job_that_failed_while_its_nodes_were_to_end_has_cost_something(there:
     history.at += 3600
     history.enter("Terminate").schedule({"problem": None})
     job = there.begin(history=history)
-    assert "cost so far: $2.50 at most" in run("status", "digits", *YARD).out
+    assert "cost so far: $2.51 at most" in run("status", "digits", *YARD).out
     there.end(job, "FAILED", error="States.TaskFailed")
-    assert "cost so far: $2.50 at most" in run("status", "digits", *YARD).out
+    assert "\ncost: $2.51 at most" in run("status", "digits", *YARD).out
+
+
+@pytest.mark.parametrize("follow", [["--follow"], []], ids=str)
+def test_a_program_reads_what_a_job_has_cost_at_most(there: Account, follow: list[str]) -> None:
+    history = History().admit().launch()
+    history.at += 3600
+    history.enter("Terminate").schedule({"problem": None})
+    there.end(there.begin(history=history), "FAILED", error="States.TaskFailed")
+    assert run("status", "digits", "--json", *follow, *YARD).documents[-1]["cost_usd_at_most"] == 2.51
+    there.end(there.begin("refused"), "FAILED", error="InvalidRequest")
+    assert run("status", "refused", "--json", *follow, *YARD).documents[-1]["cost_usd_at_most"] == 0.0
 
 
 def test_a_job_that_failed_says_why(there: Account) -> None:
