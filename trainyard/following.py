@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from contract import links
 from contract.errors import InvalidRequest
 from contract.execution_facts import explain_end
 from contract.reports import NodeReport, Phase
@@ -166,8 +167,7 @@ def _word_end(job: Watched, whole: Mapping[str, Any]) -> list[str]:
     attempts = f" in {whole['attempts']} attempts" if whole["attempts"] > 1 else ""
     lines = [f"{job.name}: {whole['status']}{took}{attempts}"]
     if whole["error"]:
-        # The cause ends with the console's links, which stand below.
-        lines += [f"{whole['error']}: {whole['cause'].partition(chr(10) + chr(10) + 'Execution: ')[0]}"]
+        lines += [f"{whole['error']}: {links.cut_links(whole['cause'])}"]
     if whole["attempts"]:
         lines.append(f"cost: {show_cost(whole['cost_usd_at_most'])}")
         artifacts = whole["artifacts"]

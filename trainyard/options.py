@@ -66,7 +66,7 @@ class Command:
         return find_settings(self.settings, Path.cwd())
 
     def parse_settings(self) -> Settings:
-        """Returns the settings of the deployment that the options name. Raises CannotProceed where the file's cannot be this deployment's."""
+        """Returns the settings of the deployment that the options name. Raises CannotProceed where the file cannot be its."""
         file = self.find_settings()
         regions = file.parse().training
         name, region = name_deployment(file, self.deployment, self.region)

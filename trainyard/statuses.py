@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from contract import links
 from pages.words import duration
 from trainyard.deployment import Deployment
 from trainyard.following import EVERY_S, describe_end, describe_nodes, follow_job, show_cost, show_time
@@ -114,7 +115,7 @@ def show_job(deployment: Deployment, job: Watched, printer: Printer, now: float)
     elif job.status.runs and nodes.denied:
         printer.say(f"nodes: not shown: {nodes.denied}")
     if whole["error"]:
-        printer.say(f"{whole['error']}: {whole['cause']}")
+        printer.say(f"{whole['error']}: {links.cut_links(whole['cause'])}")
     if story.tries:
         printer.say(f"cost{' so far' if job.status.runs else ''}: {show_cost(cost)}")
     for what, link in whole["links"].items():

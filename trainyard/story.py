@@ -125,7 +125,11 @@ def _exit(story: Story, state: str, answer: Mapping[str, Any], at: float) -> Non
         # A job may wait for weeks, and pays for the last of its tries alone.
         since = at - LONGEST_WALK_S if state == WAIT else 0.0
         story.attempt.launched_at = max(story.entered_at, since)
-        cost = f", {usd(up_to_cents(story.attempt.hourly_usd))} an hour at most" if story.attempt.hourly_usd is not None else ""
+        cost = (
+            f", {usd(up_to_cents(story.attempt.hourly_usd))} an hour at most"
+            if story.attempt.hourly_usd is not None
+            else ""
+        )
         story.lines.append(
             (
                 at,

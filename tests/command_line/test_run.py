@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 from botocore.parsers import ResponseParserError
 
+from tests.builders import JOB
 from tests.command_line.account import HOME_BUCKET, LAUNCH, PLAN, YARD, Account, History, run
+from tests.fakes.causes import write_cause
 from tests.fakes.executions import Execution
 from tests.fakes.faults import Kind
 from trainyard import starting
@@ -118,14 +120,12 @@ def test_a_job_may_be_planned_again_before_it_is_started(there: Account, job: Pa
     ("error", "code"), [("TrainingFailed", 1), ("InvalidRequest", 2), ("RoleRefused", 1), ("", 1)], ids=str
 )
 def test_the_exit_code_says_how_the_job_ended(there: Account, job: Path, error: str, code: int) -> None:
-    admits(
-        there,
-        lambda execution: there.end(execution, "FAILED", error=error, cause="rank 0: code 3\n\nExecution: https://x"),
-    )
+    cause = write_cause(JOB, "rank 0: code 3")
+    admits(there, lambda execution: there.end(execution, "FAILED", error=error, cause=cause))
     ran = run("run", job, "--name", "digits", *YARD)
     assert ran.code == code
-    assert f"{error or 'Failed'}: rank 0: code 3\n" in ran.out
-    assert "Execution: https://x" not in ran.out
+    assert f"{error or 'Failed'}: rank 0: code 3\nconsole: https://" in ran.out
+    assert ran.out.count("https://") == 2  # where it was started, and at its end
 
 
 def test_without_following_it_says_how_to_follow_and_how_to_stop(there: Account, job: Path) -> None:

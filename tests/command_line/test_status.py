@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from contract.reports import NodeReport, Phase, Progress
-from tests.builders import NOW
+from tests.builders import JOB, NOW
 from tests.command_line.account import YARD, Account, History, run
+from tests.fakes.causes import write_cause
 from tests.fakes.executions import GRID_MACHINE, SEARCH_MACHINE
 from tests.fakes.state import report
 
@@ -97,10 +98,11 @@ def test_a_program_reads_what_a_job_has_cost_at_most(there: Account, follow: lis
 
 
 def test_a_job_that_failed_says_why(there: Account) -> None:
-    there.end(there.begin(history=History().admit()), "FAILED", error="TrainingFailed", cause="code 3\nmore")
+    cause = write_cause(JOB, "code 3\nmore")
+    there.end(there.begin(history=History().admit()), "FAILED", error="TrainingFailed", cause=cause)
     ran = run("status", "digits", *YARD)
     assert ran.code == 0
-    assert "TrainingFailed: code 3\nmore\n" in ran.out
+    assert "TrainingFailed: code 3\nmore\nexecution: https://" in ran.out
 
 
 def test_a_job_that_timed_out_without_a_cause_says_what_that_means(there: Account) -> None:
