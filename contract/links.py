@@ -71,6 +71,10 @@ class Console:
         return f"{self._at('s3')}/object/{bucket}?region={self.region}&prefix={quote(key, '')}"
 
 
+MORE = "More: "
+"""Begins the end of an alarm's description, where its section of the runbook is."""
+
+
 def of_runbook(page: str, section: str) -> str:
     """Where the runbook has a section: at the address of the settings, or in the file of the repository where they have none."""
     return f"{page}#{section.lower().replace(' ', '-')}" if page else f'docs/runbook.md, "{section}"'
