@@ -85,6 +85,10 @@ def cut_links(cause: str) -> str:
     return _BELOW.sub("", cause)
 
 
+ARTIFACTS_LINKED = "Its artifacts are in S3: open them by the link below."
+"""What a page says of a job that ended well. The page of a rehearsal has other words for it: it has no links."""
+
+
 def of_artifacts(job: Job, region: str) -> str:
     """Where the artifacts are of an attempt that was launched in the region."""
     console = Console(job.execution.split(":")[1], region)

@@ -10,7 +10,7 @@ from typing import Any
 from aws.facts import GONE, Status
 from contract.errors import InvalidRequest
 from contract.execution_facts import ABORTED, SUCCEEDED, TIMED_OUT, explain_end
-from contract.links import cut_links
+from contract.links import ARTIFACTS_LINKED, cut_links
 from contract.reports import LAST_OUTPUT, Phase
 from pages import words
 from pages.advice import choose_next
@@ -56,7 +56,7 @@ def judge_job(facts: JobFacts, attempts: list[AttemptHistory]) -> Outcome:
     if status.runs:
         return _judge_running(facts, attempts)
     if status.name == SUCCEEDED:
-        kept = "Its artifacts are in S3: open them by the link below." if facts.job else ""
+        kept = ARTIFACTS_LINKED if facts.job else ""
         number = attempts[-1].number if attempts else 1
         return Outcome(
             word="completed",
