@@ -112,9 +112,10 @@ def _word_interrupt(call: Callable[[], int], given: Mapping[str, object], printe
     try:
         interrupts.begin_command()
         return _word_errors(call, given, printer)
-    except KeyboardInterrupt:
-        printer.document({"error": KeyboardInterrupt.__name__, "cause": INTERRUPTED})
-        printer.complain(INTERRUPTED)
+    except KeyboardInterrupt as problem:
+        words = str(problem) or INTERRUPTED
+        printer.document({"error": KeyboardInterrupt.__name__, "cause": words})
+        printer.complain(words)
         return CommandExit.LEFT
 
 

@@ -146,8 +146,9 @@ class NodeReports:
         """Why they cannot be read; empty where they can."""
 
     def read(self, attempt: Try | None) -> dict[int, NodeReport]:
-        """Returns the newest report of each rank of the attempt; empty where there is none, or where it may not be read."""
-        if attempt is None or not attempt.instances or self.denied:
+        """Returns the newest report of each rank of the attempt; empty where there is none, where it may not be read, and once the
+        attempt has ended: the last reports of nodes that are lost say that they train."""
+        if attempt is None or attempt.ended or not attempt.instances or self.denied:
             return {}
         try:
             seen, _ = State(self._deployment.table).reports(self._deployment.node_role, attempt.instances)

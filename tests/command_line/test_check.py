@@ -218,6 +218,15 @@ def test_an_option_of_which_no_settings_are_known_gets_no_verdict(
     assert ran.err.startswith(words)
 
 
+def test_an_interrupt_of_a_check_is_no_word_about_aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("trainyard.checking.examine", interrupt)
+    ran = run("check", write(tmp_path, LEAST))
+    assert (ran.code, ran.out, ran.err) == (130, "", "interrupted\n")
+
+
 def test_wrong_settings_are_told_as_a_synth_tells_them(tmp_path: Path) -> None:
     settings = write(tmp_path, {"context": {BLOCK: {"limits": {"max_node": 2}}}}, "other.json")
     ran = run("check", write(tmp_path, LEAST), "--settings", settings)
