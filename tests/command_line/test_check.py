@@ -218,6 +218,24 @@ def test_an_option_of_which_no_settings_are_known_gets_no_verdict(
     assert ran.err.startswith(words)
 
 
+def test_a_refusal_never_allows_what_it_refuses(tmp_path: Path) -> None:
+    request = write(tmp_path, {**LEAST, "code": "s3://trainyard-home-account-eu-central-1/uploads/a.zip"})
+    ran = run("check", request)
+    assert ran.code == 2
+    assert "allowed: s3://trainyard-home-<number of the account>-eu-central-1/" in ran.err
+
+
+def test_a_folder_that_is_gone_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (gone := tmp_path / "gone").mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    ran = run("check", "job.json")
+    assert (ran.code, ran.err) == (
+        2,
+        "the folder in which the command runs is no longer there; allowed: another one (cd)\n",
+    )
+
+
 def test_an_interrupt_of_a_check_is_no_word_about_aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt

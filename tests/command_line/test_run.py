@@ -78,7 +78,7 @@ def test_code_is_uploaded_the_plan_is_shown_and_the_job_is_followed_to_its_end(
     with tarfile.open(fileobj=io.BytesIO(there.s3.read(HOME_BUCKET, key) or b"")) as archive:
         assert archive.getnames() == ["train.py"]
     for words in (
-        "code: 1 files, 7 bytes",
+        "code: 1 file, 7 bytes",
         "1  g5.xlarge in eu-central-1a  on-demand  $1.2500 an hour",
         "left out: 2 dearer places",
         "cost: $12.50 at most. 1 node of g5.xlarge costs",
@@ -327,7 +327,7 @@ def test_with_json_stdout_has_documents_alone(there: Account, job: Path, code: P
     assert begun["started"].endswith(":digits")
     assert [one["event"].partition(":")[0] for one in events] == ["admitted", "attempt 1", "attempt 1"]
     assert (end["status"], end["error"], end["attempts"]) == ("FAILED", "TrainingFailed", 1)
-    assert ran.err.startswith("code: 1 files")
+    assert ran.err.startswith("code: 1 file,")
 
 
 def test_a_price_that_is_not_known_is_said_so(there: Account, job: Path) -> None:

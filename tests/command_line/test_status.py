@@ -27,6 +27,24 @@ def test_a_list_has_what_runs_and_what_ended_of_every_machine(there: Account) ->
     assert {row[1] for row in rows[1:]} == {"runs", "ended", "sweep", "lr"}
 
 
+def test_a_list_of_one_kind_has_no_other(there: Account) -> None:
+    there.begin("runs", history=History().admit())
+    there.begin("sweep", GRID_MACHINE, History().enter("Plan"))
+    names = [one["name"] for one in run("status", "--kind", "grid", "--json", *YARD).documents]
+    assert names == ["sweep"]
+    assert run("status", "--kind", "search", *YARD).out.startswith("yard in eu-central-1: no search runs")
+    del there.outputs["yard-search"]
+    ran = run("status", "--kind", "search", *YARD)
+    assert (ran.code, "has no search machine" in ran.err) == (2, True)
+
+
+def test_following_without_a_name_is_refused(there: Account) -> None:
+    there.begin("runs", history=History().admit())
+    ran = run("status", "-f", *YARD)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("NAME: is missing, and --follow follows one; allowed: a name")
+
+
 @pytest.mark.usefixtures("there")
 def test_a_deployment_in_which_nothing_ran_says_so() -> None:
     ran = run("status", *YARD)
