@@ -352,6 +352,14 @@ def test_a_job_that_has_ended_and_is_no_workbench_is_not_gone_on_with(there: Acc
         assert "resume_from" not in ran.err
 
 
+def test_a_bench_that_was_refused_has_nothing_to_resume(there: Account) -> None:
+    refused = there.begin("bench")
+    refused.input = json.dumps({"workbench": {"idle_minutes": 60}})
+    there.end(refused, "FAILED", error="InvalidRequest")
+    err = run("open", "bench", "--print", *YARD).err
+    assert err == "NAME: bench has ended: FAILED; allowed: a workbench that runs.\n"
+
+
 def test_a_bench_that_has_ended_says_how_to_go_on(there: Account) -> None:
     there.end(there.begin("bench", history=launched()))
     ran = run("open", "bench", "--print", *YARD)
