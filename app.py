@@ -73,7 +73,7 @@ def build(app: cdk.App, settings: Settings) -> None:
     regions = build_regions(app, settings)
     builds = BuildsStack(
         app,
-        f"{deployment}-builds",
+        names.stack(deployment, "builds"),
         common=common,
         # Not the platform's own: what people build must never become a part of it.
         repositories=settings.repositories,
@@ -114,7 +114,7 @@ def build(app: cdk.App, settings: Settings) -> None:
     kubernetes = _kubernetes(app, settings, common, grids, foundation, regions)
     grid = _grid(app, settings, common, grids, foundation, reaper, regions, catalogue, kubernetes)
     search = _search(app, common, grids, foundation, reaper, grid)
-    images = ImagesStack(app, f"{deployment}-images", common=common, child_base=settings.grid.child_base)
+    images = ImagesStack(app, names.stack(deployment, "images"), common=common, child_base=settings.grid.child_base)
     order_stacks(foundation, reaper, regions, builds, workflow, grid, search, images)
     pages = _pages(app, common, grids, foundation, workflow, search)
     optional = _campaigns(app, settings, common, foundation, reaper, git, [*regions, builds, workflow, grid, search])
@@ -136,7 +136,7 @@ def _show(app: cdk.App, settings: Settings, common: Common, *after: cdk.Stack) -
         save_queries(stack, settings.deployment)
     page = DashboardStack(
         app,
-        f"{settings.deployment}-dashboard",
+        names.stack(settings.deployment, "dashboard"),
         common=common,
         deployed=deployed,
         checkpoints=settings.checkpoints,
@@ -183,7 +183,7 @@ def _campaigns(
         return []
     campaigns = CampaignsStack(
         app,
-        f"{settings.deployment}-campaigns",
+        names.stack(settings.deployment, "campaigns"),
         common=common,
         foundation=foundation.exports,
         rights=CampaignRights(
@@ -206,7 +206,7 @@ def _reaper(
 ) -> ReaperStack:
     return ReaperStack(
         app,
-        f"{settings.deployment}-reaper",
+        names.stack(settings.deployment, "reaper"),
         common=common,
         foundation=foundation.exports,
         grid=grids,
@@ -327,7 +327,7 @@ def _pages(
     runs, and deletes the pages after it: so what was ended can have its page."""
     pages = PagesStack(
         app,
-        f"{common.deployment}-pages",
+        names.stack(common.deployment, "pages"),
         common=common,
         foundation=foundation.exports,
         rights=SearchRights(grid=grids),

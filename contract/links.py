@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -16,6 +17,13 @@ CONSOLES = {
 """The console's address, by partition."""
 SHOWN_REGIONS = 4
 """Regions whose artifacts a cause or a message names; the page names all."""
+BELOW_CAUSE = ("page", "execution", "log", "report")
+"""Links that the Train machine writes below the cause of a failed execution, a line each; those of artifacts follow."""
+ARTIFACTS_IN = "Artifacts in"
+"""Begins the line of a link to artifacts; the region follows."""
+_BELOW = re.compile(
+    rf"\n\n(?:(?:{'|'.join(one.capitalize() for one in BELOW_CAUSE)}|{ARTIFACTS_IN} [a-z0-9-]+): https://\S+(?:\n|\Z))+\Z"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +71,22 @@ class Console:
         return f"{self._at('s3')}/object/{bucket}?region={self.region}&prefix={quote(key, '')}"
 
 
+MORE = "More: "
+"""Begins the end of an alarm's description, where its section of the runbook is."""
+
+
 def of_runbook(page: str, section: str) -> str:
     """Where the runbook has a section: at the address of the settings, or in the file of the repository where they have none."""
     return f"{page}#{section.lower().replace(' ', '-')}" if page else f'docs/runbook.md, "{section}"'
+
+
+def cut_links(cause: str) -> str:
+    """Returns the cause of a failed execution without the links that the Train machine wrote below it."""
+    return _BELOW.sub("", cause)
+
+
+ARTIFACTS_LINKED = "Its artifacts are in S3: open them by the link below."
+"""What a page says of a job that ended well. The page of a rehearsal has other words for it: it has no links."""
 
 
 def of_artifacts(job: Job, region: str) -> str:

@@ -226,6 +226,11 @@ def search_stack(deployment: str) -> str:
     return f"{deployment}-search"
 
 
+def stack(deployment: str, part: str) -> str:
+    """The CloudFormation stack of a part that no other part finds by its name, in the home region: its reaper, for example."""
+    return f"{deployment}-{part}"
+
+
 def people_policy(deployment: str, region: str) -> str:
     """Name of the managed policy of people who start and watch jobs; policies have no region, as roles have none."""
     return f"{deployment}-people-{region}"

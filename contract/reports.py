@@ -7,6 +7,9 @@ from enum import Enum
 
 from contract.orders import Order
 
+LAST_OUTPUT = "last lines of its output:"
+"""Stands in a cause, behind a rank, before what its command wrote last."""
+
 
 class Phase(str, Enum):
     """What the node is doing, in the order in which it happens."""

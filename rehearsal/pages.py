@@ -12,6 +12,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from contract.keys import PAGE, WHOLE
+from contract.links import ARTIFACTS_LINKED
 from rehearsal.diagnosis import CONSOLE
 from rehearsal.yard import StartedJob, Yard
 
@@ -28,6 +29,7 @@ NOTICE = """<section class="unread" aria-label="Rehearsal">
 and reports are files beside this page.</p>
 </section>
 """
+ARTIFACTS_BESIDE = "Its artifacts are in the folder artifacts beside this page."
 _LINKS = re.compile(r'<h2>Links</h2>\n<ul class="links">\n.*?</ul>\n', re.DOTALL)
 _LINE = re.compile(rf"^[^<>\n]*{CONSOLE.pattern}[^<>\n]*\n", re.MULTILINE)
 """A line of a text that is there for its address."""
@@ -56,6 +58,7 @@ def mark_page(body: bytes) -> bytes:
     """Returns the page with the notice that it is a rehearsal's, and without links and addresses of AWS's console."""
     page = _LINK.sub(r"\1", _LINKS.sub("", body.decode()))
     page = CONSOLE.sub(ADDRESS, _LINE.sub("", page))
+    page = page.replace(ARTIFACTS_LINKED, ARTIFACTS_BESIDE)
     before, main, after = page.partition(MAIN)
     return f"{before}{main}{NOTICE}{after}".encode()
 

@@ -49,20 +49,37 @@ def read_caller(region: str) -> Iterator[Diagnosis]:
     yield Diagnosis(Level.OK, f"{answer['Arn']} in {region}")
 
 
-def list_checks(name: str, region: str, settings: Settings, qualifier: str) -> list[Examination]:
+def list_stacks(settings: Settings) -> dict[str, str]:
+    """Returns every stack that a deploy of the settings brings, with its region."""
+    name, home = settings.deployment, settings.home_region
+    wanted = {
+        "reaper": True,
+        "builds": True,
+        "images": True,
+        "pages": True,
+        "campaigns": bool(settings.campaigns or settings.watch),
+        "dashboard": settings.dashboard,
+    }
+    return {
+        names.foundation_stack(name): home,
+        **{names.region_stack(name, one): one for one in settings.everywhere},
+        names.workflow_stack(name): home,
+        names.grid_stack(name): home,
+        names.search_stack(name): home,
+        **({names.catalogue_stack(name): home} if settings.catalogue else {}),
+        **({names.kubernetes_stack(name): home} if settings.kubernetes.cluster else {}),
+        **{names.stack(name, part): home for part, is_there in wanted.items() if is_there},
+    }
+
+
+def list_checks(settings: Settings, qualifier: str) -> list[Examination]:
     """Returns every check but that of the credentials. A region that does not answer spoils its own line alone."""
+    name, region = settings.deployment, settings.home_region
     checks = [
         Examination(subject="bootstrap", find=lambda one=one: _read_bootstrap(one, qualifier))  # type: ignore[misc]
         for one in settings.everywhere
     ]
-    stacks = [
-        (names.foundation_stack(name), region),
-        *((names.region_stack(name, one), one) for one in settings.everywhere),
-        (names.workflow_stack(name), region),
-        (names.grid_stack(name), region),
-        (names.search_stack(name), region),
-    ]
-    for stack, where in stacks:
+    for stack, where in list_stacks(settings).items():
         checks.append(Examination(subject="stack", find=lambda stack=stack, where=where: _read_stack(stack, where)))  # type: ignore[misc]
     quotas = list_quotas(settings.limits.instance_types, _name_types(settings))
     images = {**{str(family): one for family, one in settings.images.items()}, **settings.machine_images}
@@ -177,9 +194,13 @@ def _read_alarms(name: str, region: str) -> Iterator[Diagnosis]:
 
 def _read_errors(name: str, region: str) -> Iterator[Diagnosis]:
     pages = client("lambda", region, BRISK).get_paginator("list_functions").paginate()
-    functions = [
-        one["FunctionName"] for page in pages for one in page["Functions"] if one["FunctionName"].startswith(f"{name}-")
-    ]
+    groups = {
+        one["FunctionName"]: one.get("LoggingConfig", {}).get("LogGroup", "")
+        for page in pages
+        for one in page["Functions"]
+        if one["FunctionName"].startswith(f"{name}-")
+    }
+    functions = list(groups)
     now = datetime.now(UTC)
     counted = dict[str, float]()
     for first in range(0, len(functions), METRICS_AT_ONCE):
@@ -192,7 +213,9 @@ def _read_errors(name: str, region: str) -> Iterator[Diagnosis]:
         for one in answer["MetricDataResults"]:
             counted[some[int(one["Id"].removeprefix("f"))]] = sum(one["Values"])
     failed = [
-        found for function, errors in sorted(counted.items()) if (found := judge_errors(function, errors)) is not None
+        found
+        for function, errors in sorted(counted.items())
+        if (found := judge_errors(function, errors, groups[function])) is not None
     ]
     yield from failed
     if not failed:

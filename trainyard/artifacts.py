@@ -27,7 +27,7 @@ from trainyard.packing import show_bytes
 from trainyard.printer import Printer
 from trainyard.stops import CannotProceed, CommandExit
 from trainyard.story import parse_object
-from trainyard.watching import Watched, find, read_execution
+from trainyard.watching import Watched, find, read_execution, word_rank
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
@@ -91,7 +91,7 @@ def artifacts(command: Command, name: str, *, to: Path | None, rank: int | None,
     if not found:
         printer.document({"job": name, "artifacts": []})
         printer.complain(
-            f"{name}: no artifacts{'' if rank is None else f' of rank {rank}'}: its nodes kept nothing in ARTIFACTS_DIR (yet)"
+            f"{name}: there are no artifacts{word_rank(deployment, name, rank)}: nodes keep what is in ARTIFACTS_DIR"
         )
         return CommandExit.DONE
     targets = place(found, to) if to is not None else {}
@@ -242,6 +242,8 @@ def download(
     for one in ahead:
         _download(one, targets[one])
         printer.say(f"downloaded {targets[one]} ({show_bytes(one.size)})")
+    if there := len(found) - len(ahead):
+        printer.say(f"{count(there, 'file')} {'was' if there == 1 else 'were'} there already")
 
 
 def require_folder(to: Path, folder: Path) -> None:

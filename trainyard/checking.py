@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from contract import keys, names
 from contract.campaigns import Started
+from trainyard import interrupts
 from trainyard.settings import read_object
 from trainyard.stops import CannotProceed, CommandExit
 
@@ -57,8 +58,8 @@ class FileFindings:
 def check(command: Command, file: Path, *, code: Path | None, given: Path | None, name: str | None) -> int:
     """Returns the exit code: that of a command that cannot be carried out where something stands against the file."""
     printer = command.printer
-    settings = command.find_settings().parse()
-    found = examine(file, settings, code=code, given=given, name=name)
+    with interrupts.explain("interrupted"):
+        found = examine(file, command.parse_settings(), code=code, given=given, name=name)
     printer.document(
         {
             "file": str(file),

@@ -6,8 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from contract.links import MORE
 from contract.places import Place
+from contract.text import one_line
+from pages.words import count
 from trainyard.quotas import Quota
+
+MOST_SENTENCE = 200
+"""Characters that a line shows of an alarm's sentence."""
 
 
 class Level(str, Enum):
@@ -129,18 +135,25 @@ def judge_subscriptions(topic: str, subscriptions: Sequence[tuple[str, str, bool
 
 
 def judge_alarm(name: str, description: str) -> Diagnosis:
-    """An alarm that is on."""
-    return Diagnosis(Level.WRONG, f"{name} is on: {description}")
+    """An alarm that is on: what it means in a sentence, and where the runbook has the rest."""
+    first = description.partition(". ")[0]
+    where = description.rpartition(MORE)[2].rstrip(".") if MORE in description else ""
+    return Diagnosis(
+        Level.WRONG,
+        f"{name} is on: {one_line(first, MOST_SENTENCE)}" if first else f"{name} is on",
+        f"what to do: {one_line(where, MOST_SENTENCE)}" if where else "",
+    )
 
 
-def judge_errors(function: str, errors: float) -> Diagnosis | None:
-    """`errors` of the last day; None where there were none."""
+def judge_errors(function: str, errors: float, group: str) -> Diagnosis | None:
+    """`errors` of the last day; None where there were none. `group` is that of its log, empty where AWS does not say. Lambda counts every
+    answer that is an error, and functions refuse a request, or a launch without capacity, by one."""
     if not errors:
         return None
     return Diagnosis(
         Level.WARN,
-        f"{function} failed {errors:g} times in a day",
-        f"its log says why: /aws/lambda/{function}, or the log group of its stack",
+        f"{function}: {count(round(errors), 'call')} of a day ended with an error, as one that refuses a request or finds no capacity does",
+        f"its log says which: {f'log group {group}' if group else 'Lambda names its log group'}",
     )
 
 

@@ -12,13 +12,13 @@ from trainyard.stops import CommandExit, word_problem
 def doctor(command: Command) -> int:
     """Returns the exit code: 1 where anything is wrong."""
     printer, file = command.printer, command.find_settings()
-    settings = file.parse()
-    name, region = command.name_deployment()
+    settings = command.parse_settings()
+    region = settings.home_region
     begin_session(region=region, profile=command.profile, endpoint_url=command.endpoint_url)
     worst = CommandExit.DONE
     checks = [
         Examination(subject="credentials", find=lambda: read_caller(region)),
-        *list_checks(name, region, settings, file.qualifier),
+        *list_checks(settings, file.qualifier),
     ]
     for check in checks:
         findings = examine(check)

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from contract import links
 from contract.errors import InvalidRequest
 from contract.execution_facts import explain_end
 from contract.reports import NodeReport, Phase
-from pages.words import duration, number, usd
+from pages.words import count, duration, number, usd
 from trainyard.deployment import Deployment
 from trainyard.patience import PatientReader, Timekeeper
 from trainyard.printer import Printer
@@ -166,14 +167,14 @@ def _word_end(job: Watched, whole: Mapping[str, Any]) -> list[str]:
     attempts = f" in {whole['attempts']} attempts" if whole["attempts"] > 1 else ""
     lines = [f"{job.name}: {whole['status']}{took}{attempts}"]
     if whole["error"]:
-        # The cause ends with the console's links, which stand below.
-        lines += [f"{whole['error']}: {whole['cause'].partition(chr(10) + chr(10) + 'Execution: ')[0]}"]
+        lines += [f"{whole['error']}: {links.cut_links(whole['cause'])}"]
     if whole["attempts"]:
         lines.append(f"cost: {show_cost(whole['cost_usd_at_most'])}")
         artifacts = whole["artifacts"]
-        count = artifacts.get("artifacts") if isinstance(artifacts, dict) else None
-        known = isinstance(count, int) and not isinstance(count, bool)
-        lines.append(f"artifacts: {f'{count} files:' if known else 'see'} trainyard artifacts {job.name}")
+        kept = artifacts.get("artifacts") if isinstance(artifacts, dict) else None
+        known = isinstance(kept, int) and not isinstance(kept, bool)
+        files = f"{count(kept, 'file')}:" if known else "see"
+        lines.append(f"artifacts: {files} trainyard artifacts {job.name}")
         lines.append(f"page: trainyard report {job.name}")
     lines.append(f"console: {whole['links']['execution']}")
     return lines

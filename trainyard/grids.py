@@ -7,11 +7,12 @@ from pathlib import Path
 
 from aws.grids import GridStore
 from aws.s3 import Bucket
-from contract import keys, names
+from contract import names
 from contract.codec import Garbled
 from contract.execution_facts import explain_end
 from contract.search import NAME_WORDS, PATTERN, SearchPrefix
 from pages.words import count
+from trainyard import interrupts
 from trainyard.deployment import Deployment
 from trainyard.following import EVERY_S, choose_exit, read_followed, show_time
 from trainyard.options import Command
@@ -45,12 +46,12 @@ def run_grid(
     name = choose_name(name, origin.resolve().stem)
     if not names.GRID_PATTERN.fullmatch(name):
         raise CannotProceed(f"--name: {name} cannot be a name; allowed: {names.GRID_WORDS}")
-    deployment = command.open_deployment()
-    require_free(deployment, "grid", name)
-    if manifest is not None:
-        ending = manifest.suffix or ".csv"
-        request = {**request, "manifest": upload(deployment, manifest, f"{keys.UPLOADS}{name}{ending}")}
-        command.printer.say(f"manifest: {request['manifest']}")
+    with interrupts.explain(f"interrupted; {name} was not started"):
+        deployment = command.open_deployment()
+        require_free(deployment, "grid", name)
+        if manifest is not None:
+            request = {**request, "manifest": upload(deployment, manifest, name, manifest.suffix or ".csv")}
+            command.printer.say(f"manifest: {request['manifest']}")
     return begin(deployment, "grid", name, request, command.printer, _follower(deployment, command, follow, every_s))
 
 
@@ -60,7 +61,8 @@ def run_search(command: Command, file: Path, *, name: str | None, follow: bool, 
     name = choose_name(name, file.resolve().stem)
     if not PATTERN.fullmatch(name):
         raise CannotProceed(f"--name: {name} cannot be a name; allowed: {NAME_WORDS}")
-    deployment = command.open_deployment()
+    with interrupts.explain(f"interrupted; {name} was not started"):
+        deployment = command.open_deployment()
     return begin(deployment, "search", name, given, command.printer, _follower(deployment, command, follow, every_s))
 
 

@@ -51,6 +51,15 @@ def hold() -> Iterator[None]:
             signal.raise_signal(signal.SIGINT)
 
 
+@contextmanager
+def explain(words: str) -> Iterator[None]:
+    """Has Ctrl-C in the block end the command with these words."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(words) from None
+
+
 def leave_quietly() -> NoReturn:
     """Ends the process after its last line. What libraries say while they put things away is left out."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -19,7 +19,7 @@ from trainyard.options import Command
 from trainyard.patience import PatientReader, Timekeeper, keep_following
 from trainyard.printer import Printer
 from trainyard.stops import CannotProceed, CommandExit
-from trainyard.watching import find, read_execution
+from trainyard.watching import find, read_execution, word_rank
 
 if TYPE_CHECKING:
     from types_boto3_logs.client import CloudWatchLogsClient
@@ -112,7 +112,7 @@ def logs(
 ) -> int:
     """Returns the exit code."""
     deployment = command.open_deployment()
-    find(deployment, name, ("job",))
+    job = find(deployment, name, ("job",))
     wanted = LogFilter(job=name, rank=rank, attempt=attempt, kernel=kernel)
     reading = LogReader(deployment.log_group, deployment.region, wanted)
 
@@ -122,7 +122,8 @@ def logs(
         else:
             print_lines(reading, command.printer)
         if not reading.count:
-            command.printer.complain(f"{name}: no node of it has written a line (yet)")
+            where = f"{word_rank(deployment, name, rank)}{'' if attempt is None else f' in attempt {attempt}'}"
+            command.printer.complain(f"{name}: there is no line{where}{' yet' if job.status.runs else ''}")
         return CommandExit.DONE
 
     return keep_following("job", name, command.printer, show) if follow else show()

@@ -105,13 +105,14 @@ def _signal(process: subprocess.Popen[bytes], what: signal.Signals) -> None:
 def find_way(deployment: Deployment, name: str, port: int, profile: str | None) -> WayIn:
     """Raises CannotProceed where the job is no workbench, has ended, or has no machine yet."""
     found = find(deployment, name, ("job",))
-    if not found.status.runs:
-        raise CannotProceed(
-            f"NAME: {name} has ended: {found.status.name}; allowed: a workbench that runs. Start the next one with resume_from: {name}"
-        )
     story = read_story(found.arn)
-    if story.plan and "workbench" not in story.plan:
+    # Of a request that was refused there is no plan; one that is being checked may get its `workbench` from a preset.
+    known = story.plan if story.plan or found.status.runs else found.given
+    if "workbench" not in known and (story.plan or not found.status.runs):
         raise CannotProceed(f"NAME: {name} is no workbench; allowed: a job whose request has `workbench`")
+    if not found.status.runs:
+        next_one = f" Start the next one with resume_from: {name}" if story.plan else ""
+        raise CannotProceed(f"NAME: {name} has ended: {found.status.name}; allowed: a workbench that runs.{next_one}")
     newest = story.attempt
     if newest is None or newest.ended or not newest.instances:
         raise CannotProceed(

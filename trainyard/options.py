@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -18,6 +18,7 @@ from trainyard.settings import SettingsFile, find_settings, name_deployment
 from trainyard.stops import CannotProceed, CommandExit, OutputClosed, OutputFailed, say_problem
 
 if TYPE_CHECKING:
+    from stacks.settings import Settings
     from trainyard.deployment import Deployment
 
 JSON_OPTION = "--json"
@@ -64,6 +65,18 @@ class Command:
         """Raises CannotProceed where there is none."""
         return find_settings(self.settings, Path.cwd())
 
+    def parse_settings(self) -> Settings:
+        """Returns the settings of the deployment that the options name. Raises CannotProceed where the file cannot be its."""
+        file = self.find_settings()
+        regions = file.parse().training
+        name, region = name_deployment(file, self.deployment, self.region)
+        if region not in regions:
+            raise CannotProceed(
+                f"--region: {file.path} has no region {region} that trains, so it is not that deployment's; allowed: {', '.join(regions)}, "
+                "or --settings with its cdk.json"
+            )
+        return replace(file, block={**file.block, "deployment": name, "home_region": region}).parse()
+
     def name_deployment(self) -> tuple[str, str]:
         """Returns the deployment's name and its home region. With both given, no settings are read."""
         named = self.deployment is not None and self.region is not None and self.settings is None
@@ -99,9 +112,10 @@ def _word_interrupt(call: Callable[[], int], given: Mapping[str, object], printe
     try:
         interrupts.begin_command()
         return _word_errors(call, given, printer)
-    except KeyboardInterrupt:
-        printer.document({"error": KeyboardInterrupt.__name__, "cause": INTERRUPTED})
-        printer.complain(INTERRUPTED)
+    except KeyboardInterrupt as problem:
+        words = str(problem) or INTERRUPTED
+        printer.document({"error": KeyboardInterrupt.__name__, "cause": words})
+        printer.complain(words)
         return CommandExit.LEFT
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pages.words import count
 from refusals.archive import MOST_CODE
 from trainyard.stops import CannotProceed
 
@@ -43,9 +44,7 @@ class Packed:
         """Says in a line what is packed."""
         large = ", ".join(f"{name} ({show_bytes(size)})" for name, size in self.largest)
         left = f"; left out by .gitignore: {self.left_out}" if self.left_out else ""
-        return (
-            f"{self.files} files, {show_bytes(self.unpacked)}, packed {show_bytes(self.size)}; largest: {large}{left}"
-        )
+        return f"{count(self.files, 'file')}, {show_bytes(self.unpacked)}, packed {show_bytes(self.size)}; largest: {large}{left}"
 
 
 def show_bytes(count: int) -> str:
@@ -149,9 +148,8 @@ def pack(folder: Path, archive: Path) -> Packed:
                 written.addfile(entry)
     size = archive.stat().st_size
     if not sizes:
-        raise CannotProceed(
-            f"--code {folder}: has no file that .gitignore does not leave out; allowed: a folder with code"
-        )
+        left = " that .gitignore does not leave out" if ignored.count else ""
+        raise CannotProceed(f"--code {folder}: has no file{left}; allowed: a folder with code")
     largest = tuple(sorted(sizes.items(), key=lambda one: -one[1])[:SHOWN])
     if size > MOST_CODE:
         large = ", ".join(f"{name} ({show_bytes(count)})" for name, count in largest)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import tempfile
 import webbrowser
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from aws.s3 import Bucket
+from contract.keys import READ_AT
 from trainyard.options import Command
+from trainyard.patience import name_status
 from trainyard.stops import CannotProceed, CommandExit
 from trainyard.watching import Watched, find
 
@@ -37,9 +40,22 @@ def report(command: Command, name: str, *, kind: str | None, opens: bool) -> int
     path = Path(tempfile.mkdtemp(prefix="trainyard-"), f"{name}.html")
     path.write_bytes(page)
     printer.say(str(path))
+    if is_older(found, home.read_marks(found.page) or {}):
+        printer.say(
+            f"the page is older than the end of the {found.kind} ({found.status.name}), and is written anew within ten minutes; meanwhile: "
+            f"{name_status(found.kind, name)}"
+        )
     if opens and not open_browser(path.as_uri()):
         printer.say("no browser was found: open the file yourself")
     return CommandExit.DONE
+
+
+def is_older(found: Watched, marks: Mapping[str, str]) -> bool:
+    """Whether the facts of a page, by its marks, were read before the execution ended; False where the page does not say when."""
+    try:
+        return found.status.ended_at is not None and float(marks[READ_AT]) < found.status.ended_at
+    except (KeyError, ValueError):
+        return False
 
 
 def open_browser(address: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import time
@@ -21,6 +22,7 @@ from contract.aws_errors import code_of
 from contract.campaigns import Started
 from contract.execution_facts import RUNNING
 from pages.words import entry_of, finite, usd
+from trainyard import interrupts
 from trainyard.deployment import Deployment
 from trainyard.following import EVERY_S, follow_job, read_followed
 from trainyard.options import Command
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 PLAN = "-plan"
 """Behind the job's name in that of its dry run: an execution's name is taken for 90 days."""
 NAME_LONGEST = 80
+DIGITS = 16
+"""Of the digest of an upload, in its key."""
 PLAN_S = 240.0
 """Admit may take three minutes."""
 LOOK_S = 1.0
@@ -59,12 +63,13 @@ def run(
     printer = command.printer
     given = read_request(file)
     name = choose_name(name, (code or file.with_suffix("")).resolve().name)
-    deployment = command.open_deployment()
-    require_free(deployment, "job", name)
-    if code is not None:
-        given["code"] = upload_code(deployment, code, name, printer)
-    wanted = given.pop("dry_run", False) is True or dry_run
-    planned = plan(deployment, given, name, printer)
+    with interrupts.explain(f"interrupted; {name} was not started"):
+        deployment = command.open_deployment()
+        require_free(deployment, "job", name)
+        if code is not None:
+            given["code"] = upload_code(deployment, code, name, printer)
+        wanted = given.pop("dry_run", False) is True or dry_run
+        planned = plan(deployment, given, name, printer)
     if planned.status.name != "SUCCEEDED":
         printer.document(
             {"job": name, "status": "refused", "error": planned.status.error, "cause": planned.status.cause}
@@ -159,18 +164,20 @@ def choose_name(named: str | None, origin: str) -> str:
 
 def upload_code(deployment: Deployment, folder: Path, name: str, printer: Printer) -> str:
     """Packs the folder, uploads it, and returns its address."""
-    key = f"{keys.UPLOADS}{name}.tar.gz"
     with TemporaryDirectory() as work:
         packed = pack(folder, Path(work, "code.tar.gz"))
         printer.say(f"code: {packed.describe()}")
-        upload(deployment, packed.path, key)
-    return f"s3://{deployment.home_bucket}/{key}"
+        return upload(deployment, packed.path, name, ".tar.gz")
 
 
-def upload(deployment: Deployment, path: Path, key: str) -> str:
-    """Uploads a file to the home bucket, in parts where it is large; returns its address."""
+def upload(deployment: Deployment, path: Path, name: str, ending: str) -> str:
+    """Uploads a file to the home bucket, in parts where it is large; returns its address. The digest of what it holds is in its key: of two
+    persons who start the same name at once, none replaces what the other's execution reads."""
     from boto3.exceptions import S3UploadFailedError
 
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()[:DIGITS]
+    key = f"{keys.UPLOADS}{name}-{digest}{ending}"
     s3: S3Client = client("s3", deployment.region)
     try:
         s3.upload_file(str(path), deployment.home_bucket, key)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from contract import links
 from pages.words import duration
 from trainyard.deployment import Deployment
 from trainyard.following import EVERY_S, describe_end, describe_nodes, follow_job, show_cost, show_time
 from trainyard.options import Command
 from trainyard.patience import keep_following
 from trainyard.printer import Printer
-from trainyard.stops import CommandExit
+from trainyard.stops import CannotProceed, CommandExit
 from trainyard.watching import (
     Listed,
     NodeReports,
@@ -30,7 +31,11 @@ def status(command: Command, name: str | None, *, kind: str | None, follow: bool
     """Returns the exit code; that of the job's end where it is followed."""
     printer, deployment = command.printer, command.open_deployment()
     if name is None:
-        show_list(deployment, printer, time.time())
+        if follow:
+            raise CannotProceed(
+                "NAME: is missing, and --follow follows one; allowed: a name that `trainyard status` lists"
+            )
+        show_list(deployment, printer, time.time(), kind)
         return CommandExit.DONE
     found = find(deployment, name, (kind,) if kind else ())
     if found.kind != "job":
@@ -43,9 +48,9 @@ def status(command: Command, name: str | None, *, kind: str | None, follow: bool
     return CommandExit.DONE
 
 
-def show_list(deployment: Deployment, printer: Printer, now: float) -> None:
-    """Prints every execution that runs, and those that ended last."""
-    every = list_lately(deployment)
+def show_list(deployment: Deployment, printer: Printer, now: float, kind: str | None = None) -> None:
+    """Prints every execution that runs, and those that ended last; of one kind where it is given."""
+    every = list_lately(deployment, kind)
     running = [one.arn for one in every if one.status == "RUNNING"][:SHOWN_STATES]
     states = {arn: read_last_state(arn) for arn in running}
     if printer.as_json:
@@ -64,7 +69,9 @@ def show_list(deployment: Deployment, printer: Printer, now: float) -> None:
         for one in every
     ]
     if not rows:
-        printer.say(f"{deployment.name} in {deployment.region}: nothing runs, and nothing ended in 90 days.")
+        printer.say(
+            f"{deployment.name} in {deployment.region}: no{'thing' if kind is None else f' {kind}'} runs, and nothing ended in 90 days."
+        )
         return
     printer.table(["kind", "name", "status", "state", "started", "for"], rows)
 
@@ -114,9 +121,9 @@ def show_job(deployment: Deployment, job: Watched, printer: Printer, now: float)
     elif job.status.runs and nodes.denied:
         printer.say(f"nodes: not shown: {nodes.denied}")
     if whole["error"]:
-        printer.say(f"{whole['error']}: {whole['cause']}")
+        printer.say(f"{whole['error']}: {links.cut_links(whole['cause'])}")
     if story.tries:
-        printer.say(f"cost so far: {show_cost(cost)}")
+        printer.say(f"cost{' so far' if job.status.runs else ''}: {show_cost(cost)}")
     for what, link in whole["links"].items():
         printer.say(f"{what}: {link}")
 

@@ -130,6 +130,8 @@ def explain(problem: Exception) -> str:
         return f"AWS: {problem}"
     if isinstance(problem, ValueError) and str(problem).startswith("Invalid endpoint"):
         return f"--endpoint-url: {problem}; allowed: an address such as https://aws.example.com (also in AWS_ENDPOINT_URL, ~/.aws/config)"
+    if isinstance(problem, FileNotFoundError) and problem.filename is None:  # of getcwd
+        return "the folder in which the command runs is no longer there; allowed: another one (cd)"
     if isinstance(problem, OSError) and problem.errno is not None:
         return f"{problem.filename}: {problem.strerror}" if problem.filename is not None else f"{problem.strerror}"
     return ""

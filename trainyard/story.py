@@ -7,11 +7,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from contract.money import HOUR_S, LEAST_BILLED_S, up_to_cents
 from pages.words import finite, usd
 
 ADMIT, LAUNCH, WAIT, TRAIN, TERMINATE, PAUSE = "Admit", "Launch", "Wait for capacity", "Train", "Terminate", "Pause"
 """States of the Train machine that a story reads."""
 OTHER_VERSION = "more is not known: its answer was written by another version"
+LONGEST_WALK_S = 300.0
+"""For how long one try to launch may last, of a job that waits for capacity: the time of the function that tries."""
 MOST_CAUSE = 500
 """Characters that a line of the story shows of a cause; the end of the job has all of it."""
 
@@ -29,6 +32,7 @@ class Try:
     hourly_usd: float | None = None
     """What an hour costs at most; None where that is not known."""
     launched_at: float | None = None
+    """From when it is counted: from the beginning of its launch, not its end; None where nothing was launched."""
     error: str = ""
     cause: str = ""
     ended_at: float | None = None
@@ -47,6 +51,8 @@ class Story:
 
     state: str = ""
     """The state that was entered last; empty before the first."""
+    entered_at: float = 0.0
+    """When it was entered (UTC epoch seconds)."""
     plan: Mapping[str, Any] = field(default_factory=dict)
     """Admit's answer; empty before it, and of a request that was refused."""
     tries: list[Try] = field(default_factory=list)
@@ -63,16 +69,15 @@ class Story:
         return self.tries[-1] if self.tries else None
 
     def cost_at_most(self, now: float) -> float | None:
-        """US dollars that the job has cost at most until `now`; None where a price is not known."""
+        """US dollars that the job has cost at most until `now`, in whole cents; None where a price is not known."""
         spent = finite(self.cost.get("usd_at_most", 0.0))
         for one in self.tries:
             if spent is None or one.is_billed or one.launched_at is None:
                 continue
             until = now if one.ended_at is None else one.ended_at
-            spent = (
-                None if one.hourly_usd is None else spent + one.hourly_usd * max(0.0, until - one.launched_at) / 3600
-            )
-        return spent
+            seconds = max(LEAST_BILLED_S, until - one.launched_at)
+            spent = None if one.hourly_usd is None else spent + one.hourly_usd * seconds / HOUR_S
+        return None if spent is None else up_to_cents(spent)
 
 
 def tell(events: Iterable[Mapping[str, Any]]) -> Story:
@@ -102,7 +107,7 @@ def _enter(story: Story, state: str, at: float) -> None:
             f"goes on from step {story.step}" if story.step >= 0 else "begins again: there is no checkpoint with a step"
         )
         story.lines.append((at, f"attempt {len(story.tries) + 1} follows, and {begins}"))
-    story.state = state
+    story.state, story.entered_at = state, at
 
 
 def _exit(story: Story, state: str, answer: Mapping[str, Any], at: float) -> None:
@@ -116,8 +121,15 @@ def _exit(story: Story, state: str, answer: Mapping[str, Any], at: float) -> Non
         if not isinstance(answer["instances"], list):
             story.lines.append((at, f"attempt {story.attempt.number}: launched; {OTHER_VERSION}"))
             return
-        _note_launch(story.attempt, answer, at)
-        cost = f", {usd(story.attempt.hourly_usd)} an hour at most" if story.attempt.hourly_usd is not None else ""
+        _note_launch(story.attempt, answer)
+        # A job may wait for weeks, and pays for the last of its tries alone.
+        since = at - LONGEST_WALK_S if state == WAIT else 0.0
+        story.attempt.launched_at = max(story.entered_at, since)
+        cost = (
+            f", {usd(up_to_cents(story.attempt.hourly_usd))} an hour at most"
+            if story.attempt.hourly_usd is not None
+            else ""
+        )
         story.lines.append(
             (
                 at,
@@ -133,7 +145,7 @@ def _exit(story: Story, state: str, answer: Mapping[str, Any], at: float) -> Non
         story.step = max(story.step, _whole(answer.get("step")))
 
 
-def _note_launch(attempt: Try, answer: Mapping[str, Any], at: float) -> None:
+def _note_launch(attempt: Try, answer: Mapping[str, Any]) -> None:
     rungs = answer.get("rungs")
     last = rungs[-1] if isinstance(rungs, list) and rungs and isinstance(rungs[-1], dict) else {}
     cost = answer.get("cost")
@@ -146,7 +158,6 @@ def _note_launch(attempt: Try, answer: Mapping[str, Any], at: float) -> None:
         )
     )
     attempt.hourly_usd = finite(hourly)
-    attempt.launched_at = at
 
 
 def _end_attempt(story: Story, payload: Mapping[str, Any], at: float) -> None:

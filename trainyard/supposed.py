@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 NOT_KNOWN = ""
 """Stands for what no check without AWS looks at."""
-SHOWN_ACCOUNT = "account"
-"""What words for a person call an account that is not known."""
+SHOWN_ACCOUNT = "<number of the account>"
+"""Stands in words for a person for an account that is not known. No bucket's name can have it, so it is not what a person gave."""
 HIDDEN = re.compile(rf"(?<!\d){NO_ACCOUNT}(?!\d)")
 """Zeros inside of a longer number are a person's own."""
 

@@ -12,6 +12,7 @@ from aws import executions
 from aws.clients import BRISK, client
 from aws.facts import GONE, Status
 from aws.heard import heard
+from aws.s3 import HomeBucket
 from aws.state import State
 from aws.table import HeldUp
 from contract import keys, names
@@ -20,6 +21,7 @@ from contract.grid import GridPrefix
 from contract.links import Console
 from contract.reports import NodeReport
 from contract.search import SearchPrefix
+from pages.words import count
 from trainyard.deployment import Deployment
 from trainyard.stops import DENIED, CannotProceed, describe_denial
 from trainyard.story import Story, Try, parse_object, tell
@@ -146,8 +148,9 @@ class NodeReports:
         """Why they cannot be read; empty where they can."""
 
     def read(self, attempt: Try | None) -> dict[int, NodeReport]:
-        """Returns the newest report of each rank of the attempt; empty where there is none, or where it may not be read."""
-        if attempt is None or not attempt.instances or self.denied:
+        """Returns the newest report of each rank of the attempt; empty where there is none, where it may not be read, and once the
+        attempt has ended: the last reports of nodes that are lost say that they train."""
+        if attempt is None or attempt.ended or not attempt.instances or self.denied:
             return {}
         try:
             seen, _ = State(self._deployment.table).reports(self._deployment.node_role, attempt.instances)
@@ -162,6 +165,16 @@ class NodeReports:
         return {rank: one.report for rank, one in sorted(found.items())}
 
 
+def word_rank(deployment: Deployment, job: str, rank: int | None) -> str:
+    """Words of which node of a job there is nothing, and that the job has no such node where that is so."""
+    if rank is None:
+        return ""
+    found = HomeBucket(deployment.home_bucket, deployment.region).job(job)
+    if found is None or rank < found.nodes:
+        return f" of rank {rank}"
+    return f" of rank {rank} (the job has {count(found.nodes, 'node')}, and the first is rank 0)"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
     """An execution as a list shows it."""
@@ -174,11 +187,13 @@ class Listed:
     ended_at: float | None
 
 
-def list_lately(deployment: Deployment) -> list[Listed]:
-    """Returns what runs, and what ended last, of every machine, the newest first."""
+def list_lately(deployment: Deployment, wanted: str | None = None) -> list[Listed]:
+    """Returns what runs, and what ended last, of every machine or of one kind's, the newest first. Raises CannotProceed where that one is
+    not deployed."""
     states: SFNClient = client("stepfunctions", None, BRISK)
     found = dict[str, Listed]()
-    for kind, machine in deployment.machines.items():
+    machines = deployment.machines if wanted is None else {wanted: deployment.machine(wanted)}
+    for kind, machine in machines.items():
         pager = states.get_paginator("list_executions")
         running = pager.paginate(stateMachineArn=machine, statusFilter="RUNNING")
         lately = pager.paginate(stateMachineArn=machine, PaginationConfig={"MaxItems": LATELY})

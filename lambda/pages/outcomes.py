@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from aws.facts import GONE, Status
 from contract.errors import InvalidRequest
 from contract.execution_facts import ABORTED, SUCCEEDED, TIMED_OUT, explain_end
-from contract.reports import Phase
+from contract.links import ARTIFACTS_LINKED, cut_links
+from contract.reports import LAST_OUTPUT, Phase
 from pages import words
 from pages.advice import choose_next
 from pages.attempts import AttemptHistory
 from pages.facts import JobFacts
+from pages.nodes import list_tails
 
 MOST_LINES, MOST_LINE = 40, 600
 """Lines of a cause that are shown, and characters of each."""
@@ -21,6 +24,10 @@ MOST_ERROR = 120
 """Characters of the name of an error."""
 MOST_CAUSE = 100_000
 """Characters of a cause that are searched for lines; Step Functions keeps a third of them."""
+OUTPUT_HEAD = re.compile(rf"  rank ([0-9]{{1,6}}): {LAST_OUTPUT}")
+"""Line of a cause below which the last output of a rank stands."""
+QUOTED = " " * 6
+"""Begins each line of that output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +49,14 @@ class Outcome:
 
 def judge_job(facts: JobFacts, attempts: list[AttemptHistory]) -> Outcome:
     """Returns how a job ended, or what it does."""
+    facts = _leave_out_shown(facts, attempts)
     status = facts.status
     if status is None or status.name == GONE:
         return _judge_report(status, facts.report, "The job ended well, by its report.")
     if status.runs:
         return _judge_running(facts, attempts)
     if status.name == SUCCEEDED:
-        kept = "Its artifacts are in S3: open them by the link below." if facts.job else ""
+        kept = ARTIFACTS_LINKED if facts.job else ""
         number = attempts[-1].number if attempts else 1
         return Outcome(
             word="completed",
@@ -60,6 +68,33 @@ def judge_job(facts: JobFacts, attempts: list[AttemptHistory]) -> Outcome:
     if facts.job is None and found.error == InvalidRequest.__name__:
         return replace(found, word="refused", sentence="The request was refused before anything was created.")
     return found
+
+
+def _leave_out_shown(facts: JobFacts, attempts: list[AttemptHistory]) -> JobFacts:
+    """Returns the facts with a cause that has nothing of what has its own section of the page: links, and the last output of nodes."""
+    ranks = {one.rank for one in list_tails(attempts[-1].reports)} if attempts else set[int]()
+
+    def shorten(cause: str) -> str:
+        return leave_out_output(cut_links(cause) if facts.job else cause, ranks)
+
+    status, report = facts.status, facts.report
+    return replace(
+        facts,
+        status=replace(status, cause=shorten(status.cause)) if status else None,
+        report={**report, "cause": shorten(words.text_of(report, "cause"))} if report else report,
+    )
+
+
+def leave_out_output(cause: str, ranks: Collection[int]) -> str:
+    """Returns a cause without the last output of these ranks, which is indented below its head; a line says where it is."""
+    kept, inside = list[str](), False
+    for line in cause.splitlines(keepends=True):
+        if inside and line.startswith(QUOTED):
+            continue
+        head = OUTPUT_HEAD.fullmatch(line.rstrip())
+        inside = head is not None and int(head[1]) in ranks
+        kept.append(f"  rank {head[1]}: its last output is below\n" if head and inside else line)
+    return "".join(kept)
 
 
 def judge_run(

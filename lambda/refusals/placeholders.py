@@ -8,11 +8,16 @@ from types import MappingProxyType
 
 from refusals.wording import plain
 
-PLACEHOLDER = re.compile(r"(?:s3://)?REPLACE-WITH-([A-Za-z]+)")
+PLACEHOLDER = re.compile(r"(?:s3://)?REPLACE-WITH-([A-Z][A-Za-z]*|[a-z]+(?:-[a-z]+)*)")
 MEANT = MappingProxyType(
-    {"UploadPrefix": "the output UploadPrefix of the stacks", "ACCOUNT": "the number of the account"}
+    {
+        "UploadPrefix": "the output UploadPrefix of the stacks",
+        "ACCOUNT": "the number of the account",
+        "your-user-name": "your IAM user name, or the tag owner of your role or session",
+    }
 )
-"""What belongs in the place of a placeholder, by its last word."""
+"""What belongs in the place of a placeholder, by what stands behind the hyphen: a name of an output, or words with hyphens between them. An
+account is followed by the rest of a name."""
 
 
 def find_placeholders(given: object) -> dict[str, str]:

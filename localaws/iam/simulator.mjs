@@ -14,12 +14,15 @@ const unknown = ({ action, resource }) => UNKNOWN_TO_THE_REFERENCE.has(action) |
 // drop from the request. It takes them as tags of that name: each stays a key by itself, for the same actions on the same key.
 const asTags = (text) => text.replaceAll('"kms:EncryptionContext:', '"aws:ResourceTag/kms:EncryptionContext:')
 
+// A wildcard of IAM stands for any character. The simulator makes it `.` of a regular expression, which no line break fits.
+const onOneLine = (text) => text.replace(/[\n\r\u2028\u2029]/g, '\ufffd')
+
 // A service has no account; the resource's ARN then names the resource's account.
 const simulation = ({ principal, action, resource, context, resource_policy, session_policy }, policies) => ({
   request: {
     principal,
     action,
-    resource: { resource, accountId: principal.split(':')[4] ?? resource.split(':')[4] },
+    resource: { resource: onOneLine(resource), accountId: principal.split(':')[4] ?? resource.split(':')[4] },
     contextVariables: context,
   },
   ...(resource_policy ? { resourcePolicy: resource_policy } : {}),

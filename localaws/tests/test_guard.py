@@ -69,6 +69,13 @@ def test_what_the_policy_allows_is_left_alone(guard: Guard) -> None:
     assert judged(guard, "s3:PutObject", Bucket="b", Key="mine/new") is None
 
 
+@pytest.mark.parametrize("letter", ["\n", "\r", "\u2028", "\u2029"], ids=ascii)
+def test_a_line_break_in_a_key_is_a_letter_as_any_other(guard: Guard, letter: str) -> None:
+    assert judged(guard, "s3:PutObject", Bucket="b", Key=f"mine/a{letter}b") is None
+    assert judged(guard, "s3:PutObject", Bucket="b", Key=f"mine{letter}/a") is not None
+    assert judged(guard, "s3:PutObject", Bucket="b", Key=f"yours/a{letter}mine/b") is not None
+
+
 def test_a_role_that_is_not_guarded_is_left_alone(guard: Guard) -> None:
     assert judged(guard, "s3:GetObject", role=OTHER, Bucket="b", Key="yours/there") is None
 

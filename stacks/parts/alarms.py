@@ -15,7 +15,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from contract.links import Console, of_runbook
+from contract.links import MORE, Console, of_runbook
 from stacks.forms import partition
 from stacks.parts import interfaces
 from stacks.parts.function import Function
@@ -140,7 +140,7 @@ class Alarms(Construct):
         if evidence.letters is not None:
             words.append(f"Letters: {evidence.letters.queue_url}")
         # A full stop would become a part of the address.
-        words.append(f"More: {of_runbook(self._runbook, name)}{'' if self._runbook else '.'}")
+        words.append(f"{MORE}{of_runbook(self._runbook, name)}{'' if self._runbook else '.'}")
         return " ".join(words)
 
     def _alarm(

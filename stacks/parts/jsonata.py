@@ -118,6 +118,7 @@ SUBMITTED_BADLY = _expression(
 )
 """Result of an array that Batch did not accept, or that did not end well; the records of its lines say more, and decide."""
 
+_PLACES = " & ".join(f"'\\n{one.capitalize()}: ' & $links.{one}" for one in links.BELOW_CAUSE)
 CAUSE = 29_000
 """The most characters of a cause: Step Functions takes 32,768 in all."""
 TOLD = _expression(
@@ -126,9 +127,8 @@ TOLD = _expression(
     $by := $links.artifacts_by_region;
     $places := $exists($by) ? $keys($by)[[0..{links.SHOWN_REGIONS - 1}]] : [];
     $exists($links.execution)
-      ? $cause & '\n\nPage: ' & $links.page & '\nExecution: ' & $links.execution & '\nLog: ' & $links.log
-        & '\nReport: ' & $links.report
-        & $join($map($places, function($one) {{ '\nArtifacts in ' & $one & ': ' & $lookup($by, $one) }}), '')
+      ? $cause & '\n{_PLACES[1:]}
+        & $join($map($places, function($one) {{ '\n{links.ARTIFACTS_IN} ' & $one & ': ' & $lookup($by, $one) }}), '')
       : $cause
     """
 )

@@ -185,6 +185,66 @@ def test_settings_of_another_file_are_what_counts(tmp_path: Path) -> None:
     assert "nodes: 3 is too large; allowed: a whole number from 1 to 2" in ran.err
 
 
+OTHER_HOME = "s3://other-home-111122223333-us-east-1/uploads/a.zip"
+TWO_REGIONS = {
+    "deployment": "mine",
+    "regions": [{"region": "eu-central-1", "cidr": "10.70.0.0/16"}, {"region": "us-east-1", "cidr": "10.71.0.0/16"}],
+}
+
+
+def test_code_in_the_home_bucket_of_the_deployment_that_the_options_name_is_taken(tmp_path: Path) -> None:
+    settings = write(tmp_path, {"context": {BLOCK: TWO_REGIONS}}, "other.json")
+    request = write(tmp_path, {**LEAST, "code": OTHER_HOME})
+    named = ["--settings", settings, "--deployment", "other", "--region", "us-east-1"]
+    ran = run("check", request, *named)
+    assert (ran.code, ran.err) == (0, "")
+    assert run("check", request, *named[:4]).code == 2
+    assert run("check", request, "--settings", settings).code == 2
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("--region", "mars", "--region: mars is not a region; allowed: the deployment's home region"),
+        ("--region", "us-east-1", f"--region: {ROOT / 'cdk.json'} has no region us-east-1 that trains"),
+        ("--deployment", "X_Y", "--deployment: X_Y is not the name of a deployment; allowed: 2 to 20"),
+    ],
+)
+def test_an_option_of_which_no_settings_are_known_gets_no_verdict(
+    tmp_path: Path, option: str, value: str, words: str
+) -> None:
+    ran = run("check", write(tmp_path, {**LEAST, "code": f"{HOME}/a.zip"}), option, value)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(words)
+
+
+def test_a_refusal_never_allows_what_it_refuses(tmp_path: Path) -> None:
+    request = write(tmp_path, {**LEAST, "code": "s3://trainyard-home-account-eu-central-1/uploads/a.zip"})
+    ran = run("check", request)
+    assert ran.code == 2
+    assert "allowed: s3://trainyard-home-<number of the account>-eu-central-1/" in ran.err
+
+
+def test_a_folder_that_is_gone_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (gone := tmp_path / "gone").mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    ran = run("check", "job.json")
+    assert (ran.code, ran.err) == (
+        2,
+        "the folder in which the command runs is no longer there; allowed: another one (cd)\n",
+    )
+
+
+def test_an_interrupt_of_a_check_is_no_word_about_aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("trainyard.checking.examine", interrupt)
+    ran = run("check", write(tmp_path, LEAST))
+    assert (ran.code, ran.out, ran.err) == (130, "", "interrupted\n")
+
+
 def test_wrong_settings_are_told_as_a_synth_tells_them(tmp_path: Path) -> None:
     settings = write(tmp_path, {"context": {BLOCK: {"limits": {"max_node": 2}}}}, "other.json")
     ran = run("check", write(tmp_path, LEAST), "--settings", settings)

@@ -11,6 +11,7 @@ import pytest
 
 from contract import names
 from contract.codec import Garbled, encode
+from contract.links import of_runbook
 from contract.places import Place, Zone
 from localaws.model import Refused
 from stacks.settings import BLOCK
@@ -21,6 +22,7 @@ from trainyard.diagnoses import (
     Diagnosis,
     Examination,
     Level,
+    judge_alarm,
     judge_bootstrap,
     judge_errors,
     judge_image,
@@ -38,6 +40,8 @@ SETTINGS = {
     "images": {"x86_64": "/aws/service/x"},
     "limits": {"instance_types": ["g5.*", "t3.*"]},
 }
+PARTS = ("reaper", "builds", "images", "pages", "dashboard")
+LOG = "yard-workflow-AdmissionLog"
 REGION_STACK = names.region_stack("yard", HOME)
 
 
@@ -45,7 +49,7 @@ REGION_STACK = names.region_stack("yard", HOME)
 def well(there: Account, tmp_path: Path) -> Account:
     """An account in which nothing is wrong."""
     (tmp_path / "cdk.json").write_text(json.dumps({"context": {BLOCK: SETTINGS}}))
-    there.outputs[REGION_STACK] = {}
+    there.outputs |= {names.stack("yard", part): {} for part in PARTS} | {REGION_STACK: {}}
     there.directory.parameters[HOME, "/cdk-bootstrap/hnb659fds/version"] = "33"
     there.directory.parameters[HOME, names.region_parameter("yard", HOME)] = encode(PLACE).decode()
     there.directory.parameters[HOME, "/aws/service/x"] = "ami-0123456789abcdef0"
@@ -62,7 +66,10 @@ def well(there: Account, tmp_path: Path) -> Account:
         "sns:ListSubscriptionsByTopic": lambda _: {"Subscriptions": [subscribed]},
         "cloudwatch:DescribeAlarms": lambda _: {"MetricAlarms": []},
         "lambda:ListFunctions": lambda _: {
-            "Functions": [{"FunctionName": "yard-workflow-Admission"}, {"FunctionName": "other"}]
+            "Functions": [
+                {"FunctionName": "yard-workflow-Admission", "LoggingConfig": {"LogGroup": LOG}},
+                {"FunctionName": "other"},
+            ]
         },
         "cloudwatch:GetMetricData": lambda _: {"MetricDataResults": [{"Id": "f0", "Values": [0.0]}]},
     }
@@ -154,6 +161,20 @@ def test_whatever_is_wrong_is_told_with_what_to_do(well: Account, ask_doctor: An
     assert "\x1b" not in ran.out
 
 
+@pytest.mark.parametrize("stack", [*(f"yard-{one}" for one in PARTS), "yard-workflow", "yard-search", REGION_STACK])
+def test_a_stack_that_is_not_there_is_wrong(well: Account, ask_doctor: Any, stack: str) -> None:
+    del well.outputs[stack]
+    ran = ask_doctor()
+    assert ran.code == 1
+    assert f"wrong  stack: {stack} is not deployed in {HOME}; run: make deploy" in ran.out
+
+
+def test_a_stack_that_the_settings_do_not_bring_is_not_missed(well: Account, ask_doctor: Any, tmp_path: Path) -> None:
+    (tmp_path / "cdk.json").write_text(json.dumps({"context": {BLOCK: {**SETTINGS, "dashboard": False}}}))
+    del well.outputs["yard-dashboard"]
+    assert ask_doctor().code == 0
+
+
 def test_warnings_alone_are_no_failure(well: Account, ask_doctor: Any) -> None:
     well.directory.roles = set()
     well.answers["sns:ListSubscriptionsByTopic"] = lambda _: {"Subscriptions": []}
@@ -169,7 +190,10 @@ def test_warnings_alone_are_no_failure(well: Account, ask_doctor: Any) -> None:
     }
     assert f"aws sns subscribe --topic-arn {TOPIC}" in ran.out
     assert "--quota-code L-DB2E81BA" in ran.out
-    assert "yard-workflow-Admission failed 3 times in a day" in ran.out
+    (line,) = (one for one in ran.out.splitlines() if "functions:" in one)
+    assert "yard-workflow-Admission: 3 calls of a day ended with an error, as one that refuses a request" in line
+    assert line.endswith(f"its log says which: log group {LOG}")
+    assert "/aws/lambda/" not in ran.out
 
 
 def test_a_qualifier_of_ones_own_is_the_one_that_is_looked_for(well: Account, ask_doctor: Any, tmp_path: Path) -> None:
@@ -233,7 +257,26 @@ def test_a_subscription_counts_once_it_is_confirmed() -> None:
 
 
 def test_a_function_without_errors_is_no_line() -> None:
-    assert judge_errors("f", 0.0) is None
+    assert judge_errors("f", 0.0, "g") is None
+
+
+def test_a_log_group_that_is_not_known_is_not_guessed() -> None:
+    found = judge_errors("f", 1.0, "")
+    assert found is not None
+    assert found.what.startswith("f: 1 call of a day")
+    assert found.advice == "its log says which: Lambda names its log group"
+
+
+@pytest.mark.parametrize("page", ["", "https://wiki/runbook"])
+def test_an_alarm_is_a_sentence_and_its_place_in_the_runbook(page: str) -> None:
+    described = (
+        f"For ten minutes it was silent. See{' whether' * 90}. Log: g. More: {of_runbook(page, 'reaper-silent')}."
+    )
+    found = judge_alarm("yard-reaper-silent", described)
+    assert found.what == "yard-reaper-silent is on: For ten minutes it was silent"
+    assert found.advice == f"what to do: {of_runbook(page, 'reaper-silent')}"
+    assert len(judge_alarm("a", "x" * 700).what) < 250
+    assert judge_alarm("a", "") == Diagnosis(Level.WRONG, "a is on")
 
 
 @pytest.mark.parametrize(

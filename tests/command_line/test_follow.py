@@ -71,6 +71,22 @@ def test_states_nodes_and_the_end_are_told_once_each(there: Account) -> None:
     assert lines[5:7] == ["attempt 1: the training is done, and its nodes end", "digits: SUCCEEDED after 20 s"]
 
 
+def test_a_node_that_was_lost_is_not_said_to_train_once_its_attempt_has_ended(there: Account) -> None:
+    history = History().admit().launch()
+    job = there.begin(history=history)
+    report(there, heard(0, Phase.TRAINING, 3))
+    _, lines = follow(
+        there,
+        lambda: (
+            report(there, heard(0, Phase.SAVING, 4)),
+            history.enter("Terminate").schedule({"problem": {"error": "NodeLost", "cause": "gone"}}),
+        ),
+        lambda: there.end(job, "FAILED", error="NodeLost", cause="gone"),
+    )
+    assert lines[3:5] == ["rank 0 training; step 3", "attempt 1 ended: NodeLost: gone"]
+    assert not any("saving" in line for line in lines)
+
+
 def test_a_step_that_goes_on_is_a_line_every_half_minute() -> None:
     lines = NodeLines()
     assert lines.choose_line(1, {0: heard(0, Phase.TRAINING, 1)}, 0.0) == "rank 0 training; step 1"

@@ -15,6 +15,7 @@ from contract.search import SearchPrefix
 from tests.command_line.account import HOME_BUCKET, YARD, Account, History, run
 from tests.fakes.executions import GRID_MACHINE, SEARCH_MACHINE, Execution
 from tests.fakes.grid_yard import grid_of
+from trainyard.options import Command
 
 SWEEP = GridPrefix("sweep")
 LONG = (
@@ -47,6 +48,10 @@ def inputs(there: Account) -> dict[str, object]:
     return {one.name: json.loads(one.input) for one in there.states.executions.known.values()}
 
 
+def list_uploads(there: Account) -> list[str]:
+    return [key for key in there.s3.buckets[HOME_BUCKET].objects if key.startswith("uploads/")]
+
+
 def test_a_manifest_is_uploaded_started_and_its_results_are_shown(
     there: Account, manifest: Path, tmp_path: Path
 ) -> None:
@@ -60,9 +65,12 @@ def test_a_manifest_is_uploaded_started_and_its_results_are_shown(
     given.write_text(json.dumps({"defaults": {"image": "images:v1"}}))
     ran = run("grid", "run", manifest, "--input", given, "--name", "sweep", *YARD)
     assert (ran.code, ran.err) == (0, "")
-    address = f"s3://{HOME_BUCKET}/uploads/sweep.csv"
+    (key,) = list_uploads(there)
+    assert key.startswith("uploads/sweep-")
+    assert key.endswith(".csv")
+    address = f"s3://{HOME_BUCKET}/{key}"
     assert inputs(there) == {"sweep": {"defaults": {"image": "images:v1"}, "manifest": address}}
-    assert there.s3.read(HOME_BUCKET, "uploads/sweep.csv") == manifest.read_bytes()
+    assert there.s3.read(HOME_BUCKET, key) == manifest.read_bytes()
     assert "SUCCEEDED: 0 of 2 lines have ended (2 in eu-central-1)" in ran.out
     assert "2 of 2 lines have ended: 2 Completed; they cost $1.00" in ran.out
 
@@ -148,15 +156,29 @@ def test_a_name_that_no_grid_may_have_is_refused(there: Account, manifest: Path,
 def test_a_grid_without_its_stack_uploads_nothing(there: Account, manifest: Path) -> None:
     del there.outputs["yard-grid"]
     ran = run("grid", "run", manifest, "--name", "sweep", *YARD)
-    assert (ran.code, there.s3.read(HOME_BUCKET, "uploads/sweep.csv")) == (2, None)
+    assert (ran.code, list_uploads(there)) == (2, [])
     assert "yard has no grid machine in eu-central-1; allowed: deploy its stack first" in ran.err
+
+
+@pytest.mark.usefixtures("there")
+@pytest.mark.parametrize("kind", ["grid", "search"])
+def test_an_interrupt_before_the_start_names_what_was_not_started(
+    manifest: Path, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Command, "open_deployment", interrupt)
+    given = tmp_path / "search.json"
+    given.write_text("{}")
+    ran = run(kind, "run", manifest if kind == "grid" else given, "--name", "sweep", *YARD)
+    assert (ran.code, ran.err) == (130, "interrupted; sweep was not started\n")
 
 
 def test_a_name_that_a_grid_had_leaves_its_manifest(there: Account, manifest: Path) -> None:
     there.begin("sweep", GRID_MACHINE)
-    there.put("uploads/sweep.csv", b"earlier")
     ran = run("grid", "run", manifest, "--name", "sweep", *YARD)
-    assert (ran.code, there.s3.read(HOME_BUCKET, "uploads/sweep.csv")) == (2, b"earlier")
+    assert (ran.code, list_uploads(there)) == (2, [])
     assert ran.err.startswith("--name: sweep is the name of an earlier execution")
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from localaws.model import Refused
-from tests.builders import NOW
+from tests.builders import JOB, NOW
 from tests.command_line.account import DEPLOYMENT, LOG_GROUP, YARD, Account, run
 from trainyard.logs import LogFilter, LogReader, follow_lines
 from trainyard.patience import Timekeeper
@@ -46,7 +47,20 @@ def streams(out: str) -> list[str]:
 def test_lines_are_those_of_the_nodes_that_are_wanted(options: list[object], wanted: list[str]) -> None:
     ran = run("logs", "digits", *options, *YARD)
     assert (ran.code, streams(ran.out)) == (0, wanted)
-    assert ("no node of it has written a line" in ran.err) == (not wanted)
+    assert ("digits: there is no line of rank 7 yet" in ran.err) == (not wanted)
+
+
+def test_a_rank_that_a_job_has_not_is_said_to_be_none(there: Account) -> None:
+    there.admit(replace(JOB, id="digits", nodes=2))
+    there.end(there.begin())
+    for command in ("logs", "artifacts"):
+        err = run(command, "digits", "--rank", 5, *YARD).err
+        assert " of rank 5 (the job has 2 nodes, and the first is rank 0)" in err
+        assert "yet" not in err
+    assert (
+        run("logs", "digits", "--rank", 1, "--attempt", 2, *YARD).err
+        == "digits: there is no line of rank 1 in attempt 2\n"
+    )
 
 
 @pytest.mark.usefixtures("written")

@@ -343,6 +343,23 @@ def test_a_job_that_is_no_workbench_is_said_to_be_none(there: Account) -> None:
     assert "bench is no workbench; allowed: a job whose request has `workbench`" in ran.err
 
 
+def test_a_job_that_has_ended_and_is_no_workbench_is_not_gone_on_with(there: Account) -> None:
+    there.end(there.begin("bench", history=History().admit().launch()))
+    there.end(there.begin("refused"), "FAILED", error="InvalidRequest")
+    for name in ("bench", "refused"):
+        ran = run("open", name, "--print", *YARD)
+        assert (ran.code, f"{name} is no workbench" in ran.err) == (2, True)
+        assert "resume_from" not in ran.err
+
+
+def test_a_bench_that_was_refused_has_nothing_to_resume(there: Account) -> None:
+    refused = there.begin("bench")
+    refused.input = json.dumps({"workbench": {"idle_minutes": 60}})
+    there.end(refused, "FAILED", error="InvalidRequest")
+    err = run("open", "bench", "--print", *YARD).err
+    assert err == "NAME: bench has ended: FAILED; allowed: a workbench that runs.\n"
+
+
 def test_a_bench_that_has_ended_says_how_to_go_on(there: Account) -> None:
     there.end(there.begin("bench", history=launched()))
     ran = run("open", "bench", "--print", *YARD)

@@ -111,6 +111,12 @@ def test_rules_of_a_folder_are_about_what_lies_in_it(tmp_path: Path, rules: str,
     assert names_in(pack(folder, tmp_path / "code.tar.gz")) == ask_git(folder)
 
 
+def test_a_folder_without_files_is_not_laid_to_gitignore(tmp_path: Path) -> None:
+    (folder := tmp_path / "code").mkdir()
+    with pytest.raises(CannotProceed, match="has no file; allowed: a folder with code"):
+        pack(folder, tmp_path / "code.tar.gz")
+
+
 def test_of_a_folder_in_an_ignored_one_no_file_is_taken_back(tmp_path: Path) -> None:
     plant(tmp_path, "src/\n!src/build/\n!src/build/*\n")
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)

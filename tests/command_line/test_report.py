@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from aws.s3 import Bucket
 from contract.grid import GridPrefix
-from contract.keys import JobPrefix
+from contract.keys import READ_AT, JobPrefix
 from contract.search import SearchPrefix
 from tests.command_line.account import YARD, Account, run
 from tests.fakes.executions import GRID_MACHINE, MACHINE, SEARCH_MACHINE
+from tests.fakes.wire import HOME
 
 PAGES = {
     "job": (MACHINE, JobPrefix("it").page, JobPrefix("it").result),
@@ -46,6 +48,25 @@ def test_the_page_is_opened_from_a_folder_that_no_other_user_may_enter(
     path = Path(ran.out.strip())
     assert (ran.code, path.read_bytes(), opened) == (0, b"<html>it</html>", [path.as_uri()])
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def put_page(kind: str, read_at: str) -> None:
+    Bucket("yard-home", HOME).put_page(PAGES[kind][1], b"<html>it runs</html>", {READ_AT: read_at})
+
+
+@pytest.mark.usefixtures("opened")
+@pytest.mark.parametrize("kind", PAGES)
+def test_a_page_that_is_older_than_the_end_is_said_to_be(there: Account, kind: str) -> None:
+    execution = there.begin("it", PAGES[kind][0])
+    put_page(kind, f"{there.clock.now - 1:.3f}")
+    words = f"the page is older than the end of the {kind} (FAILED)"
+    assert words not in run("report", "it", *YARD).out
+    there.end(execution, "FAILED", error="TrainingFailed")
+    ran = run("report", "it", *YARD)
+    assert (ran.code, words in ran.out) == (0, True)
+    for read_at in (f"{there.clock.now + 1:.3f}", "", "x", "nan"):
+        put_page(kind, read_at)
+        assert words not in run("report", "it", *YARD).out
 
 
 def test_without_a_browser_it_says_where_the_file_is(there: Account, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 from botocore.parsers import ResponseParserError
 
+from tests.builders import JOB
 from tests.command_line.account import HOME_BUCKET, LAUNCH, PLAN, YARD, Account, History, run
+from tests.fakes.causes import write_cause
 from tests.fakes.executions import Execution
 from tests.fakes.faults import Kind
 from trainyard import starting
@@ -66,15 +68,17 @@ def test_code_is_uploaded_the_plan_is_shown_and_the_job_is_followed_to_its_end(
     admits(there, succeed)
     ran = run("run", job, "--code", code, "--name", "digits", *YARD)
     assert (ran.code, ran.err) == (0, "")
-    address = f"s3://{HOME_BUCKET}/uploads/digits.tar.gz"
+    address = started(there)["digits"]["code"]
+    key = address.removeprefix(f"s3://{HOME_BUCKET}/")
+    assert re.fullmatch(r"uploads/digits-[0-9a-f]{16}\.tar\.gz", key)
     assert started(there) == {
         "digits-plan": {**REQUEST, "code": address, "dry_run": True},
         "digits": {**REQUEST, "code": address},
     }
-    with tarfile.open(fileobj=io.BytesIO(there.s3.read(HOME_BUCKET, "uploads/digits.tar.gz") or b"")) as archive:
+    with tarfile.open(fileobj=io.BytesIO(there.s3.read(HOME_BUCKET, key) or b"")) as archive:
         assert archive.getnames() == ["train.py"]
     for words in (
-        "code: 1 files, 7 bytes",
+        "code: 1 file, 7 bytes",
         "1  g5.xlarge in eu-central-1a  on-demand  $1.2500 an hour",
         "left out: 2 dearer places",
         "cost: $12.50 at most. 1 node of g5.xlarge costs",
@@ -118,14 +122,12 @@ def test_a_job_may_be_planned_again_before_it_is_started(there: Account, job: Pa
     ("error", "code"), [("TrainingFailed", 1), ("InvalidRequest", 2), ("RoleRefused", 1), ("", 1)], ids=str
 )
 def test_the_exit_code_says_how_the_job_ended(there: Account, job: Path, error: str, code: int) -> None:
-    admits(
-        there,
-        lambda execution: there.end(execution, "FAILED", error=error, cause="rank 0: code 3\n\nExecution: https://x"),
-    )
+    cause = write_cause(JOB, "rank 0: code 3")
+    admits(there, lambda execution: there.end(execution, "FAILED", error=error, cause=cause))
     ran = run("run", job, "--name", "digits", *YARD)
     assert ran.code == code
-    assert f"{error or 'Failed'}: rank 0: code 3\n" in ran.out
-    assert "Execution: https://x" not in ran.out
+    assert f"{error or 'Failed'}: rank 0: code 3\nconsole: https://" in ran.out
+    assert ran.out.count("https://") == 2  # where it was started, and at its end
 
 
 def test_without_following_it_says_how_to_follow_and_how_to_stop(there: Account, job: Path) -> None:
@@ -234,7 +236,7 @@ def test_an_interrupt_before_the_start_starts_nothing(
     monkeypatch.setattr(starting, "plan", interrupt)
     ran = run("run", job, "--name", "digits", *YARD)
     assert (ran.code, started(there)) == (130, {})
-    assert "Traceback" not in ran.err
+    assert ran.err == "interrupted; digits was not started\n"
 
 
 def test_a_name_that_was_taken_is_one_line(there: Account, job: Path) -> None:
@@ -251,10 +253,23 @@ def test_a_name_that_was_taken_leaves_the_code_of_the_earlier_job(
     there: Account, job: Path, code: Path, is_dry: bool
 ) -> None:
     there.begin("digits")
-    there.put("uploads/digits.tar.gz", b"earlier")
     ran = run("run", job, "--code", code, "--name", "digits", *["--dry-run"] * is_dry, *YARD)
     assert (ran.code, list(started(there))) == (2, ["digits"])
-    assert there.s3.read(HOME_BUCKET, "uploads/digits.tar.gz") == b"earlier"
+    assert not any(name.startswith("s3:Put") for name in there.changes)
+
+
+def test_of_two_who_start_a_name_at_once_one_is_refused_and_the_code_of_the_other_stays(
+    there: Account, job: Path, code: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admits(there)
+    monkeypatch.setattr(starting, "require_free", lambda *_: None)  # both have seen that the name is free
+    assert run("run", job, "--code", code, "--name", "digits", "--no-follow", *YARD).code == 0
+    (key,) = (name for name in there.s3.buckets[HOME_BUCKET].objects if name.startswith("uploads/"))
+    first = there.s3.read(HOME_BUCKET, key)
+    (code / "train.py").write_text("print(2)")
+    ran = run("run", job, "--code", code, "--name", "digits", "--no-follow", *YARD)
+    assert (ran.code, ran.err.splitlines()[-1][:36]) == (2, "--name: digits is the name of an ear")
+    assert there.s3.read(HOME_BUCKET, key) == first
 
 
 @pytest.mark.parametrize("name", ["", ".", "../up", "a b", "a" * 76, "ü", "a\nb", "\x1b[2J"])
@@ -312,7 +327,7 @@ def test_with_json_stdout_has_documents_alone(there: Account, job: Path, code: P
     assert begun["started"].endswith(":digits")
     assert [one["event"].partition(":")[0] for one in events] == ["admitted", "attempt 1", "attempt 1"]
     assert (end["status"], end["error"], end["attempts"]) == ("FAILED", "TrainingFailed", 1)
-    assert ran.err.startswith("code: 1 files")
+    assert ran.err.startswith("code: 1 file,")
 
 
 def test_a_price_that_is_not_known_is_said_so(there: Account, job: Path) -> None:

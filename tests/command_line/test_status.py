@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from contract.reports import NodeReport, Phase, Progress
-from tests.builders import NOW
+from tests.builders import JOB, NOW
 from tests.command_line.account import YARD, Account, History, run
+from tests.fakes.causes import write_cause
 from tests.fakes.executions import GRID_MACHINE, SEARCH_MACHINE
 from tests.fakes.state import report
 
@@ -24,6 +25,24 @@ def test_a_list_has_what_runs_and_what_ended_of_every_machine(there: Account) ->
         ("grid", "sweep", "RUNNING", "Plan"),
     }
     assert {row[1] for row in rows[1:]} == {"runs", "ended", "sweep", "lr"}
+
+
+def test_a_list_of_one_kind_has_no_other(there: Account) -> None:
+    there.begin("runs", history=History().admit())
+    there.begin("sweep", GRID_MACHINE, History().enter("Plan"))
+    names = [one["name"] for one in run("status", "--kind", "grid", "--json", *YARD).documents]
+    assert names == ["sweep"]
+    assert run("status", "--kind", "search", *YARD).out.startswith("yard in eu-central-1: no search runs")
+    del there.outputs["yard-search"]
+    ran = run("status", "--kind", "search", *YARD)
+    assert (ran.code, "has no search machine" in ran.err) == (2, True)
+
+
+def test_following_without_a_name_is_refused(there: Account) -> None:
+    there.begin("runs", history=History().admit())
+    ran = run("status", "-f", *YARD)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("NAME: is missing, and --follow follows one; allowed: a name")
 
 
 @pytest.mark.usefixtures("there")
@@ -72,6 +91,7 @@ def test_a_job_says_state_attempt_nodes_step_cost_and_links(there: Account) -> N
     assert (whole["state"], whole["attempt"], whole["step"], whole["metric"]) == ("Train", 2, 9, 0.25)
     assert whole["nodes"] == {"0": "training"}
     assert whole["error"] == ""
+    assert whole["cost_usd_at_most"] > 1.5
 
 
 def test_a_job_that_failed_while_its_nodes_were_to_end_has_cost_something(there: Account) -> None:
@@ -79,16 +99,28 @@ def test_a_job_that_failed_while_its_nodes_were_to_end_has_cost_something(there:
     history.at += 3600
     history.enter("Terminate").schedule({"problem": None})
     job = there.begin(history=history)
-    assert "cost so far: $2.50 at most" in run("status", "digits", *YARD).out
+    assert "cost so far: $2.51 at most" in run("status", "digits", *YARD).out
     there.end(job, "FAILED", error="States.TaskFailed")
-    assert "cost so far: $2.50 at most" in run("status", "digits", *YARD).out
+    assert "\ncost: $2.51 at most" in run("status", "digits", *YARD).out
+
+
+@pytest.mark.parametrize("follow", [["--follow"], []], ids=str)
+def test_a_program_reads_what_a_job_has_cost_at_most(there: Account, follow: list[str]) -> None:
+    history = History().admit().launch()
+    history.at += 3600
+    history.enter("Terminate").schedule({"problem": None})
+    there.end(there.begin(history=history), "FAILED", error="States.TaskFailed")
+    assert run("status", "digits", "--json", *follow, *YARD).documents[-1]["cost_usd_at_most"] == 2.51
+    there.end(there.begin("refused"), "FAILED", error="InvalidRequest")
+    assert run("status", "refused", "--json", *follow, *YARD).documents[-1]["cost_usd_at_most"] == 0.0
 
 
 def test_a_job_that_failed_says_why(there: Account) -> None:
-    there.end(there.begin(history=History().admit()), "FAILED", error="TrainingFailed", cause="code 3\nmore")
+    cause = write_cause(JOB, "code 3\nmore")
+    there.end(there.begin(history=History().admit()), "FAILED", error="TrainingFailed", cause=cause)
     ran = run("status", "digits", *YARD)
     assert ran.code == 0
-    assert "TrainingFailed: code 3\nmore\n" in ran.out
+    assert "TrainingFailed: code 3\nmore\nexecution: https://" in ran.out
 
 
 def test_a_job_that_timed_out_without_a_cause_says_what_that_means(there: Account) -> None:

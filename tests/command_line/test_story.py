@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from contract.money import up_to_cents
 from tests.builders import NOW
 from tests.command_line.account import LAUNCH, History
 from trainyard.story import Story, tell
@@ -114,7 +115,25 @@ def test_the_cost_so_far_has_the_attempts_that_ended_and_the_one_that_runs() -> 
     assert newest is not None
     assert newest.launched_at is not None
     assert story.cost_at_most(newest.launched_at + 3600) == pytest.approx(3.0 + 2.5)
-    assert story.cost_at_most(NOW - 1e6) == pytest.approx(3.0)
+
+
+def test_a_minute_at_least_is_billed_and_cents_are_rounded_up() -> None:
+    story = tell(History().admit().launch().events)
+    assert story.attempt is not None
+    story.attempt.hourly_usd = 0.1
+    assert story.cost_at_most(NOW - 1e6) == 0.01  # 60 s cost 0.0017
+    assert story.cost_at_most(NOW + 4000) == 0.12  # 0.111
+    story.attempt.hourly_usd = 0.0
+    assert story.cost_at_most(NOW + 3600) == 0.0
+
+
+def test_a_launch_is_counted_from_its_beginning_and_a_wait_for_capacity_is_not() -> None:
+    slow = History().admit().enter("Launch")
+    slow.at += 3600
+    assert tell(slow.leave("Launch", LAUNCH).enter("Train").events).cost_at_most(slow.at) == 2.51
+    waits = History().admit().enter("Launch").enter("Wait for capacity")
+    waits.at += 14 * 86_400
+    assert tell(waits.leave("Wait for capacity", LAUNCH).events).cost_at_most(waits.at) == 0.21  # 300 s of the last try
 
 
 @pytest.mark.parametrize("answer", [None, {}, {"cost": None}, {"cost": {}}, {"cost": [1]}], ids=str)
@@ -130,7 +149,7 @@ def test_an_attempt_costs_until_its_end_for_as_long_as_terminate_has_not_said_wh
     assert newest.ended_at is not None
     hours = (newest.ended_at - newest.launched_at) / 3600
     assert hours > 1
-    assert story.cost_at_most(history.at + 1e6) == pytest.approx(3.0 + 2.5 * hours)
+    assert story.cost_at_most(history.at + 1e6) == up_to_cents(3.0 + 2.5 * hours)
 
 
 @pytest.mark.parametrize("usd", ["unknown", None])

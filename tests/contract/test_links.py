@@ -8,8 +8,9 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 
 from contract import names
-from contract.links import SHOWN_REGIONS, Console, of_artifacts, of_job
+from contract.links import SHOWN_REGIONS, Console, cut_links, of_artifacts, of_job
 from tests.builders import JOB, LINKS_AT_MOST
+from tests.fakes.causes import write_cause
 
 FRANKFURT = Console("aws", "eu-central-1")
 
@@ -101,3 +102,15 @@ def test_links_of_the_longest_names_have_the_length_that_is_promised() -> None:
 def test_a_job_that_may_wait_for_capacity_says_where_to_see_what_it_waits_for() -> None:
     links = of_job(replace(JOB, max_wait_hours=1.0))
     assert parse_qs(urlsplit(links["waiting"]).query)["prefix"] == ["jobs/job-1/waiting.json"]
+
+
+@pytest.mark.parametrize(
+    "cause", ["", "code 3", "code 3\n\nPage: of a book", "Page: https://x", "a\n\nLog: https://x\nend"]
+)
+def test_only_links_below_a_cause_are_cut(cause: str) -> None:
+    assert cut_links(write_cause(JOB, cause)) == cause
+    assert cut_links(cause) == cause
+
+
+def test_the_links_of_an_older_version_are_cut_too() -> None:
+    assert cut_links("code 3\n\nExecution: https://x\nLog: https://y") == "code 3"

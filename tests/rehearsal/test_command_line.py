@@ -95,7 +95,7 @@ def test_a_job_from_its_check_to_its_results(person: Person) -> None:
     ran = person.run("run", request, "--code", TRAINER, "--name", "typed", "--every", 0.5)
     assert (ran.returncode, ran.stderr) == (0, "")
     for words in (
-        "code: 1 files",
+        "code: 1 file, ",
         "1  g5.xlarge in eu-central-1a",
         "at most",
         "attempt 1: launched 2 x g5.xlarge",

@@ -13,8 +13,11 @@ import pytest
 from botocore.exceptions import ClientError
 
 from contract.keys import PAGE, WHOLE
+from contract.links import ARTIFACTS_LINKED
+from pages.job import write_job
 from rehearsal import pages
 from rehearsal.pages import LOOKS, LOOKS_A_TICK, leave_page, mark_page
+from tests.fakes.pages import jobs
 from tests.fakes.pages.samples import SAMPLES
 from tests.functions.pages.document import read_page
 
@@ -149,8 +152,15 @@ def test_the_page_of_a_rehearsal_has_everything_else_of_the_page(name: str) -> N
     before, after = read_page(SAMPLES[name]()), read_page(mark_page(SAMPLES[name]()))
     assert (after.title, after.policy, after.style) == (before.title, before.policy, before.style)
     links = 'class="links">' in before.source
-    assert before.text.split("Links\n")[0].split("of the deployment")[-1] in after.text
+    told = before.text.replace(ARTIFACTS_LINKED, pages.ARTIFACTS_BESIDE)
+    assert told.split("Links\n")[0].split("of the deployment")[-1] in after.text
     assert before.source.count("<h2>") - links == after.source.count("<h2>")
+
+
+def test_a_page_without_links_names_the_folder_of_the_artifacts() -> None:
+    page = read_page(mark_page(write_job(jobs.success())))
+    assert "Its artifacts are in the folder artifacts beside this page." in page.text
+    assert "link below" not in page.text
 
 
 def test_an_address_in_a_cause_is_no_address_of_a_rehearsal() -> None:

@@ -17,7 +17,9 @@ from localaws.testing.waiting import HANG_S
 from stacks.parts.assembled import Assembled, NotSetUp
 from stacks.settings import BLOCK, Settings
 from tests.stacks.synth import artifacts, resources, stacks
-from tools.synthesis import CONTEXT, ROOT, Synthesised, definition, masked, synthesise
+from tests.stacks.variations import EVERYTHING
+from tools.synthesis import CONTEXT, ROOT, Synthesised, definition, masked, synthesise, synthesise_once
+from trainyard.account import list_stacks
 
 TIMING_VARIABLE = "TRAINYARD_TIMING"
 TIMED = ("States", "TimeoutSeconds")
@@ -54,6 +56,21 @@ def run(folder: Path, context: dict[str, Any]) -> subprocess.CompletedProcess[st
     return subprocess.run(
         command, cwd=ROOT, env=environment, umask=0o077, capture_output=True, text=True, check=False, timeout=HANG_S
     )
+
+
+@pytest.mark.parametrize("changes", [{}, EVERYTHING, {"dashboard": False}], ids=["least", "everything", "no dashboard"])
+def test_the_doctor_knows_every_stack_that_settings_bring(changes: dict[str, Any]) -> None:
+    synthesised = artifacts(synthesise_once(**changes))
+    deployed = {
+        name: one["environment"].rpartition("/")[2]
+        for name, one in synthesised.items()
+        if one["type"] == "aws:cloudformation:stack"
+    }
+    settings = Settings.parse(CONTEXT[BLOCK] | changes)
+    known = list_stacks(settings)
+    assert known.keys() == deployed.keys()
+    regions = {name: where for name, where in deployed.items() if where != "unknown-region"}
+    assert {name: known[name] for name in regions} == regions
 
 
 @pytest.fixture(scope="module")

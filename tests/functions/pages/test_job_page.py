@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from attendant.causes import format_cause
+from attendant.words import own_failure
 from aws.checkpoints import ClosedSet
 from aws.facts import GONE, Status
 from contract import errors
@@ -28,7 +30,9 @@ from pages.facts import JobFacts
 from pages.job import write_job
 from pages.nodes import list_nodes, list_tails
 from tests.builders import LAUNCHED, NOW, WITH_ROLES, shaped
+from tests.fakes.causes import write_cause
 from tests.fakes.pages import jobs
+from tests.functions.attendant.attempts import TRAINING, ended
 from tests.functions.pages.document import Page, read_page
 
 EMPTY: dict[str, Any] = {
@@ -94,6 +98,50 @@ def test_cause_and_next_step_come_before_everything_else() -> None:
         text.index(words) for words in ("the command ended", "What to do next", "Links", "Attempts", "Cost", "Request")
     ]
     assert places == sorted(places)
+
+
+def break_down(tail: tuple[str, ...]) -> JobFacts:
+    """Rank 1 broke, and its cause is as the attendant and the Train machine write it."""
+    facts = jobs.failure()
+    assert facts.job is not None
+    broke = ended(1, 1, tail=tail, error=errors.TrainingFailed.__name__)
+    seen = replace(TRAINING, nodes={0: ended(0, 1, tail=("peer",)), 1: broke})
+    cause = format_cause(own_failure(seen, 1, [0]), "The newest checkpoint is of step 200.")
+    status = replace(facts.status or Status(name="FAILED"), cause=write_cause(facts.job, cause))
+    return replace(facts, status=status, report={**(facts.report or {}), "cause": cause})
+
+
+OUTPUT = ("epoch 1", "    loss = f()", "RuntimeError: no loss")
+
+
+def with_output(facts: JobFacts, tail: tuple[str, ...]) -> JobFacts:
+    nodes = facts.reports[1]
+    return replace(
+        facts, reports={1: {**nodes, 1: replace(nodes[1], exit=Exit(code=1, error="TrainingFailed", tail=tail))}}
+    )
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_a_cause_has_nothing_that_has_a_section_of_its_own(is_gone: bool) -> None:
+    facts = with_output(break_down(OUTPUT), OUTPUT)
+    if is_gone:
+        facts = replace(facts, status=Status(name=GONE))
+    text = read(facts).text
+    assert [text.count(line.strip()) for line in OUTPUT] == [1, 1, 1]
+    assert "https://" not in text
+    before, _, after = text.partition("rank 1: its last output is below")
+    assert "rank 1: the command exited with code 1." in before
+    assert "rank 0: peer" in after
+    assert "The whole log: log group" in after
+
+
+def test_a_cause_keeps_what_the_page_shows_nowhere_else() -> None:
+    facts = break_down(OUTPUT)
+    text = read(replace(facts, job=None, reports={})).text
+    assert "RuntimeError: no loss" in text
+    assert text.count("https://") >= 4
+    others = with_output(facts, ())
+    assert read(others).text.count("RuntimeError: no loss") == 1
 
 
 def test_a_job_that_ended_does_not_say_that_its_page_is_written_anew() -> None:

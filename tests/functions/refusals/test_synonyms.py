@@ -84,3 +84,15 @@ def test_a_placeholder_is_found_wherever_a_field_has_it() -> None:
     )
     assert "\u202e" not in found["c"]
     assert "; allowed: a name of the deployment" in found["c"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("REPLACE-WITH-your-user-name", "your IAM user name, or the tag owner of your role or session"),
+        ("s3://yard-home-REPLACE-WITH-ACCOUNT-eu-central-1/x", "the number of the account"),
+    ],
+)
+def test_a_placeholder_is_all_its_words_and_none_of_a_names(text: str, words: str) -> None:
+    placeholder = text.removeprefix("s3://yard-home-").removesuffix("-eu-central-1/x")
+    assert find_placeholders({"a": text})["a"].endswith(f"; allowed: {words} in the place of {placeholder}")
