@@ -132,6 +132,8 @@ def test_a_rollback_that_fails_hides_no_error() -> None:
         ("UnsupportedResultException", "Database returned more than the allowed response size limit", AnswerTooLarge),
         ("BadRequestException", "Packet for query is too large: a row", AnswerTooLarge),
         ("DatabaseErrorException", "FATAL: terminating connection; SQLState: 57P01", DatabaseAway),
+        ("DatabaseErrorException", "ERROR: bind message supplies 0 parameters; SQLState: 08P01", StatementRefused),
+        ("DatabaseErrorException", "FATAL: connection lost; SQLState: 08006", DatabaseAway),
         ("DatabaseErrorException", "FATAL: sorry, too many clients already; SQLState: 53300", DatabaseAway),
         ("DatabaseErrorException", "FATAL: password authentication failed; SQLState: 28P01", NoDatabase),
         ("AccessDeniedException", "no", NoDatabase),
