@@ -21,7 +21,7 @@ from contract.volumes import IOPS_PER_MIB, LEAST_IOPS, LEAST_THROUGHPUT, MOST_IO
 from stacks.blocks import CLOSED, LONGEST_TRAINING_H, Block
 from stacks.campaign_settings import CampaignSettings, WatchSettings, campaign_problems, watch_problems
 from stacks.checkpoint_settings import CheckpointSettings
-from stacks.durations import MOST, RATIOS
+from stacks.durations import LONGEST_S, MOST, MOST_TIMES, RATIOS
 from stacks.file_system_settings import FileSystemSettings
 from stacks.file_system_settings import problems as file_system_problems
 from stacks.forms import (
@@ -117,12 +117,17 @@ class TimingSettings(Timing):
     @model_validator(mode="after")
     def _agrees(self) -> TimingSettings:
         for name in Timing.__dataclass_fields__:
-            if getattr(self, name) <= 0:
-                raise ValueError(f"{name} is {getattr(self, name)}; allowed: more than 0 seconds")
+            if not 0 < getattr(self, name) <= LONGEST_S:
+                raise ValueError(f"{name} is {getattr(self, name)}; allowed: more than 0 seconds, up to {LONGEST_S}")
         for longer, times, shorter in RATIOS:
             if getattr(self, longer) < times * getattr(self, shorter):
                 wanted = f"{times} x {shorter}" if times > 1 else shorter
                 raise ValueError(f"{longer} is {getattr(self, longer)}; allowed: at least {wanted}")
+        for longer, times, shorter, why in MOST_TIMES:
+            if getattr(self, longer) > times * getattr(self, shorter):
+                raise ValueError(
+                    f"{longer} is {getattr(self, longer)}; allowed: at most {times} x {shorter}, because {why}"
+                )
         for name, most, why in MOST:
             if getattr(self, name) > most:
                 raise ValueError(f"{name} is {getattr(self, name)}; allowed: at most {most}, because {why}")
