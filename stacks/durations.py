@@ -1,6 +1,12 @@
-"""Which durations of the settings have a fixed limit, and which depend on each other."""
+"""The durations of the settings: which have a fixed limit, and which depend on each other."""
 
 from __future__ import annotations
+
+from pydantic import model_validator
+from pydantic.dataclasses import dataclass
+
+from contract.timing import Timing
+from stacks.blocks import CLOSED
 
 LONGEST_S = 2_592_000
 """No duration is longer. Step Functions takes no time-out and no pause of more than 99,999,999 s, and some durations add up there."""
@@ -56,3 +62,27 @@ RATIOS = (
     ("drain_patience_s", 1, "cleanup_again_s"),
 )
 """Durations that depend on each other: (name, at least so many times, name). A divided timing obeys them too."""
+
+
+@dataclass(config=CLOSED, frozen=True, kw_only=True)
+class TimingSettings(Timing):
+    """Every duration that the deployment waits for, in seconds."""
+
+    @model_validator(mode="after")
+    def _agrees(self) -> TimingSettings:
+        for name in Timing.__dataclass_fields__:
+            if not 0 < getattr(self, name) <= LONGEST_S:
+                raise ValueError(f"{name} is {getattr(self, name)}; allowed: more than 0 seconds, up to {LONGEST_S}")
+        for longer, times, shorter in RATIOS:
+            if getattr(self, longer) < times * getattr(self, shorter):
+                wanted = f"{times} x {shorter}" if times > 1 else shorter
+                raise ValueError(f"{longer} is {getattr(self, longer)}; allowed: at least {wanted}")
+        for longer, times, shorter, why in MOST_TIMES:
+            if getattr(self, longer) > times * getattr(self, shorter):
+                raise ValueError(
+                    f"{longer} is {getattr(self, longer)}; allowed: at most {times} x {shorter}, because {why}"
+                )
+        for name, most, why in MOST:
+            if getattr(self, name) > most:
+                raise ValueError(f"{name} is {getattr(self, name)}; allowed: at most {most}, because {why}")
+        return self

@@ -16,12 +16,17 @@ from contract.names import BUILD_CACHE, PLATFORM, PLATFORM_CACHE, job_role
 from contract.networks import NamedFileSystem, NamedNetwork
 from contract.request_rules import RequestRules
 from contract.tag_forms import MOST_OF_A_REQUEST, MOST_OF_SETTINGS
-from contract.timing import Timing
 from contract.volumes import IOPS_PER_MIB, LEAST_IOPS, LEAST_THROUGHPUT, MOST_IOPS, MOST_THROUGHPUT, most_throughput
 from stacks.blocks import CLOSED, LONGEST_TRAINING_H, Block
-from stacks.campaign_settings import CampaignSettings, WatchSettings, campaign_problems, watch_problems
+from stacks.campaign_settings import (
+    CampaignSettings,
+    WatchSettings,
+    campaign_input_problems,
+    campaign_problems,
+    watch_problems,
+)
 from stacks.checkpoint_settings import CheckpointSettings
-from stacks.durations import LONGEST_S, MOST, MOST_TIMES, RATIOS
+from stacks.durations import TimingSettings
 from stacks.file_system_settings import FileSystemSettings
 from stacks.file_system_settings import problems as file_system_problems
 from stacks.forms import (
@@ -107,30 +112,6 @@ class LimitSettings(Limits):
             )
         if self.volume_gb > self.max_volume_gb:
             raise ValueError(f"volume_gb is {self.volume_gb}, more than max_volume_gb, which is {self.max_volume_gb}")
-        return self
-
-
-@dataclass(config=CLOSED, frozen=True, kw_only=True)
-class TimingSettings(Timing):
-    """Every duration that the deployment waits for, in seconds."""
-
-    @model_validator(mode="after")
-    def _agrees(self) -> TimingSettings:
-        for name in Timing.__dataclass_fields__:
-            if not 0 < getattr(self, name) <= LONGEST_S:
-                raise ValueError(f"{name} is {getattr(self, name)}; allowed: more than 0 seconds, up to {LONGEST_S}")
-        for longer, times, shorter in RATIOS:
-            if getattr(self, longer) < times * getattr(self, shorter):
-                wanted = f"{times} x {shorter}" if times > 1 else shorter
-                raise ValueError(f"{longer} is {getattr(self, longer)}; allowed: at least {wanted}")
-        for longer, times, shorter, why in MOST_TIMES:
-            if getattr(self, longer) > times * getattr(self, shorter):
-                raise ValueError(
-                    f"{longer} is {getattr(self, longer)}; allowed: at most {times} x {shorter}, because {why}"
-                )
-        for name, most, why in MOST:
-            if getattr(self, name) > most:
-                raise ValueError(f"{name} is {getattr(self, name)}; allowed: at most {most}, because {why}")
         return self
 
 
@@ -270,7 +251,15 @@ class Settings(Block):
         yield from campaign_problems(
             self.campaigns, self.home_region, self.everywhere, self.data_buckets, catalogue=self.catalogue
         )
-        yield from watch_problems(self.watch, self.campaigns, self.git_hosts, self.repositories)
+        yield from campaign_input_problems(self.campaigns, self.limits, self.grid.limits, self.rules)
+        yield from watch_problems(
+            self.watch,
+            self.campaigns,
+            self.git_hosts,
+            self.repositories,
+            deployment=self.deployment,
+            regions=self.everywhere,
+        )
         yield from network_problems(self.regions, self.network, self.placement_groups_per_zone)
         if self.catalogue:
             yield from catalogue_problems(next((one for one in self.regions if one.region == self.home_region), None))

@@ -175,11 +175,9 @@ def examine_grid(given: Mapping[str, Any], settings: Settings) -> FileFindings:
 def examine_search(given: Mapping[str, Any]) -> FileFindings:
     """Judges the input of a search, without what its trials name."""
     from refusals.wording import refusal
-    from searches.request import read
+    from searches.request import list_problems
 
-    problems = read(given)[2]
-    if given.get("resume") is not None:  # the search that it resumes has what it lacks
-        problems = [one for one in problems if not one.partition(": ")[2].startswith("is missing;")]
+    problems = list_problems(given)
     unknown = ["The lines that the template makes, and the searches that the input names."]
     return FileFindings(Subject.SEARCH, str(refusal(problems)) if problems else "", unknown)
 

@@ -267,7 +267,7 @@ TIMES: dict[str, tuple[dict[str, float], str]] = {
     ),
     **{
         f"{name} longer than SQS hides a message": (
-            {name: 42_001, patience: 399_999},
+            {name: 42_001.0, patience: 399_999.0},
             f"{name} is 42001.0; allowed: at most 42000, because SQS hides a message for 12 hours at most",
         )
         for name, patience in (
