@@ -74,7 +74,7 @@ class BuildSettings(Block):
 
 
 class WatchSettings(Block):
-    """A branch of which every new commit is built."""
+    """A branch whose newest commit is built, whenever a look at it finds a new one. Looks come every five minutes."""
 
     git: GitAddress
     """The repository, at a host of `git_hosts`."""

@@ -191,7 +191,8 @@ class Settings(Block):
     campaigns: dict[StarterName, CampaignSettings] = Field(default={}, max_length=20)
     """Name to what an uploaded object starts by itself, once: a grid, a search or a job (docs/guides/campaigns.md)."""
     watch: dict[StarterName, WatchSettings] = Field(default={}, max_length=10)
-    """Name to a branch of which each new commit is built into an image, within five minutes of its push (docs/guides/campaigns.md)."""
+    """Name to a branch, at which a function looks every five minutes: it builds the newest commit into an image, once; of commits pushed
+    between two looks the last one (docs/guides/campaigns.md)."""
     keep_data: bool = True
     """Whether the buckets and the table outlive a destroy. If false, `make destroy` deletes jobs, checkpoints and artifacts too."""
     reserved_concurrency: int = Field(default=0, ge=0, le=1000)
