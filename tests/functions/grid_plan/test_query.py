@@ -277,6 +277,24 @@ class Interrupting:
         return interrupting
 
 
+def test_no_statement_of_a_query_has_more_than_40_seconds_nor_more_than_is_left() -> None:
+    for now, left in ((0.0, "40000ms"), (230.0, "10000ms")):
+        times, calls = iter([0.0]), DataApiNothing()
+        with pytest.raises(reading.QueryRefused, match="gives no column"):
+            reading.read_lines(
+                DataApi(ACCESS, calls), DATA, most=5, clock=lambda times=times, now=now: next(times, now)
+            )
+        assert [one["value"]["stringValue"] for one in calls.parameters if one["name"] == "time"] == [left, left]
+
+
+@pytest.mark.usefixtures("calls")
+def test_the_lines_of_a_query_have_at_most_128_mb_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert reading.MOST_BYTES == 134_217_728
+    monkeypatch.setattr(reading, "MOST_BYTES", 1024**2)
+    wide = f'select a.*, n as "hp.n", repeat(\'x\', 2000) as "hp.x" from ({DATA}) a, generate_series(1, 600) n'
+    assert "query: gives more than 1 MB; allowed: up to 1 MB" in refusal(wide)
+
+
 def test_all_pages_together_have_their_time() -> None:
     times = iter([0.0, 0.0, reading.WHOLE_S + 1])
     with pytest.raises(reading.QueryRefused, match="takes longer than 4 minutes"):
@@ -313,9 +331,11 @@ class DataApiNothing:
 
     def __init__(self, code: str = "", at: str = "", times: int = 1_000) -> None:
         self.code, self.at, self.left = code, at, times
+        self.parameters: list[dict[str, Any]] = []
 
     def __getattr__(self, name: str) -> Any:
-        def call(**_: Any) -> dict[str, Any]:
+        def call(**given: Any) -> dict[str, Any]:
+            self.parameters += given.get("parameters", [])
             if name == self.at and self.left:
                 self.left -= 1
                 raise ClientError({"Error": {"Code": self.code, "Message": "is so"}}, name)
