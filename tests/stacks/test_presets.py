@@ -132,6 +132,8 @@ def test_a_preset_of_workbenches_has_no_field_that_no_workbench_can_have() -> No
     assert parsed(presets={"bench": bench}, workbench=True).presets == {"bench": bench}
     said = refused(presets={"bench": {**bench, "command": ["train.py"]}}, workbench=True)
     assert "presets.bench.command: the request has a workbench" in said
+    said = refused(presets={"bench": {**bench, "owner": " ada"}}, workbench=True)
+    assert 'presets.bench.owner: " ada" is no name, and only its owner may open a workbench; allowed: ' in said
 
 
 def test_a_preset_lacks_no_required_tag() -> None:

@@ -79,7 +79,7 @@ def test_the_token_is_in_no_document(there: Account) -> None:
 
 
 def test_the_files_of_a_bench_are_the_checkpoint_of_its_node_whatever_they_look_like(there: Account) -> None:
-    start({**BENCH, "checkpoint_layout": "lightning"})
+    start(BENCH)
     found = job(there)
     assert (found.checkpoint_scope, found.checkpoint_layout) == (Scope.RANK0, CheckpointLayout.NONE)
 
@@ -131,6 +131,8 @@ def test_a_job_without_a_bench_says_nothing_of_one(there: Account) -> None:
         ({"image": "images:digits-1", "arguments": ["a"]}, "arguments: the request has a workbench"),
         ({"stall": {"minutes": 5, "then": "stop"}}, "stall: the request has a workbench"),
         ({"retries": {"times": 1}}, "retries: the request has a workbench"),
+        ({"checkpoint_scope": "shards"}, "checkpoint_scope: the request has a workbench, whose files are the checkpoint"),
+        ({"checkpoint_layout": "dcp"}, "checkpoint_layout: the request has a workbench, whose files are the checkpoint"),
         ({"health": "deep"}, "health: a workbench has one node"),
         ({"launcher": "torchrun"}, "launcher: the request has a workbench"),
         ({"nodes": 2}, "nodes: 2 are too many for a workbench; allowed: 1"),
