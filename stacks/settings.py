@@ -54,7 +54,7 @@ from stacks.forms import (
 from stacks.grid_settings import GridSettings
 from stacks.network_settings import MOST_REGIONS, NetworkSettings, RegionSettings, catalogue_problems, list_twice
 from stacks.network_settings import problems as network_problems
-from stacks.refused import lines
+from stacks.refused import find_too_deep, lines
 from stacks.request_settings import Nameable, Preset, named_preset_problems, preset_problems, required_tag_problems
 from stacks.tag_settings import problems as tag_problems
 
@@ -374,6 +374,8 @@ class Settings(Block):
         """Reads the block of cdk.json. Raises BadSettings with one line per problem."""
         if not isinstance(raw, dict):
             raise BadSettings(f"cdk.json has no block context.{BLOCK} (run through `cdk`, or set CDK_CONTEXT_JSON)")
+        if too_deep := find_too_deep(BLOCK, raw):
+            raise BadSettings(too_deep)
         try:
             # Strict validation accepts a list for a tuple only when it reads JSON.
             return cls.model_validate_json(json.dumps(raw))

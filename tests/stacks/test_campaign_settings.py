@@ -157,18 +157,38 @@ def refusal(**changes: object) -> str:
         ({"campaigns": campaign(suffix="*")}, 'campaigns.drive-eu.suffix is "*"; allowed: 1 to 500 letters'),
         ({"campaigns": campaign(suffix="")}, 'campaigns.drive-eu.suffix is ""; allowed: 1 to 500 letters'),
         ({"campaigns": campaign(input={})}, "campaigns.drive-eu.input is {}; allowed: at least 1 item"),
-        ({"campaigns": campaign(sufix="x")}, "campaigns.drive-eu.sufix is not a setting; did you mean suffix?"),
+        (
+            {"campaigns": campaign(sufix="x")},
+            "campaigns.drive-eu.sufix is not a setting (did you mean suffix?); allowed: bucket, input, prefix, region, suffix",
+        ),
         (
             {"watch": watch(build={"repositry": "images"})},
-            "watch.digits.build.repositry is not a setting; did you mean repository",
+            "watch.digits.build.repositry is not a setting (did you mean repository?); allowed: base, build_arguments, platform, ",
         ),
-        ({"campaigns": {"drive-eu": {}}}, "campaigns.drive-eu.prefix is missing"),
+        (
+            {"watch": watch(build={"repository": "images", "tag": "v1"})},
+            "watch.digits.build.tag is not a setting; allowed: base, build_arguments, platform, repository",
+        ),
+        ({"campaigns": {"drive-eu": {}}}, "campaigns.drive-eu.prefix is missing; allowed: 1 to 500 letters"),
+        ({"campaigns": {"bucket": {}}}, "campaigns.bucket.input is missing; allowed: an object"),
+        (
+            {"watch": {"build": {"git": WATCH["digits"]["git"]}}},
+            "watch.build.build is missing; allowed: an object of base, build_arguments, platform, repository",
+        ),
+        ({"watch": watch(build={})}, "watch.digits.build.repository is missing; allowed: "),
+        (
+            {"campaigns": campaign(prefix="x" * 501)},
+            f'campaigns.drive-eu.prefix is "{"x" * 199}... (503 characters); allowed: 1 to 500 letters',
+        ),
         (
             {"watch": watch(branch="refs/heads/*")},
             'watch.digits.branch is "refs/heads/*"; allowed: the name of a branch',
         ),
-        ({"campaigns": {f"c{n}": CAMPAIGNS["drive-eu"] for n in range(21)}}, "campaigns is "),
-        ({"watch": {f"w{n}": WATCH["digits"] for n in range(11)}}, "watch is "),
+        (
+            {"campaigns": {f"c{n}": CAMPAIGNS["drive-eu"] for n in range(21)}},
+            "campaigns has 21 entries; allowed: at most 20 items",
+        ),
+        ({"watch": {f"w{n}": WATCH["digits"] for n in range(11)}}, "watch has 11 entries; allowed: at most 10 items"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused_with_what_is_allowed(changes: dict[str, Any], says: str) -> None:
@@ -183,6 +203,26 @@ def test_inputs_that_a_machine_takes_are_taken() -> None:
 def test_a_build_whose_order_codebuild_takes_is_taken() -> None:
     changes = watch(build=build(ONE="x" * 4000))
     assert Settings.parse({**CONTEXT[BLOCK], **AROUND, "watch": changes}).watch
+
+
+@pytest.mark.parametrize("depth", [101, 300, 1500, 20_000])
+@pytest.mark.parametrize("opens", ["list", "object"])
+def test_an_input_that_is_nested_too_deep_is_refused_by_its_name(depth: int, opens: str) -> None:
+    inner: Any = 1
+    for _ in range(depth - 3):
+        inner = [inner] if opens == "list" else {"a": inner}
+    said = refusal(campaigns=campaign(input={"manifest": inner}))
+    assert said == (
+        f"{BLOCK}.campaigns.drive-eu.input is nested more than 100 deep; allowed: up to 100 objects and lists in each other"
+    )
+
+
+def test_an_input_that_is_just_deep_enough_is_read() -> None:
+    inner: Any = 1
+    for _ in range(96):
+        inner = [inner]
+    said = refusal(campaigns=campaign(input={"manifest": inner}))
+    assert said.startswith(f"{BLOCK}.campaigns.drive-eu.input.manifest: a list is not a string; allowed: ")
 
 
 def test_every_wrong_thing_of_several_campaigns_is_said_at_once() -> None:
