@@ -101,6 +101,12 @@ class DatabaseAway(Exception):
     """The catalogue's database sleeps or is away for longer than it was waited for, or an answer was lost: whether the statement ran is
     unknown. The machine plans the grid again."""
 
+    def __init__(self, text: str, state: str = "") -> None:
+        super().__init__(f"{text} (SQLSTATE {state})" if state else text)
+        self.text = text
+        self.state = state
+        """SQLSTATE where PostgreSQL itself ended the session, as in 57P01; a statement may do that too."""
+
 
 class GridFailed(Exception):
     """A grid ended with lines that lack a record, or could not be ended completely."""

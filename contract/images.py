@@ -128,6 +128,10 @@ def content_digest(files: Mapping[str, str], base: str) -> str:
     return digest.hexdigest()
 
 
+MOST_ORDER = 5000
+"""The most characters of an order as JSON: CodeBuild takes 5,500 for all variables of a build together."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildOrder:
     """What a build does, passed in one environment variable; CodeBuild takes 5,500 characters in it."""

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
+from aws_cdk import region_info
 from pydantic import Field
 
-from contract.campaigns import Campaign, Starts, Watch
-from contract.images import AMD64
+from contract import keys, names
+from contract.campaigns import Campaign, Starts, Watch, fill_in, folder_of, name_build
+from contract.environments import GridLimits
+from contract.images import AMD64, MOST_ORDER, BuildOrder, Context, registry
 from contract.keys import UPLOADS
+from contract.limits import Limits
+from contract.request_rules import RequestRules
 from stacks.blocks import Block
 from stacks.forms import (
     ArgumentName,
@@ -25,9 +30,12 @@ from stacks.forms import (
     Region,
     Repository,
 )
+from stacks.request_reading import list_build_problems, list_input_problems
 
 MOST_KEYS = 1_500
 """Characters of all prefixes and suffixes together: the role of the starter names each of them."""
+ACCOUNT, COMMIT, VERSION, ETAG = "0" * 12, "0" * 40, "v" * 32, f'"{"0" * 32}"'
+"""What only a deploy or a push knows of a build, as long as AWS and git write it."""
 MOST_INPUT = 100_000
 """Characters of an input as JSON; Step Functions takes 256 KB."""
 
@@ -66,7 +74,7 @@ class BuildSettings(Block):
 
 
 class WatchSettings(Block):
-    """A branch of which every new commit is built."""
+    """A branch whose newest commit is built, whenever a look at it finds a new one. Looks come every five minutes."""
 
     git: GitAddress
     """The repository, at a host of `git_hosts`."""
@@ -107,11 +115,24 @@ def campaign_problems(
         )
 
 
+def campaign_input_problems(
+    campaigns: Mapping[str, CampaignSettings], limits: Limits, grid_limits: GridLimits, rules: RequestRules
+) -> Iterator[str]:
+    """Says what the machines would refuse of the campaigns' inputs, beside which a sample of an object stands."""
+    for name, one in campaigns.items():
+        given = fill_in(one.input, folder_of(one.bucket or "home-bucket", f"{one.prefix}{one.suffix}"))
+        for line in list_input_problems(given, limits, grid_limits, rules):
+            yield f"campaigns.{name}.input.{line}"
+
+
 def watch_problems(
     watches: Mapping[str, WatchSettings],
     campaigns: Collection[str],
     git_hosts: Collection[str],
     repositories: Collection[str],
+    *,
+    deployment: str,
+    regions: Sequence[str],
 ) -> Iterator[str]:
     """Says what of watches does not fit with the other settings."""
     for name, one in watches.items():
@@ -122,6 +143,47 @@ def watch_problems(
             yield f"{where}.git is at {host}; allowed: {', '.join(git_hosts) or 'none'} (git_hosts)"
         if one.build.repository not in repositories:
             yield f"{where}.build.repository is {one.build.repository}; allowed: {', '.join(repositories)} (repositories)"
+        yield from _list_build_problems(name, one)
+        if (size := len(_order_build(name, one, deployment, regions).text())) > MOST_ORDER:
+            yield (
+                f"{where}.build makes an order of {size:,} characters; allowed: up to {MOST_ORDER:,} with everything else in it (long "
+                "values belong in a file of the repository)"
+            )
+
+
+def _list_build_problems(name: str, watch: WatchSettings) -> Iterator[str]:
+    """Yields what the Build machine would refuse of the request that a commit makes."""
+    context = {"git": watch.git, "ref": COMMIT}
+    for line in list_build_problems({"context": context, "tag": name_build(name, COMMIT), **watch.build.write()}):
+        yield (
+            f"watch.{name}.git:{found}"
+            if (found := line.removeprefix("context:")) != line
+            else f"watch.{name}.build.{line}"
+        )
+
+
+def _order_build(name: str, watch: WatchSettings, deployment: str, regions: Sequence[str]) -> BuildOrder:
+    """Returns the order that Build gives CodeBuild for a commit, which goes to all regions, home first."""
+    build, home = watch.build, regions[0]
+    suffix = region_info.RegionInfo.get(home).domain_suffix or ""
+    return BuildOrder(
+        account=ACCOUNT,
+        suffix=suffix,
+        home_region=home,
+        repository=names.repository(deployment, build.repository),
+        tag=name_build(name, COMMIT),
+        regions=tuple(regions),
+        context=Context(
+            bucket=names.home_bucket(deployment, ACCOUNT, home),
+            key=keys.fetched_context(watch.git, COMMIT),
+            version=VERSION,
+            etag=ETAG,
+        ),
+        base=f"{registry(ACCOUNT, home, suffix)}/{build.base}" if build.base else "",
+        arguments=build.build_arguments,
+        platform=build.platform,
+        cache=names.build_cache(deployment),
+    )
 
 
 def describe_starts(campaigns: Mapping[str, CampaignSettings], watches: Mapping[str, WatchSettings]) -> Starts:

@@ -1,4 +1,4 @@
-"""Reads presets at synth as Admit reads requests. No other file of the deployment imports a room of the functions."""
+"""Reads at synth what the functions read later, as they do. No other file of the deployment imports a room of the functions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from contract.campaigns import Started
+from contract.environments import GridLimits
 from contract.limits import Limits
 from contract.request_rules import RequestRules
 from stacks.parts.assembled import LAMBDA
@@ -13,8 +15,39 @@ from stacks.parts.assembled import LAMBDA
 
 def list_request_problems(preset: Mapping[str, Any], limits: Limits, rules: RequestRules) -> list[str]:
     """Lists what Admit would say about these fields of any request that has them."""
-    if str(LAMBDA) not in sys.path:
-        sys.path.append(str(LAMBDA))  # last of all, so that it hides nothing
+    _find_rooms()
     from job_requests.reading import list_preset_problems
 
     return list_preset_problems(preset, limits, rules)
+
+
+def list_input_problems(
+    given: Mapping[str, Any], limits: Limits, grid_limits: GridLimits, rules: RequestRules
+) -> list[str]:
+    """Lists what Admit, Plan or the Search machine would say about an input, as far as it can be known without AWS."""
+    _find_rooms()
+    match Started.of_input(given):
+        case Started.GRID:
+            from grid_plan.request import read as read_grid
+
+            return read_grid(given, grid_limits)[2]
+        case Started.SEARCH:
+            from searches.request import list_problems
+
+            return list_problems(given)
+    from job_requests.reading import read as read_job
+
+    return read_job(given, limits, rules)[1]
+
+
+def list_build_problems(given: Mapping[str, Any]) -> list[str]:
+    """Lists what the Build machine would say about a request, as far as it can be known without AWS."""
+    _find_rooms()
+    from image_build.request import read
+
+    return read(given)[1]
+
+
+def _find_rooms() -> None:
+    if str(LAMBDA) not in sys.path:
+        sys.path.append(str(LAMBDA))  # last of all, so that it hides nothing

@@ -19,8 +19,8 @@ from stacks.tag_settings import twin_problems
 Preset = Annotated[dict[str, Any], Field(min_length=1)]
 MOST_PRESET = 20_000
 """Characters of a preset as JSON: Admit's output repeats what a preset gave, and Step Functions takes 256 KB of it."""
-OF_INPUTS = ((), ("defaults",), ("template",))
-"""Where inputs of jobs, grids and searches have fields of a request."""
+OF_INPUTS = ("defaults", "template")
+"""Where inputs of grids and of searches have fields of a request. Those of a job are read as a whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,16 +61,13 @@ def required_tag_problems(rules: RequestRules) -> Iterator[str]:
 def named_preset_problems(
     campaigns: Mapping[str, CampaignSettings], presets: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[str]:
-    """Says which presets campaigns name that there are not."""
+    """Says which presets lines of campaigns name that there are not."""
     for name, campaign in campaigns.items():
-        for path in OF_INPUTS:
-            part: Any = campaign.input
-            for step in path:
-                part = part.get(step) if isinstance(part, Mapping) else None
+        for field in OF_INPUTS:
+            part: Any = campaign.input.get(field)
             preset = part.get("preset") if isinstance(part, Mapping) else None
-            if isinstance(preset, str) and preset not in presets:
-                where = ".".join(("campaigns", name, "input", *path, "preset"))
-                yield f"{where} is {preset}; allowed: {list_preset_names(presets)}"
+            if preset is not None and not (isinstance(preset, str) and preset in presets):
+                yield f"campaigns.{name}.input.{field}.preset is {preset}; allowed: {list_preset_names(presets)}"
 
 
 def _list_unknown_names(preset: Mapping[str, Any], limits: Limits, nameable: Nameable) -> Iterator[str]:

@@ -16,12 +16,17 @@ from contract.names import BUILD_CACHE, PLATFORM, PLATFORM_CACHE, job_role
 from contract.networks import NamedFileSystem, NamedNetwork
 from contract.request_rules import RequestRules
 from contract.tag_forms import MOST_OF_A_REQUEST, MOST_OF_SETTINGS
-from contract.timing import Timing
 from contract.volumes import IOPS_PER_MIB, LEAST_IOPS, LEAST_THROUGHPUT, MOST_IOPS, MOST_THROUGHPUT, most_throughput
 from stacks.blocks import CLOSED, LONGEST_TRAINING_H, Block
-from stacks.campaign_settings import CampaignSettings, WatchSettings, campaign_problems, watch_problems
+from stacks.campaign_settings import (
+    CampaignSettings,
+    WatchSettings,
+    campaign_input_problems,
+    campaign_problems,
+    watch_problems,
+)
 from stacks.checkpoint_settings import CheckpointSettings
-from stacks.durations import MOST, RATIOS
+from stacks.durations import TimingSettings
 from stacks.file_system_settings import FileSystemSettings
 from stacks.file_system_settings import problems as file_system_problems
 from stacks.forms import (
@@ -50,7 +55,7 @@ from stacks.grid_settings import GridSettings
 from stacks.kubernetes_settings import KubernetesSettings, list_kubernetes_problems
 from stacks.network_settings import MOST_REGIONS, NetworkSettings, RegionSettings, catalogue_problems, list_twice
 from stacks.network_settings import problems as network_problems
-from stacks.refused import lines
+from stacks.refused import find_too_deep, lines
 from stacks.request_settings import Nameable, Preset, named_preset_problems, preset_problems, required_tag_problems
 from stacks.tag_settings import problems as tag_problems
 
@@ -108,25 +113,6 @@ class LimitSettings(Limits):
             )
         if self.volume_gb > self.max_volume_gb:
             raise ValueError(f"volume_gb is {self.volume_gb}, more than max_volume_gb, which is {self.max_volume_gb}")
-        return self
-
-
-@dataclass(config=CLOSED, frozen=True, kw_only=True)
-class TimingSettings(Timing):
-    """Every duration that the deployment waits for, in seconds."""
-
-    @model_validator(mode="after")
-    def _agrees(self) -> TimingSettings:
-        for name in Timing.__dataclass_fields__:
-            if getattr(self, name) <= 0:
-                raise ValueError(f"{name} is {getattr(self, name)}; allowed: more than 0 seconds")
-        for longer, times, shorter in RATIOS:
-            if getattr(self, longer) < times * getattr(self, shorter):
-                wanted = f"{times} x {shorter}" if times > 1 else shorter
-                raise ValueError(f"{longer} is {getattr(self, longer)}; allowed: at least {wanted}")
-        for name, most, why in MOST:
-            if getattr(self, name) > most:
-                raise ValueError(f"{name} is {getattr(self, name)}; allowed: at most {most}, because {why}")
         return self
 
 
@@ -206,7 +192,8 @@ class Settings(Block):
     campaigns: dict[StarterName, CampaignSettings] = Field(default={}, max_length=20)
     """Name to what an uploaded object starts by itself, once: a grid, a search or a job (docs/guides/campaigns.md)."""
     watch: dict[StarterName, WatchSettings] = Field(default={}, max_length=10)
-    """Name to a branch of which each new commit is built into an image, within five minutes of its push (docs/guides/campaigns.md)."""
+    """Name to a branch, at which a function looks every five minutes: it builds the newest commit into an image, once; of commits pushed
+    between two looks the last one (docs/guides/campaigns.md)."""
     keep_data: bool = True
     """Whether the buckets and the table outlive a destroy. If false, `make destroy` deletes jobs, checkpoints and artifacts too."""
     reserved_concurrency: int = Field(default=0, ge=0, le=1000)
@@ -268,7 +255,15 @@ class Settings(Block):
         yield from campaign_problems(
             self.campaigns, self.home_region, self.everywhere, self.data_buckets, catalogue=self.catalogue
         )
-        yield from watch_problems(self.watch, self.campaigns, self.git_hosts, self.repositories)
+        yield from campaign_input_problems(self.campaigns, self.limits, self.grid.limits, self.rules)
+        yield from watch_problems(
+            self.watch,
+            self.campaigns,
+            self.git_hosts,
+            self.repositories,
+            deployment=self.deployment,
+            regions=self.everywhere,
+        )
         yield from network_problems(self.regions, self.network, self.placement_groups_per_zone)
         yield from list_kubernetes_problems(self.kubernetes)
         if self.catalogue:
@@ -383,6 +378,8 @@ class Settings(Block):
         """Reads the block of cdk.json. Raises BadSettings with one line per problem."""
         if not isinstance(raw, dict):
             raise BadSettings(f"cdk.json has no block context.{BLOCK} (run through `cdk`, or set CDK_CONTEXT_JSON)")
+        if too_deep := find_too_deep(BLOCK, raw):
+            raise BadSettings(too_deep)
         try:
             # Strict validation accepts a list for a tuple only when it reads JSON.
             return cls.model_validate_json(json.dumps(raw))

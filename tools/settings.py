@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from stacks.durations import MOST, RATIOS
+from stacks.durations import LONGEST_S, MOST, MOST_TIMES, RATIOS
 from stacks.refused import block_of, hints
 from stacks.settings import BLOCK, Settings
 
@@ -46,6 +46,7 @@ def schema() -> dict[str, Any]:
     timing = whole["$defs"]["TimingSettings"]["properties"]
     for one in timing.values():
         one["exclusiveMinimum"] = 0
+        one["maximum"] = LONGEST_S
     for name, most, _ in MOST:
         timing[name]["maximum"] = most
     definitions = whole.pop("$defs")
@@ -65,7 +66,13 @@ def page() -> str:
         f"- `{longer}`: at least {f'{times} times ' if times > 1 else ''}`{shorter}`"
         for longer, times, shorter in RATIOS
     )
-    most = "\n".join(f"- `{name}`: at most {seconds}; {why}" for name, seconds, why in MOST)
+    most = "\n".join(
+        [
+            *(f"- `{longer}`: at most {times} times `{shorter}`; {why}" for longer, times, shorter, why in MOST_TIMES),
+            *(f"- `{name}`: at most {seconds}; {why}" for name, seconds, why in MOST),
+            f"- each of them: at most {LONGEST_S}",
+        ]
+    )
     blocks = _blocks("", whole["properties"]["context"]["properties"][BLOCK], whole["$defs"])
     return "\n".join([HEAD, *blocks]) + TAIL.format(ratios=ratios, most=most)
 
@@ -142,7 +149,7 @@ def _default(setting: dict[str, Any], *, required: bool) -> str:
     if isinstance(value, dict) and value:
         return "<br>".join(f"`{json.dumps(name)}: {json.dumps(one)}`" for name, one in value.items())
     if isinstance(value, float):
-        return f"`{value:g}`"
+        return f"`{value:.10g}`"
     return "none" if value is None else f"`{json.dumps(value)}`"
 
 
@@ -184,7 +191,7 @@ def _count(what: str, setting: dict[str, Any]) -> str:
 
 def _bounds(setting: dict[str, Any]) -> str:
     parts = [
-        f"{words} {setting[name]:g}"
+        f"{words} {setting[name]:.10g}"
         for name, words in (("exclusiveMinimum", "more than"), ("minimum", "at least"), ("maximum", "at most"))
         if name in setting
     ]

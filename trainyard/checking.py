@@ -164,23 +164,25 @@ def examine_job(
 def examine_grid(given: Mapping[str, Any], settings: Settings) -> FileFindings:
     """Judges the input of a grid, without its lines."""
     from grid_plan.problems import Report
-    from grid_plan.request import SOURCES, read
+    from grid_plan.request import NO_CATALOGUE, SOURCES, read
 
     if not given.keys() & set(SOURCES):
         given = {**given, SOURCES[0]: "s3://any/any"}  # `grid run` puts the uploaded manifest there
     problems = read(given, settings.grid.limits)[2]
-    unknown = ["The lines (check the manifest's own file), and all that they name."]
+    has_query = "query" in given
+    if has_query and not settings.catalogue:
+        problems.append(NO_CATALOGUE)
+    lines = "The rows of the query" if has_query else "The lines (check the manifest's own file)"
+    unknown = [f"{lines}, and all that they name."]
     return FileFindings(Subject.GRID, str(Report(general=problems).refusal()) if problems else "", unknown)
 
 
 def examine_search(given: Mapping[str, Any]) -> FileFindings:
     """Judges the input of a search, without what its trials name."""
     from refusals.wording import refusal
-    from searches.request import read
+    from searches.request import list_problems
 
-    problems = read(given)[2]
-    if given.get("resume") is not None:  # the search that it resumes has what it lacks
-        problems = [one for one in problems if not one.partition(": ")[2].startswith("is missing;")]
+    problems = list_problems(given)
     unknown = ["The lines that the template makes, and the searches that the input names."]
     return FileFindings(Subject.SEARCH, str(refusal(problems)) if problems else "", unknown)
 

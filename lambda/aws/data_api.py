@@ -54,8 +54,9 @@ _OF_STATEMENT = frozenset(
 _STATE = re.compile(r";?\s*SQLState: ([0-9A-Z]{5})\s*$")
 _TOO_LARGE = ("response size limit", "Packet for query is too large")
 """What the Data API says of an answer of more than 1 MiB, and of a row of more than 64 KB (user guide, "Troubleshooting Data API")."""
-_DATABASE_AWAY = re.compile("08...|53300|57P0[1-5]")
-"""PostgreSQL's SQLSTATEs of a lost connection, of too many, and of a server that stops or starts: they blame no statement."""
+_SESSION_ENDED = re.compile("08(?!P01)...|53300|57P0[1-5]")
+"""PostgreSQL's SQLSTATEs of a lost connection, of too many, and of a server that stops or starts. 08P01 blames the statement: its
+parameters have no values."""
 _LOGIN_REFUSED = re.compile("28...|3D000")
 """PostgreSQL's SQLSTATEs of a wrong name or password, and of a database that does not exist."""
 
@@ -239,8 +240,8 @@ def _translate(code: str, message: str) -> Exception:
     found = _STATE.search(message)
     state = found[1] if found else NO_STATE
     text = message[: found.start()] if found else message
-    if _DATABASE_AWAY.fullmatch(state):
-        return DatabaseAway(text)
+    if _SESSION_ENDED.fullmatch(state):
+        return DatabaseAway(text, state)
     return NoDatabase(text) if _LOGIN_REFUSED.fullmatch(state) else StatementRefused(text, state)
 
 

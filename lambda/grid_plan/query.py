@@ -9,8 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from aws.data_api import CANCELLED, AnswerTooLarge, DataApi, NoDatabase, StatementAnswer, StatementRefused, Transaction
+from aws.data_api import (
+    CANCELLED,
+    AnswerTooLarge,
+    DataApi,
+    NoDatabase,
+    StatementAnswer,
+    StatementRefused,
+    Transaction,
+)
 from contract.catalogue import SCHEMA, TEAM
+from contract.errors import DatabaseAway
 from grid_plan.problems import Report
 from grid_plan.rows import find_targets, write_line
 from refusals.wording import plain
@@ -26,8 +35,9 @@ MOST_BYTES = 128 * 1024**2
 MOST_WORDS = 500
 """The most characters that are shown of what PostgreSQL says."""
 TRIES = 3
-"""How often a query is asked whose statement another session cancels."""
+"""How often a query is asked whose statement is cancelled, or whose session ends."""
 UNCANCELLED = f"a query that no other session cancels {TRIES} times"
+UNENDED = f"a query that ends no session: it ended its own {TRIES} times"
 BY_A_SESSION = "due to user request"
 """What PostgreSQL says of a statement that `pg_cancel_backend` ended; one that ran into its time-out has the same SQLSTATE."""
 CURSOR = "declare lines no scroll cursor for "
@@ -63,19 +73,21 @@ def read_lines(database: DataApi, query: str, *, most: int, clock: Callable[[], 
                     return _Reading(transaction, most, ends_at, clock).read(query, pages[0])
             except AnswerTooLarge:  # the cursor has passed its rows, and the transaction may be over
                 del pages[0]
-            except StatementRefused as refused:
-                if not _is_cancelled(
-                    refused
-                ):  # what refuses our own statements, or the login, tells nothing of the query
-                    raise NoDatabase(_word(refused)) from None
+            except StatementRefused as refused:  # our own statements, or the login: that tells nothing of the query
+                raise NoDatabase(_word(refused)) from None
+            except _Interrupted as interrupted:
                 tries -= 1
                 if not tries:
-                    raise QueryRefused(f"query: {_word(refused)}; allowed: {UNCANCELLED}") from None
+                    raise QueryRefused(str(interrupted)) from None
     except NoDatabase as problem:
         raise QueryRefused(
             f"query: the catalogue does not let Plan in: {plain(str(problem), MOST_WORDS)}; allowed: {ENTRANCE}"
         ) from None
     raise QueryRefused("query: gives a row of more than 64 KB; allowed: rows of up to 64 KB, the most of the Data API")
+
+
+class _Interrupted(Exception):
+    """A statement of the query was cancelled, or its session ended: the next try may go well."""
 
 
 class _Reading:
@@ -120,14 +132,14 @@ class _Reading:
     def _declare(self, query: str) -> None:
         try:
             self._transaction.run(CURSOR + query)
-        except StatementRefused as refused:
+        except (StatementRefused, DatabaseAway) as refused:
             raise _explain(refused, shift=len(CURSOR)) from None
 
     def _fetch(self, page: int) -> StatementAnswer:
-        self._limit()  # the rows before may have set another one: a query may call set_config
         try:
+            self._limit()  # the rows before may have set another one: a query may call set_config
             return self._transaction.run(f"fetch forward {page} from lines")
-        except StatementRefused as refused:
+        except (StatementRefused, DatabaseAway) as refused:
             raise _explain(refused) from None
 
     def _limit(self) -> None:
@@ -141,19 +153,19 @@ class _Reading:
         )
 
 
-def _explain(refused: StatementRefused, shift: int = 0) -> Exception:
-    """Returns what to raise: the query is to blame, unless another session cancelled it."""
-    if _is_cancelled(refused):
+def _explain(refused: StatementRefused | DatabaseAway, shift: int = 0) -> Exception:
+    """Returns what to raise: the query is to blame, unless it was interrupted, or nothing is known of it."""
+    if isinstance(refused, DatabaseAway) and not refused.state:
         return refused
+    if isinstance(refused, DatabaseAway):
+        return _Interrupted(f"query: {_word(refused)}; allowed: {UNENDED}")
+    if refused.state == CANCELLED and BY_A_SESSION in refused.text:
+        return _Interrupted(f"query: {_word(refused)}; allowed: {UNCANCELLED}")
     allowed = IN_TIME if refused.state == CANCELLED else READABLE
     return QueryRefused(f"query: {_word(refused, shift)}; allowed: {allowed}")
 
 
-def _is_cancelled(refused: StatementRefused) -> bool:
-    return refused.state == CANCELLED and BY_A_SESSION in refused.text
-
-
-def _word(refused: StatementRefused, shift: int = 0) -> str:
+def _word(refused: StatementRefused | DatabaseAway, shift: int = 0) -> str:
     """Puts PostgreSQL's words on one line, with the place in the query itself."""
     place = PLACE.search(refused.text)
     words = " ".join(PLACE.sub("", refused.text).split())

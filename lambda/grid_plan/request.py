@@ -35,6 +35,7 @@ ALLOWED = {
 }
 """Field to what it may be."""
 NO_SOURCE = f"manifest: is missing; allowed: {ALLOWED['manifest']}, or query in its place"
+NO_CATALOGUE = "query: this deployment has no catalogue; allowed: manifest, or catalogue true in cdk.json"
 TWO_SOURCES = "query: stands beside manifest; allowed: one of them"
 
 

@@ -10,7 +10,7 @@ from aws.pinned import Pinned
 from contract import keys, names
 from contract.errors import HostAway
 from contract.image_environments import ImageBuildEnvironment
-from contract.images import BuildOrder, ContainerImage, Context, registry
+from contract.images import MOST_ORDER, BuildOrder, ContainerImage, Context, registry
 from git_code.commit import PASSING, GitCommit, NotFetched, list_fetch_problems, list_host_problems
 from image_build.request import ImageRequest
 from refusals.addresses import Address
@@ -20,8 +20,6 @@ from refusals.wording import plain, refusal
 MOST_CONTEXT = 1024**3
 OF_DEPLOYS = (names.PLATFORM, names.PLATFORM_CACHE, names.BUILD_CACHE)
 """Repositories that no request may name, whatever the settings say: what people build must never become a part of the platform."""
-MOST_ORDER = 5000
-"""The most characters of an order as JSON: CodeBuild takes 5,500 for all variables of a build together."""
 
 
 class How(str, Enum):

@@ -13,7 +13,15 @@ from job_requests.request import JobRequest
 
 OWN_PROGRAM = "which runs JupyterLab"
 AGAIN = "which a person starts and ends"
-REFUSED = {"command": OWN_PROGRAM, "arguments": OWN_PROGRAM, "stall": AGAIN, "retries": AGAIN}
+AS_THEY_ARE = "whose files are the checkpoint as they are"
+REFUSED = {
+    "command": OWN_PROGRAM,
+    "arguments": OWN_PROGRAM,
+    "stall": AGAIN,
+    "retries": AGAIN,
+    "checkpoint_scope": AS_THEY_ARE,
+    "checkpoint_layout": AS_THEY_ARE,
+}
 """Fields that no bench can have, with what speaks against each."""
 
 
@@ -24,10 +32,6 @@ def list_workbench_problems(given: object, request: JobRequest, rules: RequestRu
     if request.workbench is not None and isinstance(given, Mapping) and not request.owner and not given.get("owner"):
         problems.append(
             "owner: is missing, and only its owner may open a workbench; allowed: your user name, or the value of your role's tag owner"
-        )
-    if request.workbench is not None and request.owner != request.owner.strip():
-        problems.append(
-            f'owner: "{request.owner}" is no name, and only its owner may open a workbench; allowed: without spaces around it'
         )
     return problems
 
@@ -43,6 +47,10 @@ def list_bench_conflicts(given: object, request: JobRequest, rules: RequestRules
         )
     if request.nodes != 1:
         problems.append(f"nodes: {request.nodes} are too many for a workbench; allowed: 1")
+    if request.owner != request.owner.strip():
+        problems.append(
+            f'owner: "{request.owner}" is no name, and only its owner may open a workbench; allowed: without spaces around it'
+        )
     problems += [
         f"{name}: the request has a workbench, {why}; allowed: workbench without {name}"
         for name, why in REFUSED.items()

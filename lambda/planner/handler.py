@@ -26,7 +26,7 @@ from grid_plan.obstacles import list_closed, list_missing
 from grid_plan.place import MOST_MANIFEST, is_readable, places, taken
 from grid_plan.planning import MOST_WARNINGS, Planner, write
 from grid_plan.problems import Report
-from grid_plan.request import GridRequest
+from grid_plan.request import NO_CATALOGUE, GridRequest
 from grid_plan.training_arguments import GridRun
 from job_requests.presets import load_rules
 from refusals.addresses import Address
@@ -36,7 +36,6 @@ logger = Logger(service="grid-plan")
 CHANGED_PROBLEM = (
     "manifest: changed while it was read; allowed: an object that does not change meanwhile (start a new execution)"
 )
-NO_CATALOGUE = "query: this deployment has no catalogue; allowed: manifest, or catalogue true in cdk.json"
 
 
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:

@@ -246,6 +246,14 @@ def read(raw: object) -> tuple[SearchRequest, frozenset[str], list[str]]:
     return wanted, wrong, [*problems, *_list_conflicts(wanted, wrong, _name_parameters(given))]
 
 
+def list_problems(raw: Mapping[str, Any]) -> list[str]:
+    """Lists what is wrong with an input, as far as it can be known without the search that it resumes, which has what it lacks."""
+    problems = read(raw)[2]
+    if raw.get("resume") is None:
+        return problems
+    return [one for one in problems if not one.partition(": ")[2].startswith("is missing;")]
+
+
 def _keep_right(given: Any, errors: Sequence[Any]) -> tuple[SearchRequest, frozenset[str]]:
     """Returns the input with its right fields, and of its parameters the right ones; and the names of the wrong fields."""
     wrong = frozenset(str(error["loc"][0]) for error in errors if error["loc"]) or frozenset(PLACEHOLDERS)

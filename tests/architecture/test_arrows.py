@@ -62,9 +62,9 @@ UNKNOWN: dict[str, tuple[list[Path], Set[str]]] = {
         [file for file in python_files("stacks", "app.py") if file.stem != "request_reading"],
         OF_FUNCTIONS | {"agent", "boto3", "botocore"},
     ),
-    "what reads presets at synth imports the room that reads requests alone": (
+    "what reads at synth imports the rooms that read requests alone": (
         [ROOT / "stacks" / "request_reading.py"],
-        (OF_FUNCTIONS | {"agent", "boto3", "botocore"}) - {"job_requests"},
+        (OF_FUNCTIONS | {"agent", "boto3", "botocore"}) - {"grid_plan", "image_build", "job_requests", "searches"},
     ),
     "no stack reads the environment or a clock": (
         python_files("stacks", "app.py"),

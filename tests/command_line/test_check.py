@@ -301,6 +301,17 @@ def test_the_input_of_a_grid_is_known_by_its_fields(tmp_path: Path) -> None:
     assert ran.err.startswith("The grid would be refused for 2 reasons; nothing would be started.")
 
 
+def test_a_query_is_refused_where_the_settings_have_no_catalogue_and_has_no_manifest_to_check(tmp_path: Path) -> None:
+    query = write(tmp_path, {"query": "select region, address as data from data_sets"}, "grid.json")
+    ran = run("check", query)
+    assert ran.code == 2
+    assert "- query: this deployment has no catalogue; allowed: manifest, or catalogue true in cdk.json" in ran.err
+    assert "not checked: The rows of the query, and all that they name." in ran.out
+    settings = json.loads((ROOT / "cdk.json").read_text())
+    settings["context"][BLOCK]["catalogue"] = True
+    assert run("check", query, "--settings", write(tmp_path, settings, "cdk.json")).code == 0
+
+
 def test_the_input_of_a_search_is_known_by_its_fields(tmp_path: Path) -> None:
     assert "nothing stands against this search" in run("check", EXAMPLES / "search" / "search.json").out
     ran = run("check", write(tmp_path, {"template": {}, "search": {}, "trials": 0}))

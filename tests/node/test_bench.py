@@ -30,7 +30,6 @@ from contract.workbench import (
     NOT_INSTALLED,
     NOT_THERE,
     NOTICE,
-    NOTICE_S,
     TOKEN,
     TOO_OLD,
     Workbench,
@@ -302,12 +301,12 @@ def test_every_other_code_is_its_own(tmp_path: Path, code: int) -> None:
 
 
 def test_a_bench_that_has_time_left_says_nothing(tmp_path: Path) -> None:
-    server(ONE, tmp_path, at=ONE.stop_at - NOTICE_S - 1).wait(0.0)
+    server(ONE, tmp_path, at=ONE.stop_at - 901).wait(0.0)
     assert not (tmp_path / NOTICE).exists()
 
 
 def test_before_its_hours_are_over_a_file_in_its_folder_says_so(tmp_path: Path) -> None:
-    server(ONE, tmp_path, at=ONE.stop_at - NOTICE_S).wait(0.0)
+    server(ONE, tmp_path, at=ONE.stop_at - 900).wait(0.0)
     assert "are over at 2027-01-16" in notice(tmp_path)
     assert f"resume_from: {ONE.id}" in notice(tmp_path)
 

@@ -7,7 +7,14 @@ from typing import Any
 HOME, AWAY, THIRD = "eu-central-1", "us-east-1", "ap-south-1"
 HOME_BUCKET = "trainyard-home-111122223333-eu-central-1"
 A_DAY_S = 86_400
-GRID, JOB, SEARCH = {"manifest": "{data}/lines.jsonl"}, {"code": "{data}/code.tar.gz"}, {"template": {"epochs": 3}}
+GRID: dict[str, Any] = {"manifest": "{data}/lines.jsonl"}
+JOB: dict[str, Any] = {"code": "{data}/code.tar.gz", "command": ["train.py"], "instance_types": ["g5.xlarge"]}
+SEARCH: dict[str, Any] = {
+    "template": {"data": "{data}/train/", "max_hours": 1},
+    "search": {"depth": {"int": [2, 8]}},
+    "objective": {"metric": "accuracy", "direction": "maximize"},
+    "trials": 8,
+}
 CAMPAIGNS: dict[str, Any] = {
     "drive-eu": {"prefix": "uploads/drive-eu/", "suffix": "_READY", "input": GRID},
     "near": {"bucket": "imagenet", "prefix": "near/", "suffix": ".done", "input": SEARCH},

@@ -255,6 +255,15 @@ def test_a_rule_sees_exactly_what_the_function_takes_for_the_campaigns(template:
     assert seen > 50
 
 
+@pytest.mark.parametrize(
+    ("key", "covered"),
+    [("a/_READY", False), ("a//_READY", True), ("a/b/_READY", True), ("a/", False), ("/_READY", False)],
+)
+def test_no_letter_of_a_key_is_part_of_prefix_and_suffix(key: str, covered: bool) -> None:
+    one = Campaign(bucket="b", prefix="a/", suffix="/_READY", given={})
+    assert one.covers("b", key) is covered
+
+
 def test_every_upload_goes_to_the_queue_whole_is_tried_for_a_day_and_then_kept(template: dict[str, Any]) -> None:
     queue, letters = (logical_id(template, "AWS::SQS::Queue", one) for one in ("StartQueue", "StartLetters"))
     for one in resources(template, "AWS::Events::Rule").values():

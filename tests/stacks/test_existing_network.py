@@ -95,7 +95,7 @@ WRONG: dict[str, tuple[list[dict[str, Any]], str]] = {
     ),
     "a key that there is not": (
         [GOOD | {"subnet": SUBNET_A}],
-        "regions.0.subnet is not a setting; did you mean subnets?",
+        "regions.0.subnet is not a setting (did you mean subnets?); allowed: ",
     ),
 }
 

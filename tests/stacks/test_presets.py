@@ -14,6 +14,7 @@ from contract.codec import decode
 from contract.request_rules import RULES_FILE, RequestRules
 from stacks.request_settings import MOST_PRESET
 from stacks.settings import BLOCK, BadSettings, Settings
+from tests.stacks.campaigns import SEARCH
 from tests.stacks.synth import function, variables
 from tools.synthesis import CONTEXT, Synthesised, synthesise_once
 
@@ -131,6 +132,8 @@ def test_a_preset_of_workbenches_has_no_field_that_no_workbench_can_have() -> No
     assert parsed(presets={"bench": bench}, workbench=True).presets == {"bench": bench}
     said = refused(presets={"bench": {**bench, "command": ["train.py"]}}, workbench=True)
     assert "presets.bench.command: the request has a workbench" in said
+    said = refused(presets={"bench": {**bench, "owner": " ada"}}, workbench=True)
+    assert 'presets.bench.owner: " ada" is no name, and only its owner may open a workbench; allowed: ' in said
 
 
 def test_a_preset_lacks_no_required_tag() -> None:
@@ -150,9 +153,8 @@ def test_what_the_settings_have_may_be_named() -> None:
 @pytest.mark.parametrize(
     ("given", "where"),
     [
-        ({"preset": "large"}, "input.preset"),
         ({"manifest": "{data}/m.csv", "defaults": {"backend": "ec2", "preset": "large"}}, "input.defaults.preset"),
-        ({"template": {"backend": "ec2", "preset": "large"}}, "input.template.preset"),
+        ({**SEARCH, "template": {"backend": "ec2", "preset": "large"}}, "input.template.preset"),
     ],
 )
 def test_a_campaign_names_no_preset_that_there_is_not(given: dict[str, Any], where: str) -> None:
@@ -160,6 +162,22 @@ def test_a_campaign_names_no_preset_that_there_is_not(given: dict[str, Any], whe
     said = refused(presets={"two": GOOD}, campaigns=campaigns)
     assert f"campaigns.drive.{where} is large; allowed: two (presets in cdk.json)" in said
     assert parsed(presets={"large": GOOD}, campaigns=campaigns).campaigns
+
+
+@pytest.mark.parametrize("field", ["defaults", "template"])
+def test_a_preset_of_a_campaign_s_lines_is_named_by_a_text(field: str) -> None:
+    given = {**(SEARCH if field == "template" else {"manifest": "{data}/m.csv"}), field: {"preset": 5}}
+    said = refused(campaigns={"drive": {"prefix": "uploads/drive/", "suffix": "_READY", "input": given}})
+    assert f"campaigns.drive.input.{field}.preset is 5; allowed: none (presets in cdk.json)" in said
+
+
+def test_a_job_of_a_campaign_gets_what_its_preset_has() -> None:
+    given = {"preset": "two", "code": "{data}/code.tar.gz", "command": ["train.py"]}
+    campaigns = {"drive": {"prefix": "uploads/drive/", "suffix": "_READY", "input": given}}
+    assert parsed(presets={"two": GOOD}, campaigns=campaigns).campaigns
+    assert "campaigns.drive.input.preset: there is no two; allowed: large" in refused(
+        presets={"large": GOOD}, campaigns=campaigns
+    )
 
 
 # Required tags

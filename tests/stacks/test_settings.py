@@ -13,6 +13,8 @@ from pydantic import BaseModel, ValidationError
 
 from contract.limits import Limits
 from contract.timing import Timing
+from stacks import grid, search, workflow
+from stacks.durations import MOST_TIMES
 from stacks.settings import BLOCK, BadSettings, Settings
 from tools.synthesis import CONTEXT, ROOT
 
@@ -20,17 +22,17 @@ HOME = {"region": "eu-central-1", "cidr": "10.70.0.0/16"}
 AWAY = {"region": "eu-west-1", "cidr": "10.71.0.0/16"}
 
 UNKNOWN = {
-    "netwrk": "did you mean network?",
-    "zzz": "there are campaigns, catalogue, checkpoints, compliance, copy_accounts, dashboard,",
-    "network.natt": "did you mean nat_gateways?",
-    "limits.max_node": "did you mean max_nodes?",
-    "timing.heartbeat": "did you mean heartbeat_s?",
-    "regions.0.cdir": "did you mean cidr?",
-    "image_readers.account": "did you mean accounts?",
-    "reaper.report_olny": "did you mean report_only?",
-    "max_nodes": "did you mean kubernetes.max_nodes or limits.max_nodes?",
-    "max_hours": "did you mean grid.limits.max_hours or limits.max_hours?",
-    "limits.boot_allowance": "did you mean timing.boot_allowance_s?",
+    "netwrk": " (did you mean network?); allowed: ",
+    "zzz": "; allowed: campaigns, catalogue, checkpoints, compliance, copy_accounts, dashboard,",
+    "network.natt": " (did you mean nat_gateways?); allowed: ",
+    "limits.max_node": " (did you mean max_nodes?); allowed: ",
+    "timing.heartbeat": " (did you mean heartbeat_s?); allowed: ",
+    "regions.0.cdir": " (did you mean cidr?); allowed: ",
+    "image_readers.account": " (did you mean accounts?); allowed: ",
+    "reaper.report_olny": " (did you mean report_only?); allowed: ",
+    "max_nodes": " (did you mean kubernetes.max_nodes or limits.max_nodes?); allowed: ",
+    "max_hours": " (did you mean grid.limits.max_hours or limits.max_hours?); allowed: ",
+    "limits.boot_allowance": " (did you mean timing.boot_allowance_s?); allowed: ",
 }
 """Key to what is said of it: keys near by, of the same block or of another."""
 NAME = "; allowed: 2 to 20 lower-case letters, digits and single hyphens"
@@ -263,6 +265,41 @@ TIMES: dict[str, tuple[dict[str, float], str]] = {
         {"drain_patience_s": 14, "cleanup_again_s": 10},
         "drain_patience_s is 14.0; allowed: at least drain_again_s",
     ),
+    "more tries of a start than SQS delivers": (
+        {"start_again_s": 60},
+        "start_patience_s is 86400.0; allowed: at most 1000 x start_again_s, because SQS delivers a message 1,000 times at most",
+    ),
+    "more tries of a cleanup than SQS delivers": (
+        {"terminate_again_s": 1, "terminate_patience_s": 667},
+        "terminate_patience_s is 667.0; allowed: at most 666 x terminate_again_s, because SQS delivers",
+    ),
+    "more tries of a search's cleanup than SQS delivers": (
+        {"grid_collect_again_s": 2},
+        "grid_stop_patience_s is 900.0; allowed: at most 333 x grid_collect_again_s, because SQS delivers",
+    ),
+    **{
+        f"{name} longer than SQS hides a message": (
+            {name: 42_001.0, patience: 399_999.0},
+            f"{name} is 42001.0; allowed: at most 42000, because SQS hides a message for 12 hours at most",
+        )
+        for name, patience in (
+            ("start_again_s", "start_patience_s"),
+            ("terminate_again_s", "terminate_patience_s"),
+            ("grid_collect_again_s", "grid_stop_patience_s"),
+        )
+    },
+    "a start that is tried longer than its message is kept": (
+        {"start_again_s": 40_000, "start_patience_s": 1_200_001},
+        "start_patience_s is 1200001.0; allowed: at most 1200000, because SQS keeps a message for 14 days",
+    ),
+    "a search's cleanup that is tried longer than its message is kept": (
+        {"grid_collect_again_s": 40_000, "grid_stop_patience_s": 400_001},
+        "grid_stop_patience_s is 400001.0; allowed: at most 400000, because SQS keeps a message for 14 days",
+    ),
+    "more seconds than Step Functions counts": (
+        {"sync_patience_s": 2_592_001},
+        "sync_patience_s is 2592001.0; allowed: more than 0 seconds, up to 2592000",
+    ),
 }
 
 
@@ -288,14 +325,17 @@ def refusal(raw: object) -> str:
 
 @pytest.mark.parametrize("key", UNKNOWN)
 def test_a_key_that_is_no_setting_is_told_with_the_nearest_that_are(key: str) -> None:
-    assert f"trainyard.{key} is not a setting; {UNKNOWN[key]}" in refusal(given(key, 1))
+    assert f"trainyard.{key} is not a setting{UNKNOWN[key]}" in refusal(given(key, 1))
 
 
 @pytest.mark.parametrize(("path", "value", "told"), WRONG, ids=[f"{path}: {value!r}" for path, value, _ in WRONG])
 def test_a_value_that_does_not_fit_is_refused_with_its_key_and_what_is_allowed(
     path: str, value: object, told: str
 ) -> None:
-    assert f"trainyard.{path} is {json.dumps(value)}{told}" in refusal(given(path, value))
+    shown = f"is {json.dumps(value)}"
+    if isinstance(value, dict) and len(value) > 20:
+        shown = f"has {len(value)} entries"
+    assert f"trainyard.{path} {shown}{told}" in refusal(given(path, value))
 
 
 @pytest.mark.parametrize("case", TOGETHER)
@@ -308,6 +348,13 @@ def test_settings_that_do_not_go_together_are_refused(case: str) -> None:
 def test_durations_that_do_not_go_together_are_refused(case: str) -> None:
     timing, message = TIMES[case]
     assert message in refusal({"timing": timing})
+
+
+def test_no_queue_is_deployed_whose_messages_come_back_more_often_than_sqs_takes() -> None:
+    times = {longer: times for longer, times, _, _ in MOST_TIMES}
+    assert times["start_patience_s"] <= 1000
+    assert times["terminate_patience_s"] * workflow.WALK_AND_REFUSALS <= 1000
+    assert times["grid_stop_patience_s"] * max(grid.MORE_RECEIVES, search.MORE_RECEIVES) <= 1000
 
 
 def test_every_problem_has_a_line_of_its_own() -> None:

@@ -59,6 +59,13 @@ def test_all_three_idle_ends_are_those_of_the_request(there: Account) -> None:
     assert {option(found, one) for one in (*ends, "TerminalManager.cull_inactive_timeout")} == {"420"}
 
 
+def test_kernels_and_terminals_are_looked_at_every_minute_so_that_none_ends_much_later(there: Account) -> None:
+    start(BENCH)
+    found = job(there)
+    assert option(found, "MappingKernelManager.cull_interval") == "60"
+    assert option(found, "TerminalManager.cull_interval") == "60"
+
+
 def test_a_kernel_with_an_open_page_is_ended_too_and_a_busy_one_is_not(there: Account) -> None:
     start(BENCH)
     found = job(there)
@@ -72,7 +79,7 @@ def test_the_token_is_in_no_document(there: Account) -> None:
 
 
 def test_the_files_of_a_bench_are_the_checkpoint_of_its_node_whatever_they_look_like(there: Account) -> None:
-    start({**BENCH, "checkpoint_layout": "lightning"})
+    start(BENCH)
     found = job(there)
     assert (found.checkpoint_scope, found.checkpoint_layout) == (Scope.RANK0, CheckpointLayout.NONE)
 
@@ -95,6 +102,7 @@ def test_the_request_of_the_guide_is_the_example() -> None:
 def test_admit_says_where_the_work_lies_without_a_mount() -> None:
     told = start(BENCH)["workbench"]
     assert "the job's checkpoint, committed every 10 minutes" in told["work"]
+    assert "of the node's disk of 100 GiB" in told["work"]
     assert "resume_from: job-1" in told["work"]
     assert "trainyard open job-1" in told["open"]
 
@@ -123,6 +131,8 @@ def test_a_job_without_a_bench_says_nothing_of_one(there: Account) -> None:
         ({"image": "images:digits-1", "arguments": ["a"]}, "arguments: the request has a workbench"),
         ({"stall": {"minutes": 5, "then": "stop"}}, "stall: the request has a workbench"),
         ({"retries": {"times": 1}}, "retries: the request has a workbench"),
+        ({"checkpoint_scope": "shards"}, "checkpoint_scope: the request has a workbench, whose files are the checkpoint"),
+        ({"checkpoint_layout": "dcp"}, "checkpoint_layout: the request has a workbench, whose files are the checkpoint"),
         ({"health": "deep"}, "health: a workbench has one node"),
         ({"launcher": "torchrun"}, "launcher: the request has a workbench"),
         ({"nodes": 2}, "nodes: 2 are too many for a workbench; allowed: 1"),

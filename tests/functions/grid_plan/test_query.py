@@ -174,8 +174,16 @@ def test_a_grid_with_a_manifest_asks_no_database(there: Account, calls: DataApiO
         ("select lo_create(0) as region", "read-only transaction"),
         ("select pg_read_file('/etc/passwd') as region", "permission denied"),
         ("select * from dblink('', '') as a (region text)", "does not exist"),
-        ("select pg_terminate_backend(pid) as region from pg_stat_activity where usename = 'rdsadmin'", "query: "),
+        (
+            "select pg_terminate_backend(pid)::text as region from pg_stat_activity where pid <> pg_backend_pid()",
+            "permission denied to terminate process",
+        ),
         ("select :region as region", "syntax error"),
+        ("select region, address as data from data_sets where region = $1", "bind message supplies 0 parameters"),
+        (
+            "select pg_terminate_backend(pg_backend_pid())::text as region",
+            f"due to administrator command (SQLSTATE 57P01); allowed: {reading.UNENDED}",
+        ),
         ("select '\\x00'::bytea as data", "the column data of the type bytea"),
         ("select 1", "gives a column without a name"),
         ("select 'a' as region, 'b' as \"Region\"", "gives the column region twice"),
@@ -221,32 +229,70 @@ def test_a_query_cannot_outlast_its_time(sql: str, monkeypatch: pytest.MonkeyPat
     assert "canceling statement due to statement timeout (SQLSTATE 57014); allowed: a query that gives" in refusal(sql)
 
 
-def test_a_query_that_another_session_cancels_is_asked_again(calls: DataApiOver) -> None:
-    database = DataApi(ACCESS, Cancelling(calls, 2))
+CANCEL = "select pg_cancel_backend(pg_backend_pid()), pg_sleep(10)"
+END = "select pg_terminate_backend(pg_backend_pid()), pg_sleep(10)"
+
+
+@pytest.mark.parametrize("interruption", [CANCEL, END])
+def test_a_query_that_another_session_interrupts_is_asked_again(interruption: str, calls: DataApiOver) -> None:
+    database = DataApi(ACCESS, Interrupting(calls, interruption, times=2))
     assert reading.read_lines(database, DATA, most=5, clock=lambda: 0.0).count(b"\n") == 1
 
 
-def test_a_query_that_is_always_cancelled_is_refused_in_words_and_not_as_a_slow_one(calls: DataApiOver) -> None:
-    with pytest.raises(reading.QueryRefused, match=f"user request .SQLSTATE 57014.; allowed: {reading.UNCANCELLED}"):
-        reading.read_lines(DataApi(ACCESS, Cancelling(calls, 3)), DATA, most=5, clock=lambda: 0.0)
+@pytest.mark.parametrize(
+    ("interruption", "said"),
+    [
+        (CANCEL, f"user request .SQLSTATE 57014.; allowed: {reading.UNCANCELLED}"),
+        (END, f"administrator command .SQLSTATE 57P01.; allowed: {reading.UNENDED}"),
+    ],
+)
+def test_a_query_that_is_always_interrupted_is_refused_in_words(
+    interruption: str, said: str, calls: DataApiOver
+) -> None:
+    with pytest.raises(reading.QueryRefused, match=said):
+        reading.read_lines(DataApi(ACCESS, Interrupting(calls, interruption, times=3)), DATA, most=5, clock=lambda: 0.0)
 
 
-class Cancelling:
-    """The Data API over a real PostgreSQL, in which so many queries are cancelled at their first page, as another session does it."""
+def test_a_server_that_ends_the_session_of_our_own_statement_is_away_and_blames_no_query(calls: DataApiOver) -> None:
+    calls_of_a_stop = Interrupting(calls, END, times=1, at="set transaction")
+    with pytest.raises(DatabaseAway, match="57P01"):
+        reading.read_lines(DataApi(ACCESS, calls_of_a_stop), DATA, most=5, clock=lambda: 0.0)
 
-    def __init__(self, calls: DataApiOver, times: int) -> None:
-        self.calls, self.left = calls, times
+
+class Interrupting:
+    """The Data API over a real PostgreSQL, in which so many of the statements that begin so are interrupted, as another session does it."""
+
+    def __init__(self, calls: DataApiOver, interruption: str, *, times: int, at: str = "fetch") -> None:
+        self.calls, self.interruption, self.left, self.at = calls, interruption, times, at
 
     def __getattr__(self, name: str) -> Any:
         call = getattr(self.calls, name)
 
-        def cancelling(**given: Any) -> Any:
-            if given.get("sql", "").startswith("fetch") and self.left:
+        def interrupting(**given: Any) -> Any:
+            if given.get("sql", "").startswith(self.at) and self.left:
                 self.left -= 1
-                given["sql"] = "select pg_cancel_backend(pg_backend_pid()), pg_sleep(10)"
+                given["sql"] = self.interruption
             return call(**given)
 
-        return cancelling
+        return interrupting
+
+
+def test_no_statement_of_a_query_has_more_than_40_seconds_nor_more_than_is_left() -> None:
+    for now, left in ((0.0, "40000ms"), (230.0, "10000ms")):
+        times, calls = iter([0.0]), DataApiNothing()
+        with pytest.raises(reading.QueryRefused, match="gives no column"):
+            reading.read_lines(
+                DataApi(ACCESS, calls), DATA, most=5, clock=lambda times=times, now=now: next(times, now)
+            )
+        assert [one["value"]["stringValue"] for one in calls.parameters if one["name"] == "time"] == [left, left]
+
+
+@pytest.mark.usefixtures("calls")
+def test_the_lines_of_a_query_have_at_most_128_mb_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert reading.MOST_BYTES == 134_217_728
+    monkeypatch.setattr(reading, "MOST_BYTES", 1024**2)
+    wide = f'select a.*, n as "hp.n", repeat(\'x\', 2000) as "hp.x" from ({DATA}) a, generate_series(1, 600) n'
+    assert "query: gives more than 1 MB; allowed: up to 1 MB" in refusal(wide)
 
 
 def test_all_pages_together_have_their_time() -> None:
@@ -285,9 +331,11 @@ class DataApiNothing:
 
     def __init__(self, code: str = "", at: str = "", times: int = 1_000) -> None:
         self.code, self.at, self.left = code, at, times
+        self.parameters: list[dict[str, Any]] = []
 
     def __getattr__(self, name: str) -> Any:
-        def call(**_: Any) -> dict[str, Any]:
+        def call(**given: Any) -> dict[str, Any]:
+            self.parameters += given.get("parameters", [])
             if name == self.at and self.left:
                 self.left -= 1
                 raise ClientError({"Error": {"Code": self.code, "Message": "is so"}}, name)

@@ -11,6 +11,7 @@ PROGRAM = ("code", "command")
 """Fields that a workbench does not need, and of which it may have the first."""
 BENCH: dict[str, Any] = {"workbench": {"idle_minutes": 60, "install": True}, "owner": "ada"}
 OWN, AGAIN = "which runs JupyterLab", "which a person starts and ends"
+AS_THEY_ARE = "whose files are the checkpoint as they are"
 
 
 def _row(what: str, given: dict[str, Any], *says: str) -> Row:
@@ -37,6 +38,8 @@ WORKBENCH = Section(
         Row("command beside it", BENCH, f"command: the request has a workbench, {OWN}; allowed: workbench without command"),
         _beside("stall", {"minutes": 30, "then": "stop"}, AGAIN),
         _beside("retries", {"times": 1}, AGAIN),
+        _beside("checkpoint_scope", "shards", AS_THEY_ARE),
+        _beside("checkpoint_layout", "dcp", AS_THEY_ARE),
         _row("two nodes", {"nodes": 2}, "nodes: 2 are too many for a workbench; allowed: 1"),
         _row(
             "a launcher",
