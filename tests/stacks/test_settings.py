@@ -21,6 +21,8 @@ from tools.synthesis import CONTEXT, ROOT
 HOME = {"region": "eu-central-1", "cidr": "10.70.0.0/16"}
 AWAY = {"region": "eu-west-1", "cidr": "10.71.0.0/16"}
 
+LATE_REPORTS = {"missing_report_after_s": 800_000, "missing_report_until_s": 1_600_000}
+"""They go together with long patiences of Terminate."""
 UNKNOWN = {
     "netwrk": " (did you mean network?); allowed: ",
     "zzz": "; allowed: campaigns, catalogue, checkpoints, compliance, copy_accounts, dashboard,",
@@ -270,7 +272,7 @@ TIMES: dict[str, tuple[dict[str, float], str]] = {
         "start_patience_s is 86400.0; allowed: at most 1000 x start_again_s, because SQS delivers a message 1,000 times at most",
     ),
     "more tries of a cleanup than SQS delivers": (
-        {"terminate_again_s": 1, "terminate_patience_s": 667},
+        {"terminate_again_s": 1, "terminate_patience_s": 667, **LATE_REPORTS},
         "terminate_patience_s is 667.0; allowed: at most 666 x terminate_again_s, because SQS delivers",
     ),
     "more tries of a search's cleanup than SQS delivers": (
@@ -279,7 +281,7 @@ TIMES: dict[str, tuple[dict[str, float], str]] = {
     ),
     **{
         f"{name} longer than SQS hides a message": (
-            {name: 42_001.0, patience: 399_999.0},
+            {name: 42_001.0, patience: 399_999.0, **LATE_REPORTS},
             f"{name} is 42001.0; allowed: at most 42000, because SQS hides a message for 12 hours at most",
         )
         for name, patience in (

@@ -251,7 +251,7 @@ def test_a_wrong_value_of_any_setting_is_told_with_its_name_and_what_is_allowed(
         raw = {above.pop(): raw}
     with pytest.raises(BadSettings) as refusal:
         Settings.parse(raw)
-    (line,) = [line for line in str(refusal.value).splitlines() if "; allowed: " in line and "missing" not in line]
+    (line,) = [line for line in str(refusal.value).splitlines() if "; allowed: " in line and " is missing" not in line]
     where, _, may_be = line.partition("; allowed: ")
     assert where.startswith(f"{BLOCK}.{path[0]}")
     assert path[-1] in where
