@@ -15,7 +15,7 @@ from agent.position import Position
 from agent.progress import NoProgressFile, ProgressFile
 from agent.sets.answering import OTHERS_FIRST, Answer, AnsweringRank, answer, poll_s, waits_for_next
 from agent.sets.closing import Closer, NeverWhole
-from agent.sets.committing import Committer, is_right
+from agent.sets.committing import Committer
 from agent.sets.recognising import Recogniser, Saved, identify
 from agent.sets.state import SetState
 from agent.snapshot import Changed, FileState
@@ -32,6 +32,8 @@ LATE_S = 120.0
 """What a rank writes into a checkpoint so long after its set was opened is something else."""
 LAST_WAIT_S = 10.0
 """For so long a rank with shards waits for the rank that knows which checkpoint is whole, once their trainers have ended."""
+CLOCK_S = 2.0
+"""A machine's clock that differs from AWS's by more than this is wrong; AWS's times have whole seconds."""
 
 
 class Checkpoints:
@@ -55,7 +57,8 @@ class Checkpoints:
         self._closer = Closer(place, store, self.state, now=now, note=note)
         self._thinning = Thinning(store, folder, job=place.job.id, rank=place.rank, now=now, note=note)
         self._committer = Committer(
-            place, store, folder, self._recogniser, self._thinning, self.state, note=note, now=now, clock=clock, sleep=sleep
+            place, store, folder, self._recogniser, self._thinning, self.state, examine=self._examine, replan=self._replan,
+            note=note, clock=clock, sleep=sleep,
         )  # fmt: skip
 
     @property
@@ -185,7 +188,7 @@ class Checkpoints:
         state, alone = self.state, self._place.ranks == 1
         if saved.word is None and (saved.found is not None or self._place.rank != 0):
             return saved.found is not None
-        verdict = self._judge(plan, saved, late_s / 2)  # who opens a set has twice the time to wait for rest
+        verdict = answer(self._examine(plan, saved, late_s / 2))  # who opens a set has twice the time to wait for rest
         if saved.word is None:
             state.why = verdict.reason
             may_have = not alone and not saved.own and late_s > OTHERS_FIRST * self._place.every_s
@@ -196,13 +199,13 @@ class Checkpoints:
         return True
 
     def _plan(self, number: int, saved: Saved) -> SetPlan:
-        named, whole, now = saved.named, saved.whole, self._now()
+        named, whole = saved.named, saved.whole
         return SetPlan(
             number=number,
             step=self._step(saved),
             names=named.count if named else 0,
-            named_at=named.at if named and is_right(self._clock(), now) else 0.0,
-            opened_at=now,
+            named_at=named.at if named and self._is_clock_right() else 0.0,
+            opened_at=self._now(),
             rank=self._place.rank,
             layout=whole.layout if whole else "",
             name=whole.name if whole else "",
@@ -243,46 +246,47 @@ class Checkpoints:
 
     def _answer(self, plan: SetPlan, waited_s: float, at: float | None = None) -> bool:
         """Answers a set, `waited_s` after this rank saw its plan, infinite once its trainer has ended; whether it did. `at` as in
-        Recogniser.read."""
-        state, saved = self.state, self._read_for(plan, at)
-        verdict = self._judge(plan, saved, waited_s)
+        Recogniser.read. What another rank's trainer names counts more than a layout here."""
+        if plan.names and not plan.layout and plan.rank != self._place.rank:
+            self._recogniser.give_way()
+        state, rank = self.state, self._examine(plan, self._recogniser.read(at), waited_s)
+        verdict = answer(rank)
+        is_silent = plan.names > 0 and rank.saved.named is None and (not plan.layout or verdict.part is Part.NOTHING)
+        if verdict.part is Part.FILES:
+            state.looks.clear()  # a commit that fails is tried again at once
+            rank, verdict = self._committer.commit(rank)
         if verdict.part is None:
             state.why = verdict.reason
             return False
         if verdict.part is Part.MISSED and plan.number == LAST_SET and self._place.rank in self._place.spare:
             verdict = Answer(Part.NOTHING)  # the checkpoint is that of the others
+        if verdict.part is Part.NOTHING:
+            self._committer.say(plan, Part.NOTHING, compact(EmptyPart(ended_well=rank.saved.ended_well)))
+        elif verdict.part is Part.MISSED:
+            self._committer.miss(plan, verdict.reason)
         state.looks.clear()
-        silent = plan.names > 0 and saved.named is None and (not plan.layout or verdict.part is Part.NOTHING)
-        plan, saved = self._say_answer(plan, saved, verdict)
-        state.silent = plan if silent else None
-        state.take_answer(plan, saved.identity, due=self._place.boundary(plan.opened_at))
+        state.silent = plan if is_silent else None
+        state.take_answer(rank.plan, rank.saved.identity, due=self._place.boundary(plan.opened_at))
         self._settle()
         return True
 
-    def _read_for(self, plan: SetPlan, at: float | None) -> Saved:
-        """Looks at the folder for what belongs to the plan. What another rank's trainer names counts more than
-        a layout here, and a layout there more than what was named in an attempt before."""
-        if plan.names and not plan.layout and plan.rank != self._place.rank:
-            self._recogniser.give_way()
-        saved = self._recogniser.read(at)
-        return replace(saved, word=None) if plan.layout and saved.word is not None and not saved.word.count else saved
-
-    def _judge(self, plan: SetPlan, saved: Saved, waited_s: float) -> Answer:
+    def _examine(self, plan: SetPlan, saved: Saved, waited_s: float) -> AnsweringRank:
+        """Brings together what there is to judge. A layout of another rank counts more than what was named in an attempt before."""
+        if plan.layout and saved.word is not None and not saved.word.count:
+            saved = replace(saved, word=None)
         if saved.word is not None and plan.rank == self._place.rank:  # it went on while the plan was written
             plan = replace(plan, step=max(plan.step, saved.word.step))
         shards = self._recogniser.find_shards(saved, plan)
-        return answer(
-            AnsweringRank(
-                plan=plan,
-                place=self._place,
-                saved=saved,
-                shards=shards,
-                doubt=self._find_doubt(plan, saved, shards, waited_s) if saved.word is None else "",
-                is_saving=self._folder.is_saving,
-                any_closed=self.state.closed_step >= 0,
-                waited_s=waited_s,
-                clock_is_right=is_right(self._clock(), self._now()),
-            )
+        return AnsweringRank(
+            plan=plan,
+            place=self._place,
+            saved=saved,
+            shards=shards,
+            doubt=self._find_doubt(plan, saved, shards, waited_s) if saved.word is None else "",
+            is_saving=self._folder.is_saving,
+            any_closed=self.state.closed_step >= 0,
+            waited_s=waited_s,
+            clock_is_right=self._is_clock_right(),
         )
 
     def _find_doubt(self, plan: SetPlan, saved: Saved, shards: Shards | None, waited_s: float) -> str:
@@ -307,20 +311,17 @@ class Checkpoints:
         doubt, torn = resting.find_doubt_at_end(saved.own, saved.changes, saved.at)
         return doubt if torn or state.restored is not None or state.closed_step >= 0 else ""
 
-    def _say_answer(self, plan: SetPlan, saved: Saved, verdict: Answer) -> tuple[SetPlan, Saved]:
-        """Answers the set; its plan, and what was committed, both of which may be newer than what was seen before."""
-        if verdict.part is Part.FILES:
-            return self._committer.commit(plan, saved, lambda: self._replan(plan))
-        if verdict.part is Part.NOTHING:
-            self._committer.say(plan, Part.NOTHING, compact(EmptyPart(ended_well=saved.ended_well)))
-        else:
-            self._committer.miss(plan, verdict.reason)
-        return plan, saved
-
-    def _replan(self, plan: SetPlan) -> SetPlan:
-        """The plan with what lies here now. One that other ranks have read stays, and so does one in whose place nothing is whole."""
+    def _replan(self, rank: AnsweringRank) -> AnsweringRank:
+        """The rank with a plan of what lies here now. One that other ranks have read stays, and so does one in whose place nothing is
+        whole."""
         saved = self._recogniser.read()
-        return self._plan(plan.number, saved) if self._place.ranks == 1 and saved.named is not None else plan
+        if self._place.ranks > 1 or saved.named is None:
+            return rank
+        return self._examine(self._plan(rank.plan.number, saved), saved, rank.waited_s)
+
+    def _is_clock_right(self) -> bool:
+        """Whether this machine's clock agrees with AWS's."""
+        return abs(self._clock() - self._now()) < CLOCK_S
 
     def _settle(self) -> None:
         self._thinning.thin(self._closer.settle(), self.state.newest)

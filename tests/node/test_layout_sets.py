@@ -173,6 +173,18 @@ def test_a_rank_with_the_shard_of_the_save_before_is_waited_for_where_a_folder_i
     assert len(closed(s3)) == 1
 
 
+def test_in_the_last_set_all_ranks_have_the_checkpoint_of_the_one_that_ended_first(tmp_path: Path, s3: FakeS3) -> None:
+    """Each has markers of its own, and one of them has come further."""
+    every = ranks(tmp_path, s3, 2)
+    for rank in every:
+        save("transformers", [rank], 20)
+    save("transformers", [every[1]], 40)
+    every[0].clock.now += 60.0
+    for rank in every:
+        rank.checkpoints.finish()
+    assert newest_closed(every) == 20
+
+
 def test_shards_of_which_no_rank_has_the_marker_are_in_no_last_set(tmp_path: Path, s3: FakeS3) -> None:
     every = ranks(tmp_path, s3, 2)
     save("dcp", every, 20, upto=2)

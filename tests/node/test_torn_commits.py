@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 from collections.abc import Callable
@@ -19,12 +20,13 @@ from agent.engine import sending
 from agent.engine.engine import Engine
 from agent.position import Position
 from agent.progress import ProgressFile
+from agent.sets.resting import RESTS_S
 from agent.snapshot import Changed
 from agent.store import Store
 from agent.symlinks import Links
 from contract.keys import CommitKind
 from tests.node.fakes import FakeS3
-from tests.node.folders import BUCKET, EVERY_S, Rank, bytes_of, closed, job, ranks
+from tests.node.folders import BUCKET, EVERY_S, Rank, bytes_of, closed, job, pass_time, ranks
 from tests.node.layout_worlds import as_torch, put, save
 
 Fill = Callable[[int, memoryview, int], None]
@@ -117,7 +119,9 @@ def test_a_file_of_a_checkpoint_that_is_not_named_yet_is_in_no_commit_of_the_one
     folder.checkpoints.tick()
     assert closed(s3) == []
     assert s3.sent("/checkpoints/rank-") == []
-    assert any("a changed while the commit of checkpoint 50 began" in note for note in folder.notes)
+    assert any(
+        "a is newer than its checkpoint 50, as the commit of checkpoint 50 began" in note for note in folder.notes
+    )
 
 
 @pytest.mark.parametrize("look", [3, 4], ids=["before the files are opened", "once they are open"])
@@ -175,6 +179,24 @@ def test_files_that_are_all_removed_while_their_commit_begins_are_no_set(
     assert any("all files were removed while the commit" in note for note in folder.notes)
 
 
+@pytest.mark.parametrize("look", [3, 4], ids=["before the files are opened", "once they are open"])
+def test_a_file_that_only_rest_shows_to_be_whole_is_in_no_set_where_its_trainer_writes_it_as_its_commit_begins(
+    folder: Rank, s3: FakeS3, monkeypatch: pytest.MonkeyPatch, look: int
+) -> None:
+    file = folder.write("model", "of 50")
+    folder.clock.now += EVERY_S
+
+    def begin_the_next() -> None:
+        file.write_text("half of 6")
+        os.utime(file, (folder.clock.now, folder.clock.now))
+
+    act_before(look, monkeypatch, begin_the_next)
+    folder.checkpoints.tick()
+    assert closed(s3) == []
+    pass_time([folder], 3 * RESTS_S)
+    assert len(closed(s3)) == 1
+
+
 STATES = "global_step20/zero_pp_rank_1_mp_rank_00_optim_states.pt"
 
 
@@ -196,7 +218,8 @@ def test_shards_that_change_while_their_commit_begins_are_in_no_set(
     act_before(2, monkeypatch, lambda: change(every[1]))
     every[1].checkpoints.tick()
     assert closed(s3) == []
-    assert any(f"{reason} the commit of checkpoint 20 began" in note for note in every[1].notes)
+    said = [*every[1].notes, every[1].checkpoints.state.why]
+    assert any(f"{reason} the commit of checkpoint 20 began" in one for one in said)
 
 
 def test_a_rank_that_goes_on_while_it_commits_what_another_opened_misses_the_set(

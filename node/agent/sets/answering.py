@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from agent.layouts import Shards
 from agent.position import Position
 from agent.progress import Named
 from agent.sets.recognising import Saved
+from agent.snapshot import FileState
 from contract.commits import Part, SetPlan
 from contract.jobs import CheckpointLayout, Scope
 
@@ -70,9 +71,14 @@ class AnsweringRank:
         return self.waited_s <= min(LAG_S, self.place.every_s)
 
     @cached_property
+    def chosen(self) -> Sequence[FileState]:
+        """What it would commit."""
+        return self.saved.choose(self.plan, self.shards)
+
+    @property
     def files(self) -> Mapping[str, float]:
-        """What it would commit, and when each changed, UTC epoch seconds by its machine's clock."""
-        return {one.path: self.saved.changes.get(one.path, 0.0) for one in self.saved.choose(self.plan, self.shards)}
+        """The same by path: when each changed, UTC epoch seconds by its machine's clock."""
+        return {one.path: self.saved.changes.get(one.path, 0.0) for one in self.chosen}
 
 
 def answer(rank: AnsweringRank) -> Answer:
@@ -89,6 +95,16 @@ def answer(rank: AnsweringRank) -> Answer:
         return Answer(Part.FILES if rank.files else Part.NOTHING)
     is_over = found.part is None and rank.waited_s > rank.place.patience_s
     return Answer(Part.MISSED, found.reason) if is_over else found
+
+
+def answer_again(before: AnsweringRank, rank: AnsweringRank) -> Answer:
+    """The same once the files are open, of a rank that had them all `before`."""
+    verdict, began = answer(rank), f"the commit of checkpoint {rank.plan.step} began"
+    if before.shards and rank.shards and (gone := before.shards.files - rank.shards.files):
+        return Answer(Part.MISSED, f"{min(gone)} was removed while {began}")
+    if verdict.part is Part.NOTHING:
+        return Answer(Part.MISSED, f"all files were removed while {began}")
+    return verdict if verdict.part is Part.FILES else replace(verdict, reason=f"{verdict.reason}, as {began}")
 
 
 def _find_obstacle(rank: AnsweringRank) -> Answer | None:

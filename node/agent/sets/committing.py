@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from agent.commits import CORES, Folder
-from agent.layouts import Shards
 from agent.position import Position
-from agent.sets.answering import ROUNDED_S, newer_than
+from agent.sets.answering import ROUNDED_S, Answer, AnsweringRank, answer_again
 from agent.sets.recognising import Recogniser, Saved
 from agent.sets.resting import rest_s
 from agent.sets.state import SetState
@@ -20,19 +18,17 @@ from contract.codec import compact, encode
 from contract.commits import Commit, CommittedFile, Contents, Missed, Part, SetPlan
 from contract.keys import LAST_SET, BytesPrefix
 
-CLOCK_S = 2.0
-"""A machine's clock that differs from AWS's by more than this is wrong; AWS's times have whole seconds."""
 TRIES, PAUSE_S = 20, 0.05
 """A trainer that replaces its checkpoint all the time is between a file and its name for a moment; the next moment it is not."""
 
 
 class Late(Exception):
-    """The folder has moved on from the checkpoint that was to be committed; the message names a file."""
+    """The folder has moved on from the checkpoint that was to be committed."""
 
-
-def is_right(clock: float, now: float) -> bool:
-    """Whether a machine's clock agrees with AWS's."""
-    return abs(clock - now) < CLOCK_S
+    def __init__(self, verdict: Answer) -> None:
+        super().__init__(verdict.reason)
+        self.verdict = verdict
+        """The answer that is due instead."""
 
 
 class Committer:
@@ -40,29 +36,32 @@ class Committer:
 
     def __init__(
         self, place: Position, store: Store, folder: Folder, recogniser: Recogniser, thinning: Thinning, state: SetState, *,
-        note: Callable[[str], None], now: Callable[[], float], clock: Callable[[], float], sleep: Callable[[float], None],
+        examine: Callable[[SetPlan, Saved, float], AnsweringRank], replan: Callable[[AnsweringRank], AnsweringRank],
+        note: Callable[[str], None], clock: Callable[[], float], sleep: Callable[[float], None],
     ) -> None:  # fmt: skip
-        """`now` is AWS's time, `clock` this machine's."""
+        """`clock` is this machine's time. `examine` brings together what there is to judge, `replan` does so for what lies here now."""
         self._place, self._store, self._folder, self._recogniser, self._state = place, store, folder, recogniser, state
-        self._thinning, self._note, self._now, self._clock, self._sleep = thinning, note, now, clock, sleep
+        self._thinning, self._examine, self._replan = thinning, examine, replan
+        self._note, self._clock, self._sleep = note, clock, sleep
         self._keys = BytesPrefix(place.job.id)
         self._waiting: frozenset[str] = frozenset()
 
-    def commit(self, plan: SetPlan, saved: Saved, replan: Callable[[], SetPlan]) -> tuple[SetPlan, Saved]:
-        """Sends the files and writes the part; the plan that it fits, and what was seen of the folder. A rank that has opened the set
-        itself commits what its trainer has finished by now, `replan` then says with which plan. Raises what a send raises."""
-        moves = plan.rank == self._place.rank and plan.number != LAST_SET
-        problem = ""
-        for attempt in range(TRIES if moves else 1):
+    def commit(self, rank: AnsweringRank) -> tuple[AnsweringRank, Answer]:
+        """Sends the files and writes the part; the rank as it was judged once they were open, and the answer that this came to. A rank that
+        has opened the set itself commits what its trainer has finished by now. Raises what a send raises."""
+        opened = rank.plan.rank == self._place.rank and rank.plan.number != LAST_SET
+        verdict = Answer(Part.FILES)
+        for attempt in range(TRIES if opened else 1):
             if attempt:
                 self._sleep(PAUSE_S)
-                plan = replan()
+                rank = self._replan(rank)
             try:
-                return plan, self._commit(plan, saved, moves=moves)
+                return self._commit(rank), Answer(Part.FILES)
             except Late as late:
-                problem = str(late)
-        self.miss(plan, problem)
-        return plan, saved
+                verdict = late.verdict
+            if verdict.part is None:
+                break
+        return rank, verdict
 
     def say(self, plan: SetPlan, part: Part, document: bytes) -> str:
         """Writes this rank's part of the set; its key."""
@@ -80,29 +79,24 @@ class Committer:
         self.miss(plan, reason)
         self._store.delete([self._keys.closed(self._place.attempt, plan.number)])
 
-    def _commit(self, plan: SetPlan, first: Saved, *, moves: bool) -> Saved:
-        """`moves`: whether what the trainer has named since `first` was seen may take the place of that."""
-        seen, before, began = [first], self._recogniser.find_shards(first, plan), self._clock()
+    def _commit(self, first: AnsweringRank) -> AnsweringRank:
+        plan, latest, began = first.plan, first, self._clock()
         waits = frozenset[str]()
 
         def select(own: Sequence[FileState]) -> Sequence[FileState]:
-            latest = self._recogniser.judge(own, first.at if first.ended_well else None)
-            nonlocal waits
+            nonlocal latest, waits
+            saved = self._recogniser.judge(own, first.saved.at if first.saved.ended_well else None)
             if self._place.job.workbench is not None and plan.number != LAST_SET:
-                latest, waits = self._leave_restless(latest, began)
-            seen.append(latest if moves else replace(latest, word=first.word))
-            shards = self._recogniser.find_shards(seen[-1], plan)
-            chosen = seen[-1].choose(plan, shards)
-            if not first.ended_well and (problem := self._find_change(plan, seen[-1], shards, before)):
-                raise Late(problem)
-            if not chosen:
-                raise Late(f"all files were removed while the commit of checkpoint {plan.step} began")
-            return chosen
+                saved, waits = self._leave_restless(saved, began)
+            latest = self._examine(plan, saved, first.waited_s)
+            if (verdict := answer_again(first, latest)).part is not Part.FILES:
+                raise Late(verdict)
+            return latest.chosen
 
         contents = self._send(plan, select)
         self._note_waiting(waits)
-        self._write_part(plan, contents, seen[-1], [one for one in self._committed if one.path in waits])
-        return seen[-1]
+        self._write_part(latest, contents, [one for one in self._committed if one.path in waits])
+        return latest
 
     @property
     def _committed(self) -> Sequence[CommittedFile]:
@@ -124,17 +118,6 @@ class Committer:
             self._note(f"checkpoints: {new[0]}{more}: still written, so S3 has what it had of it until it rests")
         self._waiting = waits
 
-    def _find_change(self, plan: SetPlan, latest: Saved, shards: Shards | None, before: Shards | None) -> str:
-        """Why what lies here is not the checkpoint of the plan any more, or not all that was there `before`; empty where it is."""
-        began = f"the commit of checkpoint {plan.step} began"
-        if shards is None or before is None:
-            limit = latest.word.at if latest.word else plan.named_at if plan.names else math.inf
-            newer = newer_than(latest.changes, limit)
-            return f"{newer} changed while {began}" if newer else ""
-        if gone := sorted(before.files - shards.files):
-            return f"{gone[0]} was removed while {began}"
-        return f"{shards.reason}, as {began}" if shards.reason else ""
-
     def _send(self, plan: SetPlan, select: Callable[[Sequence[FileState]], Sequence[FileState]]) -> Contents:
         """Sends the folder, and takes note of the objects that this made, also where it fails: no document may ever list them."""
         before, cores = self._folder.keys, None if plan.number == LAST_SET else CORES
@@ -143,8 +126,9 @@ class Committer:
         finally:
             self._thinning.sent(self._folder.keys - before)
 
-    def _write_part(self, plan: SetPlan, contents: Contents, saved: Saved, earlier: Sequence[CommittedFile]) -> None:
+    def _write_part(self, rank: AnsweringRank, contents: Contents, earlier: Sequence[CommittedFile]) -> None:
         """`earlier`: files that stay as they were committed before."""
+        plan, saved = rank.plan, rank.saved
         word, newest = saved.word, max((saved.changes.get(one.path, 0.0) for one in contents.files), default=0.0)
         known = self._recogniser.step if plan.names == 0 else -1
         commit = Commit(
@@ -159,7 +143,7 @@ class Committer:
             folders=contents.folders,
             number=plan.number,
             named=word is not None,
-            moment=(word.at if word else newest) if is_right(self._clock(), self._now()) else 0.0,
+            moment=(word.at if word else newest) if rank.clock_is_right else 0.0,
             ended_well=saved.ended_well,
             goes_beyond=word is not None and newest > word.at + ROUNDED_S,
             place=plan.place,
