@@ -111,7 +111,9 @@ def test_keys_that_differ_in_capitals_alone_are_refused() -> None:
 
 def test_more_tags_than_leave_room_are_refused() -> None:
     assert parsed({f"t{number}": "1" for number in range(MOST_OF_SETTINGS)})
-    assert "trainyard.tags has 21 entries; allowed: " in refusal({f"t{number}": "1" for number in range(MOST_OF_SETTINGS + 1)})
+    assert "trainyard.tags has 21 entries; allowed: " in refusal(
+        {f"t{number}": "1" for number in range(MOST_OF_SETTINGS + 1)}
+    )
 
 
 def test_tags_that_fill_the_variables_of_a_function_are_refused() -> None:
