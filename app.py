@@ -39,6 +39,7 @@ from stacks.parts.saved_queries import save_queries
 from stacks.parts.search_rights import SearchRights
 from stacks.parts.tagging import tag_resources
 from stacks.reaper import ReaperStack
+from stacks.refused import DEEPEST
 from stacks.region import RegionStack, TrainingRegion
 from stacks.search import SearchStack
 from stacks.settings import BLOCK, BadSettings, Settings
@@ -377,10 +378,20 @@ def build_regions(app: cdk.App, settings: Settings) -> list[RegionStack]:
     ]
 
 
+def _read_context(app: cdk.App) -> object:
+    """Returns the block of cdk.json, which the CDK reads with a call for each level of it. Raises BadSettings."""
+    try:
+        return app.node.try_get_context(BLOCK)
+    except RecursionError:
+        raise BadSettings(
+            f"{BLOCK} is nested too deep for the CDK; allowed: up to {DEEPEST} objects and lists in each other"
+        ) from None
+
+
 def main() -> None:
     app = cdk.App()
     try:
-        build(app, Settings.parse(app.node.try_get_context(BLOCK)))
+        build(app, Settings.parse(_read_context(app)))
     except (BadSettings, NotSetUp) as problem:
         sys.exit(str(problem))
     app.synth()

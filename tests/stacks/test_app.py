@@ -127,6 +127,17 @@ def test_bad_settings_end_with_a_line_and_not_with_a_traceback(tmp_path: Path) -
     assert not (tmp_path / "out" / "manifest.json").exists()
 
 
+def test_settings_that_are_too_deep_for_the_cdk_itself_end_with_a_line(tmp_path: Path) -> None:
+    inner: object = 1
+    for _ in range(900):
+        inner = [inner]
+    result = run(tmp_path, CONTEXT | {BLOCK: {"campaigns": inner}})
+    assert result.returncode == 1
+    assert result.stderr.strip() == (
+        "trainyard is nested too deep for the CDK; allowed: up to 100 objects and lists in each other"
+    )
+
+
 def test_what_is_not_set_up_says_how_to_set_it_up() -> None:
     with pytest.raises(NotSetUp, match=r"build/no-such-thing is missing: run `make setup`"):
         Assembled({"x": ROOT / "build" / "no-such-thing"})
