@@ -39,7 +39,7 @@ from stacks.parts.saved_queries import save_queries
 from stacks.parts.search_rights import SearchRights
 from stacks.parts.tagging import tag_resources
 from stacks.reaper import ReaperStack
-from stacks.refused import DEEPEST
+from stacks.refused import DEEP_ENOUGH
 from stacks.region import RegionStack, TrainingRegion
 from stacks.search import SearchStack
 from stacks.settings import BLOCK, BadSettings, Settings
@@ -383,9 +383,7 @@ def _read_context(app: cdk.App) -> object:
     try:
         return app.node.try_get_context(BLOCK)
     except RecursionError:
-        raise BadSettings(
-            f"{BLOCK} is nested too deep for the CDK; allowed: up to {DEEPEST} objects and lists in each other"
-        ) from None
+        raise BadSettings(f"{BLOCK} is nested too deep for the CDK; allowed: {DEEP_ENOUGH}") from None
 
 
 def main() -> None:

@@ -25,6 +25,7 @@ MOST_SHOWN = 200
 """The most characters of a value that a line repeats."""
 DEEPEST = 100
 """How deep objects and lists may lie in each other: what reads the settings later takes one call for each."""
+DEEP_ENOUGH = f"up to {DEEPEST} objects and lists in each other"
 NAMED = 3
 """Keys that say which setting is too deep, as in campaigns.digits.input."""
 
@@ -35,10 +36,7 @@ def find_too_deep(block: str, raw: Mapping[str, Any]) -> str:
     for _ in range(DEEPEST):
         level = [((*path, key)[: NAMED + 1], inner) for path, one in level for key, inner in _inner(one)]
     where = next((".".join(path) for path, one in level if isinstance(one, (dict, list))), "")
-    return (
-        where
-        and f"{where} is nested more than {DEEPEST} deep; allowed: up to {DEEPEST} objects and lists in each other"
-    )
+    return where and f"{where} is nested more than {DEEPEST} deep; allowed: {DEEP_ENOUGH}"
 
 
 def _inner(value: Any) -> Iterator[tuple[str, Any]]:
