@@ -1,7 +1,8 @@
 """EKS and one cluster of it: DescribeCluster, who may speak with the cluster, and its API server over TLS on a loopback port.
 
 No API server of Kubernetes could be had here, in no registry of packages. This one knows jobs of MPI, their pods and machines
-(kubernetes_model.py); who speaks is read from the token, as EKS reads it: a presigned address of STS, for this very cluster.
+(kubernetes_model.py) and validates with the schemas of the operator's release and of Kubernetes (kubernetes_schema.py); who speaks is read
+from the token, as EKS reads it: a presigned address of STS, for this very cluster.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 
 PREFIX = "k8s-aws-v1."
 NOT_SHOWN = (
-    "Kubernetes: the API server, the operator of MPIJobs and the kubelet are place-holders; a pod is processes of this computer in the "
-    "root of its image, sshd is a script, and names of pods become addresses",
+    "Kubernetes: the API server, the operator of MPIJobs and the kubelet are place-holders; an MPIJob is validated with the operator's own "
+    "schema, a pod is processes of this computer in the root of its image, sshd is a script, and names of pods become addresses",
     "a cluster of EKS: that it is made, that its machines come and go, and what its roles may do",
 )
 """What a rehearsed line on Kubernetes does not show, for the printed result."""

@@ -1,7 +1,7 @@
 """The API server of a cluster of Kubernetes, as far as jobs of MPI, their pods, policies and machines go: objects, lists, merges, refusals.
 
-It stands for a server that could not be had here, and takes what the operator's own schema takes (kubernetes_schema.py). The operator and
-the kubelet are whoever sets `changed`: they write `status` and `pods`.
+It stands for a server that could not be had here, and takes what the operator's own definition takes (kubernetes_schema.py). The operator
+and the kubelet are whoever sets `changed`: they write `status` and `pods`, and calls do not.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class KubernetesModel:
             )
         if (space, name) in self.jobs:
             return refuse(409, "AlreadyExists", f'mpijobs.kubeflow.org "{name}" already exists')
-        job = copy.deepcopy(body)
+        job = _leave_status(copy.deepcopy(body))
         number = next(self._numbers)
         job["metadata"] |= {
             "namespace": space,
@@ -123,8 +123,8 @@ class KubernetesModel:
                 del self.policies[key]
 
     def _patch(self, job: Document, change: Document) -> tuple[int, Document]:
-        whole = _merge(job, change)
-        if problems := list_problems({key: one for key, one in whole.items() if key != "status"}):
+        whole = _merge(job, _leave_status(change))
+        if problems := list_problems(whole):
             return refuse(422, "Invalid", f"MPIJob is invalid: {'; '.join(problems)}")
         job.clear()
         job.update(whole)
@@ -202,6 +202,11 @@ def write_time(at: float) -> str:
 def refuse(status: int, reason: str, message: str) -> tuple[int, Document]:
     document = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason}
     return status, {**document, "message": message, "code": status}
+
+
+def _leave_status(document: Document) -> Document:
+    """A status is written by another call, which nobody here makes."""
+    return {key: one for key, one in document.items() if key != "status"}
 
 
 def _merge(target: Any, change: Any) -> Any:

@@ -39,7 +39,7 @@ def read_operator_manifest(file: Path, digest: str) -> list[dict[str, Any]]:
 
 def _prepare(given: dict[str, Any]) -> dict[str, Any]:
     if given.get("kind") == "CustomResourceDefinition":
-        cut: dict[str, Any] = _cut(given)
+        cut: dict[str, Any] = cut_descriptions(given)
         return cut
     if given.get("kind") == "Deployment":
         pod = given["spec"]["template"]["spec"]
@@ -48,8 +48,8 @@ def _prepare(given: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
-def _cut(value: Any) -> Any:
+def cut_descriptions(value: Any) -> Any:
     """Takes descriptions away, which are texts; a property that is called so is an object."""
     if isinstance(value, dict):
-        return {key: _cut(one) for key, one in value.items() if not (key in CUT and isinstance(one, str))}
-    return [_cut(one) for one in value] if isinstance(value, list) else value
+        return {key: cut_descriptions(one) for key, one in value.items() if not (key in CUT and isinstance(one, str))}
+    return [cut_descriptions(one) for one in value] if isinstance(value, list) else value

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from localaws.services.kubernetes_schema import list_policy_problems, list_problems
+from stacks.parts.pod_cluster import VERSION
 from stacks.settings import Settings
 from trainyard.manifests import build_line, list_cluster_objects, list_line, write_yaml
 from trainyard.stops import CannotProceed
@@ -57,7 +58,7 @@ def test_a_policy_beside_the_job_lets_in_its_own_pods_alone() -> None:
     kubernetes_validate = pytest.importorskip("kubernetes_validate")
     policy, job = yaml.safe_load_all(write_yaml(list_line(LINE, SETTINGS, "digits", 1)))
     assert list_policy_problems(policy) == []
-    kubernetes_validate.validate(policy, "1.35", strict=True)
+    kubernetes_validate.validate(policy, VERSION, strict=True)
     own = {"podSelector": {"matchLabels": {"training.kubeflow.org/job-name": job["metadata"]["name"]}}}
     assert policy["spec"] == {**own, "policyTypes": ["Ingress"], "ingress": [{"from": [own]}]}
     assert policy["metadata"]["namespace"] == job["metadata"]["namespace"]

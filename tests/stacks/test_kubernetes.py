@@ -14,6 +14,7 @@ from contract.kubernetes_objects import OPERATOR_DIGEST, build_node_pool, build_
 from contract.pod_network import build_policy_controller
 from stacks.parts.assembled import NotSetUp
 from stacks.parts.operator_manifest import read_operator_manifest
+from stacks.parts.pod_cluster import VERSION
 from stacks.settings import BadSettings, Settings
 from tests.stacks.synth import artifacts, function, only, plain, resources, rights, variables
 from tests.stacks.variations import CLUSTER, OPERATOR
@@ -240,4 +241,4 @@ def test_every_object_of_ours_is_labelled_as_the_deployments() -> None:
 def test_every_object_is_what_kubernetes_knows() -> None:
     kubernetes_validate = pytest.importorskip("kubernetes_validate")
     for one in [*build_objects("yard", 8), build_policy_controller()]:
-        kubernetes_validate.validate(one, "1.35", strict=True)
+        kubernetes_validate.validate(one, VERSION, strict=True)

@@ -17,10 +17,13 @@ from contract import names, tags
 from contract.environments import LineCluster
 from contract.errors import InvalidRequest
 from contract.grid import Backend, Line, mpi_job_name
-from contract.mpi_job import GPU, GRACE_S, INSTANCE_TYPE, SAVED_S, SAY
+from contract.mpi_job import GPU, GRACE_S, INSTANCE_TYPE, SAVED_S, SAY, seal_job
 from contract.mpi_job_facts import is_marked_pod
+from contract.pod_network import close_job
 from grid_plan.pod_lines import MOST_VOLUME_GB
-from localaws.services.kubernetes_schema import list_problems
+from localaws.services.kubernetes_model import build_pods
+from localaws.services.kubernetes_schema import list_policy_problems, list_problems
+from stacks.parts.pod_cluster import VERSION
 from tests.archives import tarred
 from tests.fakes.ec2_catalogue import Catalogue, Kind
 from tests.functions.grid_plan.account import DIGEST, ENVIRONMENT, Account, plan
@@ -80,6 +83,21 @@ def test_a_line_becomes_an_mpi_job_that_a_cluster_takes(there: Account) -> None:
     assert is_marked_pod(line, there.grid())
     assert line.request["job"]["metadata"]["annotations"]["trainyard/execution"] == run["arn"]
     assert line.request["function"] == names.cluster_function("yard")
+
+
+@pytest.mark.parametrize("changes", [{"distribution": "mpi"}, {"distribution": "torchrun"}, {}])
+def test_what_a_child_sends_of_a_line_and_the_pods_of_it_are_what_kubernetes_knows(
+    there: Account, changes: dict[str, str]
+) -> None:
+    kubernetes_validate = pytest.importorskip("kubernetes_validate")
+    (line,) = planned(there, LINE | {"instance_count": 2} | changes)
+    job = seal_job(line.request["job"], "0" * 64)
+    policy = close_job(job, "00000000-0000-4000-8000-000000000001")
+    assert (list_problems(job), list_policy_problems(policy)) == ([], [])
+    pods = list(build_pods(job))
+    assert len(pods) == 2
+    for one in [*pods, policy]:
+        kubernetes_validate.validate(one, VERSION, strict=True)
 
 
 def test_the_image_is_named_by_its_digest(there: Account) -> None:
