@@ -108,6 +108,11 @@ def test_a_server_that_never_got_its_order_is_ordered_however_late_it_is(evaluat
     assert (verdict.action, verdict.released) == (Action.ORDER, (SERVER,))
 
 
+def test_a_server_whose_reports_could_not_arrive_is_ordered_once_they_can() -> None:
+    facts = having(LONG_DONE, r3=heard(SERVER, age_s=GRACE_S + 1), r4=ended(EVALUATOR))
+    assert judge(replace(facts, gaps_s=(GRACE_S + 1, 5.0)), now=NOW + 600).action is Action.ORDER
+
+
 def test_the_time_that_a_server_has_to_stop_begins_with_its_order() -> None:
     facts = having(LONG_DONE, r3=heard(SERVER, order=RELEASED, ordered_s=GRACE_S - 10), r4=ended(EVALUATOR))
     assert judge(facts, now=NOW + 600).action is Action.HEARTBEAT

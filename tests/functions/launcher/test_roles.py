@@ -294,6 +294,16 @@ def test_a_job_that_waited_for_capacity_soon_waits_again() -> None:
     assert halves.begin_patience(WITH_ROLES, None, NOW) == NOW + WITH_ROLES.timing.launch_patience_s
 
 
+@pytest.mark.parametrize(("answers", "kept"), [(["ok", EMPTY], 1), ([EMPTY] * 3, 0)])
+def test_a_job_that_waits_keeps_its_security_group_while_its_half_runs(answers: list[str], kept: int) -> None:
+    """Another job that took the group would reach the nodes of the half, until Terminate has ended them."""
+    store, clock = Attempts(), Clock()
+    patient = Waiter(until=clock.time + 1e5, before_call=lambda _region, _nodes: None, silent=set())
+    with pytest.raises(LaunchIncomplete if kept else CapacityPending):
+        replace(walker(store, FakeEc2(answers), clock), waiter=patient).launch(WITH_ROLES, 1)
+    assert len(store.taken) == kept
+
+
 def halves_of_a_day(job: Job, hours: float) -> list[float]:
     """When halves were launched while a job waits and there is capacity for the first shape alone, in hours."""
     store, clock, attempt, found = Attempts(), Clock(), 1, list[float]()
