@@ -203,6 +203,19 @@ def test_a_silent_node_ends_the_attempt_whatever_its_role(rank: int) -> None:
     assert judge(silent, now=NOW + 60).error == NodeLost.__name__
 
 
+@pytest.mark.parametrize("rank", range(5))
+def test_a_node_that_prepares_for_too_long_ends_the_attempt_whatever_its_role(rank: int) -> None:
+    late_s = WITH_ROLES.timing.prepare_allowance_s + 1
+    facts = having(**{f"r{rank}": heard(rank, phase=Phase.PREPARING, phase_s=late_s)})
+    assert judge(facts, now=NOW + 60).error == "Stalled"
+
+
+def test_an_evaluator_that_prepares_for_too_long_ends_nothing_once_the_job_is_done() -> None:
+    late_s = WITH_ROLES.timing.prepare_allowance_s + 1
+    slow = heard(EVALUATOR, phase=Phase.PREPARING, phase_s=late_s)
+    assert judge(having(DONE, r3=ended(SERVER), r4=slow), now=NOW + 60).action is Action.HEARTBEAT
+
+
 @pytest.mark.parametrize("rank", [SERVER, EVALUATOR])
 def test_what_is_lost_once_the_job_is_done_undoes_nothing(rank: int) -> None:
     other = EVALUATOR if rank == SERVER else SERVER
