@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from contract.containers import Container
+from contract.intents import LaunchOutcome, Step
 from contract.jobs import Job, LaunchShape, Rung
 from contract.roles import find_place
 
@@ -30,6 +31,23 @@ def list_containers(job: Job) -> tuple[Container, ...]:
     """Returns the containers that the job's nodes run."""
     every = (job.container, *(role.container for role in job.roles))
     return tuple(one for one in every if one is not None)
+
+
+def find_missing(step: Step) -> Rung | None:
+    """Returns the type of which a rung of several had none; None where the answer is about the whole rung, or came without a call for it:
+    what closes a rung beside another one, as a quota, does not say by which of its types."""
+    answer, kinds = step.answer, step.rung.shapes
+    if answer is None or not kinds:
+        return None
+    is_own = (
+        answer.outcome is LaunchOutcome.NO_CAPACITY and not answer.refused and not answer.code.startswith("NotAsked")
+    )
+    return kinds[answer.shape].rung if answer.shape or is_own else None
+
+
+def name_markets(rung: Rung) -> str:
+    """Returns every market in which the rung's machines are bought, each once."""
+    return " + ".join(dict.fromkeys(one.rung.market.value for one in rung.shapes)) or rung.market.value
 
 
 def seen_by(job: Job, rank: int) -> Job:

@@ -94,5 +94,5 @@ class AttemptFacts:
     def ordered_s(self) -> float:
         """How long ago the first order came: to the table, or to a node, which may have left by one of its own."""
         given = [node for node in self.nodes.values() if node.report.order is not None and node.report.order.error]
-        nodes = [node.report.ordered_s + node.age_s for node in given]
+        nodes = [node.ordered_s for node in given]
         return max([*nodes, 0.0 if self.order is None else self.order.age_s])

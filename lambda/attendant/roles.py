@@ -70,14 +70,13 @@ def find_completion(facts: AttemptFacts, lost: Collection[int], now: float) -> C
         return None
     if any(node.report.exit is None or is_bad(node.report.exit) for node in deciding):
         return None
-    timing, since_s = facts.job.timing, min(node.age_s for node in deciding)
+    since_s = min(node.age_s for node in deciding)
     left = [rank for rank in facts.others if rank not in lost and not _has_ended(facts, rank)]
     stopped = [rank for rank in left if find_rule(facts, rank).is_stopped]
     alone = [rank for rank in left if rank not in stopped]
-    if now > facts.job.deadline + timing.silence_s:
+    if now > facts.job.deadline + facts.job.timing.silence_s:
         return Completion(to_stop=(), awaited=())
-    if since_s > timing.stop_grace_s + timing.silence_s:  # it does not obey, and Terminate needs no order
-        stopped = [rank for rank in stopped if _saves(facts, rank)]
+    stopped = [rank for rank in stopped if not _is_given_up(facts, rank, since_s)]
     uninformed = tuple(rank for rank in stopped if rank not in facts.nodes or facts.nodes[rank].report.order is None)
     return Completion(to_stop=uninformed, awaited=(*stopped, *alone))
 
@@ -92,7 +91,11 @@ def _has_ended(facts: AttemptFacts, rank: int) -> bool:
     return rank in facts.nodes and facts.nodes[rank].report.exit is not None
 
 
-def _saves(facts: AttemptFacts, rank: int) -> bool:
-    node = facts.nodes.get(rank)
-    saving = node is not None and node.report.phase is Phase.SAVING
-    return saving and node is not None and node.phase_s <= facts.job.timing.save_allowance_s
+def _is_given_up(facts: AttemptFacts, rank: int, since_s: float) -> bool:
+    """Whether a server has had its time to stop, `since_s` after the job was done: Terminate needs no order. Its time begins with the
+    order: without one, as where no pass was made, it serves on, and its last commits are still to come."""
+    node, timing = facts.nodes.get(rank), facts.job.timing
+    grace_s = timing.stop_grace_s + timing.silence_s
+    if node is None or node.report.phase is Phase.SAVING:
+        return since_s > grace_s and (node is None or node.phase_s > timing.save_allowance_s)
+    return node.report.order is not None and min(since_s, node.ordered_s) > grace_s

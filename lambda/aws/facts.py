@@ -184,6 +184,11 @@ class Heard:
         return self.report.failed_s + self.age_s
 
     @property
+    def ordered_s(self) -> float:
+        """How long ago its order came, where its report has one."""
+        return self.report.ordered_s + self.age_s
+
+    @property
     def closed_s(self) -> float | None:
         """How long ago it learnt that its newest set is closed; None where it does not say."""
         return None if self.report.closed_s is None else self.report.closed_s + self.age_s

@@ -159,18 +159,25 @@ def list_problems(spec: ClusterSpec, run: GridRun, env: GridEnvironment, rules: 
 
 def list_warnings(spec: ClusterSpec, given: Mapping[str, Any], *, has_words: bool) -> Iterator[str]:
     """Yields what a person may not expect of a line that could run in SageMaker too. `has_words`: it has hyperparameters."""
-    command = spec.fields.get("command")
-    is_text = (
-        isinstance(command, list)
-        and all(isinstance(one, str) for one in command)
-        and find_shell_text(command) is not None
-    )
-    if has_words and is_text and command[-1] == find_shell_text(command):
-        yield 'command: a shell runs its last word, and hyperparameters become its $0, $1 ...; exec program "$0" "$@" passes them on'
+    roles = spec.fields.get("roles")
+    own = {f"roles.{number}.": one for number, one in enumerate(roles if isinstance(roles, list) else [])}
+    for where, program in {"": spec.fields, **own}.items():
+        if has_words and isinstance(program, Mapping) and _ends_in_shell_text(program.get("command")):
+            yield (
+                f"{where}command: a shell runs its last word, and hyperparameters become its $0, $1 ...; "
+                'exec program "$0" "$@" passes them on'
+            )
     if spec.fields.get("data"):
         yield "data: is checked, and not brought to the nodes as a channel is; the program reads it from S3, or from mounts"
     if given.get("metrics"):
         yield "metrics: are read from the log by SageMaker alone; the metric of a job is the one in its PROGRESS_FILE"
+
+
+def _ends_in_shell_text(command: object) -> bool:
+    """Whether words behind the command become positional parameters of a shell."""
+    if not isinstance(command, list) or not command or not all(isinstance(one, str) for one in command):
+        return False
+    return bool(command[-1] == find_shell_text(command))
 
 
 def build_request(spec: ClusterSpec, index: int, run: GridRun) -> dict[str, Any]:
@@ -182,8 +189,8 @@ def build_request(spec: ClusterSpec, index: int, run: GridRun) -> dict[str, Any]
         return found
     has_image = found.get("image") is not None or _has_arguments_alone(found)
     if isinstance(roles := found.get("roles"), list):
-        is_bare = not has_image and found.get("command") is None
-        found["roles"] = [_add_to_role(one, words, has_image=has_image, is_bare=is_bare) for one in roles]
+        has_command = found.get("command") is not None
+        found["roles"] = [_add_to_role(one, words, has_image=has_image, has_command=has_command) for one in roles]
     return _add_words(found, words, has_image=has_image)
 
 
@@ -191,12 +198,14 @@ def _has_arguments_alone(program: Mapping[str, Any]) -> bool:
     return program.get("arguments") is not None and program.get("command") is None
 
 
-def _add_to_role(role: Any, words: list[str], *, has_image: bool, is_bare: bool) -> Any:
-    """Adds the words to a role that has a command or arguments of its own, or that runs its image as it is where the request `is_bare` of a
-    program; any other has those of the request."""
+def _add_to_role(role: Any, words: list[str], *, has_image: bool, has_command: bool) -> Any:
+    """Adds the words to a role that has a command of its own, or arguments of its own for the request's image, or whose own image runs as
+    it is; any other takes the request's command or arguments, and has the words that are added there."""
     if not isinstance(role, dict):
         return role
-    if not {"command", "arguments"} & role.keys() and not (is_bare and role.get("image") is not None):
+    runs_image = not has_image and not has_command and role.get("image") is not None
+    has_own = "command" in role or ("arguments" in role and has_image)
+    if not has_own and not runs_image:
         return role
     return _add_words(role, words, has_image=has_image or role.get("image") is not None or "arguments" in role)
 

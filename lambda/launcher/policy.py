@@ -22,7 +22,7 @@ from contract.health import UnhealthyNode
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
 from contract.jobs import Job, Rung
 from contract.places import Zone
-from contract.shapes import list_shapes
+from contract.shapes import find_missing, list_shapes, name_markets
 from launcher.answers import ENDS_WALK
 from launcher.arguments import LaunchMarks, build_arguments, security_group
 from launcher.groups import describe_reach, shorten_jobs
@@ -322,9 +322,9 @@ def describe_rungs(intent: Intent) -> str:
 def _describe_rung(step: Step) -> str:
     assert step.answer is not None
     said = step.answer.code or step.answer.outcome.value
-    said += f" for {find_kind(step.rung, step.answer).instance_type}" if step.answer.shape else ""
+    said += f" for {missing.instance_type}" if (missing := find_missing(step)) else ""
     words = f": {step.answer.message}" if step.answer.refused else ""
-    return f"{step.rung.instance_type} in {step.rung.zone} ({step.rung.market.value}): {said}{words}"
+    return f"{step.rung.instance_type} in {step.rung.zone} ({name_markets(step.rung)}): {said}{words}"
 
 
 def _describe_refusals(intent: Intent) -> str:
@@ -347,9 +347,11 @@ def _show_rung(step: Step, answer: LaunchAnswer, *, launched: bool) -> dict[str,
         "region": step.rung.region,
         "zone": step.rung.zone,
         "instance_type": step.rung.instance_type,
-        "market": step.rung.market.value,
+        "market": name_markets(step.rung),
         "answer": answer.code or answer.outcome.value,
     }
+    if (missing := find_missing(step)) is not None:
+        rung["missing"] = missing.instance_type
     if launched:
         rung |= {"security_group": security_group(step), "shared_with": shorten_jobs(step.shared_with)}
     return rung

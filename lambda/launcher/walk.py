@@ -87,7 +87,7 @@ class Walker:
         step = held.intent.launched
         held = self._release(job, held)
         if step is None:
-            if self.waiter is not None:
+            if self.waiter is not None and held.intent.half is None:  # what runs keeps its security group
                 self.give_back(job, attempt)
             raise policy.find_error(held.intent, self.now())
         self._name_master(job, step)

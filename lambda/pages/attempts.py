@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from contract import money
-from contract.intents import Intent
+from contract.intents import Intent, Step
 from contract.jobs import Rung
 from contract.reports import NodeReport
+from contract.shapes import find_missing
 from pages import words
 from pages.charts import percent
 from pages.facts import JobFacts
@@ -88,12 +89,25 @@ class AttemptHistory:
         return next((walk for walk in reversed(self.walks) if walk.launched), None)
 
     @property
+    def half(self) -> Step | None:
+        """The launch of which only some shapes came; it ends the attempt."""
+        return next((walk.half for walk in reversed(self.walks) if walk.half), None)
+
+    @property
+    def begun(self) -> Step | None:
+        """The launch, whole or half."""
+        return self.launched.launched if self.launched else self.half
+
+    @property
     def place(self) -> str:
-        """Type, zone and market, in words; empty where nothing was launched."""
-        step = self.launched.launched if self.launched else None
-        if step and step.rung.shapes:
-            each = (f"{one.nodes:,} × {name_place(one.rung)}, {one.rung.market.value}" for one in step.rung.shapes)
-            return "; ".join(each)
+        """Type, zone and market, in words, and what was missing there; empty where nothing was launched."""
+        step = self.begun
+        if step and step.answer and step.rung.shapes:
+            came = step.rung.shapes[: step.answer.shape] if step is self.half else step.rung.shapes
+            each = [f"{one.nodes:,} × {name_place(one.rung)}, {one.rung.market.value}" for one in came]
+            missing = find_missing(step)
+            lacking = [f"no {words.visible(missing.instance_type, MOST_PLACE)}"] if missing else []
+            return "; ".join([*each, *lacking])
         return f"{name_place(step.rung)}, {step.rung.market.value}" if step else ""
 
 
@@ -149,12 +163,13 @@ def find_span(facts: JobFacts, attempts: Iterable[AttemptHistory]) -> TimeSpan:
 def draw_attempt(one: AttemptHistory, span: TimeSpan, *, again_from: float | None = None) -> list[Segment]:
     """Returns the parts of an attempt on the time line: its walks, the phases of its first node, and, from `again_from` on, what was
     lost."""
-    launched = one.launched
-    answer = launched.launched.answer if launched and launched.launched else None
+    answer = one.begun.answer if one.begun else None
     since = answer.at if answer else one.begin
     up = min(max(since, one.begin), one.end)
     parts = [span.segment("ask", "asks for capacity", one.begin, up if answer else one.end)] if one.walks else []
-    if answer or one.reports:
+    if one.half:
+        parts.append(span.segment("save", "ends what was half of a launch", up, one.end))
+    elif answer or one.reports:
         first = one.reports[min(one.reports)] if one.reports else None
         parts += draw_phases(first, span, up, one.end)
     if again_from is not None and up < again_from < one.end:
@@ -174,7 +189,9 @@ def list_answers(one: AttemptHistory, span: TimeSpan, *, most: int = MOST_SPOTS)
     for step in (step for walk in one.walks for step in walk.steps):
         if step.answer and one.begin <= step.answer.at <= one.end:
             at, said = percent(span.place(step.answer.at)), step.answer.code or step.answer.outcome.value
-            found[at] = Spot(at=at, words=f"{name_place(step.rung)}: {words.visible(said, MOST_CODE)}")
+            found[at] = Spot(
+                at=at, words=f"{name_place(find_missing(step) or step.rung)}: {words.visible(said, MOST_CODE)}"
+            )
     return list(found.values())[-most:]
 
 

@@ -10,7 +10,7 @@ from contract import links, money
 from contract.intents import Intent, LaunchOutcome, ran_in
 from contract.jobs import Job
 from contract.roles import Role
-from contract.shapes import list_types
+from contract.shapes import find_missing, list_types, name_markets
 from pages import words
 from pages.attempts import (
     MOST_CODE,
@@ -24,6 +24,7 @@ from pages.attempts import (
     find_time_of,
     list_answers,
     list_attempts,
+    name_place,
 )
 from pages.charts import percent
 from pages.curves import draw_curves, list_points
@@ -62,7 +63,7 @@ def write_job(facts: JobFacts) -> bytes:
         title=f"job {facts.name}: {outcome.word}",
         tiles=_list_tiles(facts, attempts, outcome),
         attempts=[_show_attempt(facts, attempts, one, span, outcome, MOST_SPOTS // len(shown)) for one in shown],
-        ran=any(one.launched or one.reports for one in attempts),
+        ran=any(one.begun or one.reports for one in attempts),
         left_attempts=len(attempts) - len(shown),
         ticks=_list_ticks(span),
         answers=_list_answers(facts.walks),
@@ -112,7 +113,7 @@ def _list_kept(report: Mapping[str, Any] | None) -> list[str]:
 
 
 def _find_launch(one: AttemptHistory) -> float:
-    step = one.launched.launched if one.launched else None
+    step = one.begun
     return min(max(step.answer.at, one.begin), one.end) if step and step.answer else one.begin
 
 
@@ -156,7 +157,7 @@ def _show_attempt(
     if lost and resumed == 0:
         again_from = again_from or _find_launch(one)
     word, tone = (
-        ("runs" if one.launched else "asks", "busy")
+        ("runs" if one.launched else "ends" if one.half else "asks", "busy")
         if one.runs
         else (words.visible(one.error, MOST_CODE), "bad")
         if one.error
@@ -223,7 +224,8 @@ def _list_answers(walks: Sequence[Intent]) -> list[dict[str, Any]]:
         {
             "attempt": walk.attempt,
             "walk": walk.walk,
-            "rung": step.rung,
+            "place": name_place(find_missing(step) or step.rung),
+            "markets": name_markets(find_missing(step) or step.rung),
             "answer": answer,
             "tone": TONES.get(answer.outcome, "bad"),
             "said": answer.code or answer.outcome.value,

@@ -173,6 +173,11 @@ def _judge_running(facts: JobFacts, attempts: list[AttemptHistory]) -> Outcome:
         word = "waits for capacity"
         sentence = f"No place had capacity yet, after {words.number(tries)} tries. It waits until {until or words.UNKNOWN} at most."
         following = "Nothing, or stop it and allow more types, zones or regions: the launch answers below say what each place answered."
+    elif last is not None and last.half is not None:
+        sentence = (
+            f"Attempt {last.number} launched machines for some of its roles only; they are ended, and another attempt looks for a place "
+            "that has all."
+        )
     elif last is None or last.launched is None:
         if facts.job is not None:
             sentence = f"Attempt {last.number if last else 1} asks EC2 for its machines."

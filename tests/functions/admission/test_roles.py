@@ -16,6 +16,9 @@ from contract.request_rules import RequestRules
 from contract.roles import Role, RoleEnd
 from contract.shapes import list_containers
 from job_requests.reading import list_preset_problems, read
+from job_requests.request import JobRequest
+from job_requests.role_field import RoleField
+from job_requests.roles import split_request
 from tests.builders import ADMISSION, ROLES, WITH_ROLES
 from tests.fakes.yard import home
 from tests.functions.admission.account import Account, account, refused, start
@@ -101,6 +104,34 @@ def test_every_rung_has_all_nodes_in_one_zone_that_has_all_types(there: Account)
     assert {rung.zone for rung in job.ladder} == {"eu-central-1a", "eu-central-1c"}  # g5.xlarge is not in the other
     for rung in job.ladder:
         assert {one.rung.zone for one in rung.shapes} == {rung.zone}
+
+
+def test_a_rung_is_in_a_placement_group_as_soon_as_one_type_takes_part(there: Account) -> None:
+    """The scarcest, which comes first, takes no part here."""
+    kinds = home(there).catalogue.kinds
+    kinds["g5.xlarge"] = replace(kinds["g5.xlarge"], strategies=("partition", "spread"))
+    job = admitted(there, CHIEF, SERVER)
+    first = job.ladder[0]
+    assert [(one.rung.instance_type, one.rung.cluster) for one in first.shapes] == [
+        ("g5.xlarge", False),
+        ("g4dn.xlarge", True),
+    ]
+    assert first.cluster
+
+
+def test_a_role_with_types_of_its_own_wants_none_of_the_accelerators_of_the_request() -> None:
+    own = RoleField(name="ps", instance_types=["g4dn.xlarge"])
+    request = JobRequest.model_construct(roles=[RoleField(name="chief"), own], accelerators="any", nodes=1)
+    assert [one.accelerators for one in split_request(request)] == ["any", None]
+
+
+def test_a_role_with_a_command_of_its_own_has_no_arguments_of_the_request() -> None:
+    roles = [RoleField(name="chief"), RoleField(name="ps", command=["serve"])]
+    request = JobRequest.model_construct(roles=roles, command=["train"], arguments=["--fast"], nodes=1)
+    assert [(one.command, one.arguments) for one in split_request(request)] == [
+        (["train"], ["--fast"]),
+        (["serve"], []),
+    ]
 
 
 def test_earlier_choices_of_all_roles_come_before_later_ones(there: Account) -> None:

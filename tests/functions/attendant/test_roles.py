@@ -84,15 +84,56 @@ def test_a_server_that_knows_is_waited_for_and_told_nothing_more() -> None:
     assert (verdict.action, verdict.order) == (Action.HEARTBEAT, None)
 
 
+RELEASED = replace(ORDER, kind=OrderKind.STOP, error="", author="attendant")
+GRACE_S = WITH_ROLES.timing.stop_grace_s + WITH_ROLES.timing.silence_s
+LONG_AGO = ended(CHIEF, ago_s=GRACE_S + 1)
+LONG_DONE = having(r0=LONG_AGO, r1=LONG_AGO, r2=LONG_AGO)
+
+
 def test_a_server_that_does_not_obey_keeps_no_job_from_its_end() -> None:
     timing = WITH_ROLES.timing
-    long_ago = ended(CHIEF, ago_s=timing.stop_grace_s + timing.silence_s + 1)
-    facts = having(r0=long_ago, r1=long_ago, r2=long_ago, r4=ended(EVALUATOR))
+    deaf = heard(SERVER, order=RELEASED, ordered_s=GRACE_S)
+    facts = having(LONG_DONE, r3=deaf, r4=ended(EVALUATOR))
     assert judge(facts, now=NOW + 600).action is Action.SUCCEED
     saving = having(facts, r3=heard(SERVER, phase=Phase.SAVING, phase_s=30.0))
     assert judge(saving, now=NOW + 600).action is not Action.SUCCEED
     for_ever = having(facts, r3=heard(SERVER, phase=Phase.SAVING, phase_s=timing.save_allowance_s + 1))
     assert judge(for_ever, now=NOW + 600).action is Action.SUCCEED
+
+
+@pytest.mark.parametrize("evaluator", [ended(EVALUATOR), heard(EVALUATOR)])
+def test_a_server_that_never_got_its_order_is_ordered_however_late_it_is(evaluator: Heard) -> None:
+    """The attendant was away around the job's end: the server has served on, and its last commits are still to come."""
+    verdict = judge(having(LONG_DONE, r4=evaluator), now=NOW + 600)
+    assert (verdict.action, verdict.released) == (Action.ORDER, (SERVER,))
+
+
+def test_a_server_whose_reports_could_not_arrive_is_ordered_once_they_can() -> None:
+    facts = having(LONG_DONE, r3=heard(SERVER, age_s=GRACE_S + 1), r4=ended(EVALUATOR))
+    assert judge(replace(facts, gaps_s=(GRACE_S + 1, 5.0)), now=NOW + 600).action is Action.ORDER
+
+
+def test_the_time_that_a_server_has_to_stop_begins_with_its_order() -> None:
+    facts = having(LONG_DONE, r3=heard(SERVER, order=RELEASED, ordered_s=GRACE_S - 10), r4=ended(EVALUATOR))
+    assert judge(facts, now=NOW + 600).action is Action.HEARTBEAT
+
+
+def test_an_old_order_of_a_server_takes_no_time_from_it_once_the_job_is_done() -> None:
+    facts = having(DONE, r3=heard(SERVER, order=RELEASED, ordered_s=GRACE_S), r4=ended(EVALUATOR))
+    assert judge(facts, now=NOW + 600).action is Action.HEARTBEAT
+
+
+def test_a_server_without_an_order_is_waited_for_until_the_deadline_and_no_longer() -> None:
+    facts = having(LONG_DONE, r4=ended(EVALUATOR))
+    late = WITH_ROLES.deadline + WITH_ROLES.timing.silence_s
+    assert judge(facts, now=late - 10).action is Action.ORDER
+    assert judge(facts, now=late + 10).action is Action.SUCCEED
+
+
+def test_a_server_that_never_reported_is_not_waited_for_beyond_its_time() -> None:
+    facts = having(LONG_DONE, r4=ended(EVALUATOR))
+    silent = replace(facts, nodes={rank: one for rank, one in facts.nodes.items() if rank != SERVER})
+    assert judge(silent, now=NOW + 60).action is Action.SUCCEED
 
 
 def test_one_order_to_a_server_is_no_order_of_the_attempt() -> None:
@@ -160,6 +201,19 @@ def test_a_lost_node_ends_the_attempt_whatever_its_role(rank: int) -> None:
 def test_a_silent_node_ends_the_attempt_whatever_its_role(rank: int) -> None:
     silent = having(**{f"r{rank}": heard(rank, age_s=10_000.0, timeline={"started": NOW})})
     assert judge(silent, now=NOW + 60).error == NodeLost.__name__
+
+
+@pytest.mark.parametrize("rank", range(5))
+def test_a_node_that_prepares_for_too_long_ends_the_attempt_whatever_its_role(rank: int) -> None:
+    late_s = WITH_ROLES.timing.prepare_allowance_s + 1
+    facts = having(**{f"r{rank}": heard(rank, phase=Phase.PREPARING, phase_s=late_s)})
+    assert judge(facts, now=NOW + 60).error == "Stalled"
+
+
+def test_an_evaluator_that_prepares_for_too_long_ends_nothing_once_the_job_is_done() -> None:
+    late_s = WITH_ROLES.timing.prepare_allowance_s + 1
+    slow = heard(EVALUATOR, phase=Phase.PREPARING, phase_s=late_s)
+    assert judge(having(DONE, r3=ended(SERVER), r4=slow), now=NOW + 60).action is Action.HEARTBEAT
 
 
 @pytest.mark.parametrize("rank", [SERVER, EVALUATOR])

@@ -52,11 +52,51 @@ def test_a_sweep_reaches_every_command_of_a_line(there: Account) -> None:
     assert [one.get("command") for one in asked["roles"]] == [None, ["python", "train.py", "--serve", "--lr", "0.1"]]
 
 
-def test_a_sweep_becomes_arguments_where_a_role_has_an_image(there: Account) -> None:
+def test_a_sweep_reaches_a_role_once_that_takes_the_command_of_its_line(there: Account) -> None:
+    """It runs that command with its arguments."""
     roles = [{"name": "chief"}, {"name": "ps", "ends": "served", "image": "images:v1", "arguments": ["--serve"]}]
     (asked,) = planned(there, {**LINE, "roles": roles, "hyperparameters": {"lr": 0.1}})
-    assert asked["roles"][1]["arguments"] == ["--serve", "--lr", "0.1"]
     assert asked["command"] == ["python", "train.py", "--lr", "0.1"]
+    assert asked["roles"] == roles
+
+
+@pytest.mark.parametrize("of_line", [{"image": "images:v1"}, {"image": "images:v1", "command": ["train"]}])
+def test_a_sweep_becomes_arguments_of_a_role_where_the_line_has_an_image(
+    there: Account, of_line: dict[str, Any]
+) -> None:
+    bare = {name: value for name, value in LINE.items() if name not in {"code", "command"}}
+    roles = [{"name": "chief"}, {"name": "ps", "ends": "served", "arguments": ["--serve"]}]
+    (asked,) = planned(there, {**bare, **of_line, "roles": roles, "hyperparameters": {"lr": 0.1}})
+    assert asked["roles"][1]["arguments"] == ["--serve", "--lr", "0.1"]
+    assert asked["arguments"] == ["--lr", "0.1"]
+
+
+def test_a_sweep_becomes_arguments_of_a_role_that_has_an_image_alone(there: Account) -> None:
+    bare = {name: value for name, value in LINE.items() if name not in {"code", "command"}}
+    roles = [{"name": "chief", "image": "images:v1", "arguments": ["--fast"]}]
+    (asked,) = planned(there, {**bare, "roles": roles, "hyperparameters": {"lr": 0.1}})
+    assert asked["roles"][0]["arguments"] == ["--fast", "--lr", "0.1"]
+
+
+SHELL = ["bash", "-c", "python t.py"]
+
+
+@pytest.mark.parametrize(
+    ("command", "swept", "warned"),
+    [
+        (SHELL, {"lr": 0.1}, True),
+        (SHELL, {}, False),
+        ([*SHELL, "x"], {"lr": 0.1}, False),
+        (["python", "t.py"], {"lr": 0.1}, False),
+    ],
+)
+def test_a_shell_of_a_role_that_swallows_hyperparameters_is_warned_of(
+    there: Account, command: list[str], swept: dict[str, Any], *, warned: bool
+) -> None:
+    roles = [{"name": "chief"}, {"name": "ps", "ends": "served", "command": command}]
+    there.upload(json.dumps({**LINE, "roles": roles, **({"hyperparameters": swept} if swept else {})}))
+    plan({"manifest": MANIFEST})
+    assert ("roles.1.command: a shell runs its last word" in "".join(there.grid().warnings)) is warned
 
 
 def test_a_sweep_reaches_images_that_run_as_they_are(there: Account) -> None:

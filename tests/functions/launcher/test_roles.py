@@ -21,7 +21,7 @@ from contract.errors import (
     QuotaExceeded,
 )
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
-from contract.jobs import Job
+from contract.jobs import Job, Market
 from contract.shapes import find_rung, list_types
 from ending.policy import explain_pending, recorded_ids
 from launcher import empty_places, halves, policy, prices, waits
@@ -294,6 +294,16 @@ def test_a_job_that_waited_for_capacity_soon_waits_again() -> None:
     assert halves.begin_patience(WITH_ROLES, None, NOW) == NOW + WITH_ROLES.timing.launch_patience_s
 
 
+@pytest.mark.parametrize(("answers", "kept"), [(["ok", EMPTY], 1), ([EMPTY] * 3, 0)])
+def test_a_job_that_waits_keeps_its_security_group_while_its_half_runs(answers: list[str], kept: int) -> None:
+    """Another job that took the group would reach the nodes of the half, until Terminate has ended them."""
+    store, clock = Attempts(), Clock()
+    patient = Waiter(until=clock.time + 1e5, before_call=lambda _region, _nodes: None, silent=set())
+    with pytest.raises(LaunchIncomplete if kept else CapacityPending):
+        replace(walker(store, FakeEc2(answers), clock), waiter=patient).launch(WITH_ROLES, 1)
+    assert len(store.taken) == kept
+
+
 def halves_of_a_day(job: Job, hours: float) -> list[float]:
     """When halves were launched while a job waits and there is capacity for the first shape alone, in hours."""
     store, clock, attempt, found = Attempts(), Clock(), 1, list[float]()
@@ -364,6 +374,47 @@ def test_an_attempt_that_was_whole_ends_the_row_of_halves() -> None:
 
 
 # What others read of it
+
+
+MIXED = replace(
+    HERE, shapes=(HERE.shapes[0], replace(HERE.shapes[1], rung=replace(HERE.shapes[1].rung, market=Market.SPOT)))
+)
+
+
+@pytest.mark.parametrize(
+    ("changed", "missing"),
+    [
+        ({"shape": 1}, "m5.large"),
+        ({"shape": 1, "outcome": LaunchOutcome.QUOTA}, "m5.large"),
+        ({"instances": ()}, "g5.xlarge"),
+        ({"instances": (), "code": f"NotAsked: {EMPTY} in attempt 1"}, None),
+        ({"instances": (), "outcome": LaunchOutcome.QUOTA}, None),
+        ({"instances": (), "refused": True}, None),
+        ({"outcome": LaunchOutcome.LAUNCHED}, None),
+    ],
+)
+def test_an_answer_names_the_type_that_was_missing_and_none_where_it_is_about_all(
+    changed: dict[str, Any], missing: str | None
+) -> None:
+    answer = LaunchAnswer(outcome=LaunchOutcome.NO_CAPACITY, at=NOW, code=EMPTY, instances=("i-0", "i-1", "i-2"))
+    walk = replace(INTENT, steps=(Step(rung=HERE, request={"a": 1}, answer=replace(answer, **changed)),))
+    assert policy.list_rungs(walk)[0].get("missing") == missing
+    assert (" for " in policy.describe_rungs(walk)) is (missing is not None)
+    assert f" for {missing}" in policy.describe_rungs(walk) or missing is None
+
+
+def test_a_rung_of_two_markets_names_both() -> None:
+    answer = LaunchAnswer(outcome=LaunchOutcome.QUOTA, at=NOW, code="VcpuLimitExceeded")
+    walk = replace(INTENT, steps=(Step(rung=MIXED, request={"a": 1}, answer=answer),))
+    assert policy.list_rungs(walk)[0]["market"] == "on-demand + spot"
+    assert "(on-demand + spot)" in policy.describe_rungs(walk)
+
+
+def test_a_place_with_fewer_nodes_of_the_missing_type_is_asked_by_the_next_attempt() -> None:
+    """EC2 had none for two nodes; it may have one."""
+    one = replace(HERE, shapes=(replace(HERE.shapes[0], nodes=4), replace(HERE.shapes[1], first_rank=4, nodes=1)))
+    job = replace(WITH_ROLES, ladder=(HERE, one))
+    assert [*halves.pass_over_half(job, answered(LaunchOutcome.NO_CAPACITY, EMPTY))] == [HERE]
 
 
 def test_a_half_counts_as_launched_for_the_money() -> None:

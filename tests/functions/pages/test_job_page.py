@@ -14,6 +14,7 @@ from aws.checkpoints import ClosedSet
 from aws.facts import GONE, Status
 from contract import errors
 from contract.curves import Curve, Point
+from contract.intents import LaunchOutcome
 from contract.jobs import Job
 from contract.reports import Exit
 from pages.attempts import (
@@ -389,6 +390,47 @@ def test_the_request_of_a_run_with_roles_shows_what_each_runs_and_what_its_end_m
     assert "1, ends served: python serve.py" in text
     assert "5 of g5.xlarge, m5.large" in text
     assert "the image's entry point" not in text
+
+
+def with_half() -> JobFacts:
+    facts = with_roles()
+    (step,) = facts.walks[0].steps
+    code = "InsufficientInstanceCapacity"
+    lost = replace(
+        LAUNCHED,
+        at=facts.walks[0].started_at + 5,
+        outcome=LaunchOutcome.NO_CAPACITY,
+        code=code,
+        instances=("i-0",) * 3,
+        shape=1,
+    )
+    walk = replace(facts.walks[0], steps=(replace(step, answer=lost),))
+    return replace(
+        facts, status=jobs.running().status, walks=(walk,), reports={}, report=None, ends={}, curve=None, closed=()
+    )
+
+
+def test_the_page_of_half_a_launch_says_what_runs_and_what_was_missing() -> None:
+    facts = with_half()
+    text = read(facts).text
+    assert "3 × g5.xlarge in eu-central-1a, on-demand; no m5.large" in text
+    assert "launched machines for some of its roles only" in text
+    assert "nothing was launched" not in text
+    assert "asks EC2 for its machines" not in text
+    said = text[text.index("Launch answers") :]
+    assert "m5.large in eu-central-1a, on-demand" in said
+    assert "g5.xlarge + m5.large" not in said
+    assert "at most so far" in text
+    assert "Attempt 1 ends" in text
+
+
+def test_the_time_line_of_half_a_launch_asks_until_the_answer_and_then_ends_it() -> None:
+    facts = with_half()
+    (one,) = list_attempts(facts)
+    span = find_span(facts, [one])
+    assert [part.kind for part in draw_attempt(one, span)] == ["ask", "save"]
+    (spot,) = list_answers(one, span)
+    assert spot.words == "m5.large in eu-central-1a: InsufficientInstanceCapacity"
 
 
 def test_a_run_without_roles_speaks_of_none() -> None:
