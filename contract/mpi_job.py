@@ -44,7 +44,7 @@ HOST_FILE = "/etc/mpi/hostfile"
 """Where the operator puts the list of hosts."""
 PORT = 29500
 STAYS = {"karpenter.sh/do-not-disrupt": "true"}
-"""Annotation of pods whose machine is not to be replaced by a better one."""
+"""Annotation of pods whose machine is not to be replaced by a better one. A machine that drifts or expires takes no notice after a day."""
 GRACE_S = 120
 """How long a training has between SIGTERM and SIGKILL; SageMaker gives as long."""
 SAVED_S = 1800.0

@@ -232,6 +232,15 @@ def test_settings_that_do_not_fit_together_are_refused(changes: dict[str, object
     assert words in refusal(**changes)
 
 
+def test_a_machine_with_pods_is_taken_away_by_its_age_alone() -> None:
+    spec = build_node_pool("yard")["spec"]
+    assert spec["disruption"]["consolidationPolicy"] == "WhenEmpty"
+    allowed = {why: one["nodes"] for one in spec["disruption"]["budgets"] for why in one["reasons"]}
+    assert allowed == {"Drifted": "0", "Underutilized": "0", "Empty": "100%"}
+    # Auto Mode gives pods a day more, and a machine 21 days in all.
+    assert spec["template"]["spec"]["expireAfter"] == f"{20 * 24}h"
+
+
 def test_every_object_of_ours_is_labelled_as_the_deployments() -> None:
     for one in [*build_objects("yard", 8), build_node_pool("yard")]:
         assert one["metadata"]["labels"] == {"trainyard/deployment": "yard"}
