@@ -149,20 +149,22 @@ def test_children_and_the_function_are_members_of_a_group_of_their_own(lab: Synt
 
 def test_no_group_may_do_more_than_its_members_need() -> None:
     rules = {
-        (one["kind"], one["metadata"]["name"]): [(rule["resources"], rule["verbs"]) for rule in one["rules"]]
+        (one["kind"], one["metadata"]["name"]): [
+            (rule["resources"], rule["verbs"], rule.get("resourceNames")) for rule in one["rules"]
+        ]
         for one in build_objects("yard", 8)
         if "rules" in one
     }
     making = ["create", "get", "patch"]
     assert rules == {
         ("Role", "children"): [
-            (["mpijobs"], making),
-            (["pods"], ["get", "list"]),
-            (["resourcequotas"], ["get"]),
-            (["networkpolicies"], ["create"]),
+            (["mpijobs"], making, None),
+            (["pods"], ["get", "list"], None),
+            (["resourcequotas"], ["get"], ["machines"]),
+            (["networkpolicies"], ["create"], None),
         ],
-        ("Role", "functions"): [(["mpijobs"], [*making, "list", "delete"]), (["pods"], ["get", "list"])],
-        ("ClusterRole", "yard-lines-functions"): [(["nodes"], ["list"])],
+        ("Role", "functions"): [(["mpijobs"], [*making, "list", "delete"], None), (["pods"], ["get", "list"], None)],
+        ("ClusterRole", "yard-lines-functions"): [(["nodes"], ["list"], None)],
     }
 
 

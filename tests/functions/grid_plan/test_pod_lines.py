@@ -82,6 +82,43 @@ def test_a_line_becomes_an_mpi_job_that_a_cluster_takes(there: Account) -> None:
     assert line.request["function"] == names.cluster_function("yard")
 
 
+def test_a_job_is_tried_once_until_its_time_is_up_with_a_launcher_that_is_a_node_and_leaves_no_pod(
+    there: Account,
+) -> None:
+    (line,) = planned(there, LINE | {"instance_count": 2, "distribution": "mpi", "max_hours": 3})
+    spec = dict(line.request["job"]["spec"])
+    replicas = spec.pop("mpiReplicaSpecs")
+    assert spec == {
+        "slotsPerWorker": 1,
+        "runLauncherAsWorker": True,
+        "launcherCreationPolicy": "WaitForWorkersReady",
+        "mpiImplementation": "OpenMPI",
+        "runPolicy": {
+            "cleanPodPolicy": "All",
+            "activeDeadlineSeconds": 3 * 3600,
+            "backoffLimit": 0,
+            "suspend": False,
+        },
+    }
+    assert {role: (one["replicas"], one["restartPolicy"]) for role, one in replicas.items()} == {
+        "Launcher": (1, "Never"),
+        "Worker": (1, "Never"),
+    }
+
+
+@pytest.mark.parametrize("role", ["Launcher", "Worker"])
+def test_a_pod_has_no_token_of_the_cluster_and_its_machine_is_not_replaced_by_a_better_one(
+    there: Account, role: str
+) -> None:
+    (line,) = planned(there, LINE | {"instance_count": 2})
+    template = line.request["job"]["spec"]["mpiReplicaSpecs"][role]["template"]
+    assert template["metadata"]["annotations"]["karpenter.sh/do-not-disrupt"] == "true"
+    pod = template["spec"]
+    assert pod["serviceAccountName"] == "training"
+    assert (pod["automountServiceAccountToken"], pod["enableServiceLinks"]) == (False, False)
+    assert pod["securityContext"] == {"seccompProfile": {"type": "RuntimeDefault"}}
+
+
 def test_the_image_is_named_by_its_digest(there: Account) -> None:
     (line,) = planned(there, LINE)
     assert training_of(line)["image"].endswith(f"/yard/images@{DIGEST}")
