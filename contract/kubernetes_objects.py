@@ -24,6 +24,8 @@ SYSTEM_POOL = "system"
 """The pool of EKS's Auto Mode whose machines take what has its toleration, as the operator gets it."""
 EMPTY_S = 60
 """How long a machine of lines stays without a pod."""
+EXPIRES_H = 480
+"""Age at which a machine of lines is taken away. EKS's Auto Mode gives its pods a day more, and keeps no machine for more than 21 days."""
 
 
 def group_of(deployment: str, who: str) -> str:
@@ -74,7 +76,7 @@ def build_objects(deployment: str, most_nodes: int) -> list[dict[str, Any]]:
 
 
 def build_node_pool(deployment: str) -> dict[str, Any]:
-    """Returns the pool of machines for lines, of EKS's Auto Mode: on demand, and gone once they are empty."""
+    """Returns the pool of machines for lines, of EKS's Auto Mode: on demand, gone once they are empty, and not before they expire."""
     labels = mark_deployment(deployment)
     wanted = {"kubernetes.io/arch": ["amd64"], "karpenter.sh/capacity-type": ["on-demand"]}
     return {
@@ -85,13 +87,22 @@ def build_node_pool(deployment: str) -> dict[str, Any]:
             "template": {
                 "metadata": {"labels": labels},
                 "spec": {
+                    "expireAfter": f"{EXPIRES_H}h",
                     "nodeClassRef": {"group": "eks.amazonaws.com", "kind": "NodeClass", "name": "default"},
                     "requirements": [
                         {"key": key, "operator": "In", "values": values} for key, values in sorted(wanted.items())
                     ],
                 },
             },
-            "disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": f"{EMPTY_S}s"},
+            "disruption": {
+                "consolidationPolicy": "WhenEmpty",
+                "consolidateAfter": f"{EMPTY_S}s",
+                # Each week's image makes a machine drift, and a day later its pods would be ended, whatever they say of themselves.
+                "budgets": [
+                    {"nodes": "0", "reasons": ["Drifted", "Underutilized"]},
+                    {"nodes": "100%", "reasons": ["Empty"]},
+                ],
+            },
         },
     }
 

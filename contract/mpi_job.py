@@ -44,7 +44,7 @@ HOST_FILE = "/etc/mpi/hostfile"
 """Where the operator puts the list of hosts."""
 PORT = 29500
 STAYS = {"karpenter.sh/do-not-disrupt": "true"}
-"""Annotation of pods whose machine is not to be replaced by a better one."""
+"""Annotation of pods whose machine is not to be replaced by a better one. A machine that drifts or expires takes no notice after a day."""
 GRACE_S = 120
 """How long a training has between SIGTERM and SIGKILL; SageMaker gives as long."""
 SAVED_S = 1800.0
@@ -62,8 +62,11 @@ while kill -0 $p 2>/dev/null; do wait $p; c=$?; done
 later 5 $t; wait $t; exit $c"""
 """Keeps what the command prints in a file as well, where the keeper finds metrics; hands signals on, and ends as the command ended.
 The pod has time to save after that, so the command has to be killed here, and what it left behind may hold nothing up."""
-SSHD = "mkdir -p /run/sshd && exec /usr/sbin/sshd -De"
-"""As the operator would start it; the shell names a program that the image lacks, and sshd needs the folder."""
+SSHD = "mkdir -p /run/sshd && exec /usr/sbin/sshd -De -o StrictModes=no"
+"""As the operator would start it; the shell names a program that the image lacks, and sshd needs the folder. The kubelet lets everybody
+write into the folder of the operator's keys, which sshd else refuses."""
+SSH = "plm_rsh_args", "-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o ConnectionAttempts=10"
+"""What mpirun gives to ssh, in the place of the operator's variable, which has the last of it; a pod's host key is on no list."""
 UNIQUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 """The form of a label's value."""
 EXPORTED = ("PATH", "LD_LIBRARY_PATH")
@@ -294,7 +297,8 @@ def list_words(
     words = list(it.command)
     if it.launcher is Launcher.MPI:
         exports = [word for name in (*EXPORTED, *variables) for word in ("-x", name)]
-        options = ["--hostfile", HOST_FILE, "--bind-to", "none", *exports, *it.options]
+        ssh = [] if SSH[0] in it.options else ["--mca", *SSH]  # two values of one would not do
+        options = ["--hostfile", HOST_FILE, "--bind-to", "none", *ssh, *exports, *it.options]
         words = _escape(cluster.build_mpirun([*options, *words]))
     elif it.launcher is Launcher.TORCHRUN:
         words = _escape(cluster.build_torchrun(words))

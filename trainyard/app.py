@@ -68,7 +68,10 @@ def manifest(
         Path | None,
         typer.Argument(metavar="[FILE]", help="A line as JSON; without it: what the owner of a cluster applies."),
     ] = None,
-    name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="What the job's name begins with.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Option("--name", metavar="NAME", help="What the job's name begins with; 11 characters are kept."),
+    ] = None,
     gpus: Annotated[int, typer.Option("--gpus", metavar="N", min=0, help="GPUs of each machine.")] = 0,
 ) -> int:
     """Print a line's MPIJob for kubectl, without AWS.

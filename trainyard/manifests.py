@@ -86,7 +86,8 @@ def build_line(fields: dict[str, Any], settings: Settings, name: str | None, gpu
     problems += [*found, *policy.problems(training, (training.spec.instance_type or "",)), *list_pod_problems(training)]
     if name and not UNIQUE.fullmatch(name):
         problems.append(
-            f"--name: is {name!r}; allowed: up to 63 letters, digits, dots and hyphens, with a letter or digit at each end"
+            f"--name: is {name!r}; allowed: up to 63 letters, digits, dots, hyphens and underscores, with a letter or digit at each end; "
+            f"the job's name begins with the first {MOST_NAME}, in small letters, digits and hyphens, and with a g before a digit"
         )
     if spec.code:
         problems.append("code: Plan copies the archive for a grid; allowed: an image that has the code")

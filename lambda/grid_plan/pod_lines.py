@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections.abc import Iterator
@@ -10,7 +11,9 @@ from typing import Any
 from contract import containers, names
 from contract.grid import Backend, GridPrefix, mpi_job_name
 from contract.jobs import Launcher
-from contract.mpi_job import PodPlace, PodTraining, build_mpi_job, describe_files
+from contract.kubernetes_objects import EXPIRES_H
+from contract.mpi_job import SAVED_S, PodPlace, PodTraining, build_mpi_job, describe_files
+from contract.mpi_job_facts import PLACED_S
 from grid_plan import code
 from grid_plan.answers import Answers
 from grid_plan.choice import Decision
@@ -31,6 +34,8 @@ PROCESSOR = "x86_64"
 """Of the cluster's machines: the platform's own image has no other."""
 MOST_VOLUME_GB = 60
 """Of the 80 GiB that a machine of EKS's Auto Mode has by its default class, images and the system take the rest."""
+MOST_HOURS = EXPIRES_H - math.ceil((PLACED_S + SAVED_S) / 3600)
+"""What the age of a machine of the deployment's own cluster leaves beside the wait for the other machines, and the time to save."""
 LAUNCHERS = {MPI: Launcher.MPI, NONE: Launcher.NONE}
 DEFAULT_ARGUMENTS = ("train",)
 """What SageMaker gives to an image's entry point where a line says nothing."""
@@ -57,9 +62,11 @@ def list_pod_problems(training: Wanted) -> Iterator[str]:
             f"instance_count: {spec.instance_count} is more than the nodes of the cluster; allowed: up to {cluster.most_nodes} "
             "(kubernetes.max_nodes in cdk.json)"
         )
-    size = spec.volume_gb
-    if size is not None and size > MOST_VOLUME_GB and cluster.name == names.eks_cluster(training.env.deployment):
-        yield f"volume_gb: {size} is more than the machines of the deployment's own cluster have; allowed: up to {MOST_VOLUME_GB}"
+    is_own = cluster.name == names.eks_cluster(training.env.deployment)
+    for name, most, do in (("volume_gb", MOST_VOLUME_GB, "have"), ("max_hours", MOST_HOURS, "last")):
+        value = getattr(spec, name)
+        if is_own and value is not None and value > most:
+            yield f"{name}: {value:g} is more than the machines of the deployment's own cluster {do}; allowed: up to {most}"
     for name, may_be in NOTHING.items():
         if getattr(spec, name):
             yield f"{name}: means nothing with the backend {KUBERNETES}; allowed: {may_be}"

@@ -48,7 +48,7 @@ def serve(address: str) -> int:
 def call(words: list[str]) -> int:
     """Runs the command on the named host and returns its exit code, or 255 where that host ends first."""
     while words and words[0].startswith("-"):
-        words = words[1:]
+        words = words[2 if words[0] == "-o" else 1 :]
     address, command = words[0], " ".join(words[1:])
     if address == os.environ.get(MASTER):
         os.execve("/bin/sh", ["/bin/sh", "-c", command], with_own_memory())

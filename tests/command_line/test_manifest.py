@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import yaml
 from localaws.services.kubernetes_schema import list_policy_problems, list_problems
 from stacks.parts.pod_cluster import VERSION
 from stacks.settings import Settings
-from trainyard.manifests import build_line, list_cluster_objects, list_line, write_yaml
+from trainyard.manifests import MOST_NAME, build_line, list_cluster_objects, list_line, write_yaml
 from trainyard.stops import CannotProceed
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "mpi_digits" / "line.jsonl"
@@ -48,9 +49,25 @@ def test_two_lines_share_neither_an_object_nor_checkpoints_whatever_name_they_ar
     assert first == build_line({**LINE, "hyperparameters": {"lr": "0.1"}}, SETTINGS, name, 1)
 
 
-@pytest.mark.parametrize("name", ["a/b", "grüße", "a b", "-a", "x" * 64])
-def test_a_name_that_no_label_takes_is_refused(name: str) -> None:
-    with pytest.raises(CannotProceed, match=r"^--name: is "):
+WORDS = (
+    "; allowed: up to 63 letters, digits, dots, hyphens and underscores, with a letter or digit at each end; the job's name begins with "
+    "the first 11, in small letters, digits and hyphens, and with a g before a digit"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "begin"),
+    [("9Foo_Bar", "g9foo-bar-"), ("a.b", "a-b-"), ("x" * 63, "x" * 11 + "-"), ("A" * 12, "a" * 11 + "-")],
+)
+def test_a_name_of_a_job_begins_as_the_refusal_of_one_says(name: str, begin: str) -> None:
+    found = build_line(LINE, SETTINGS, name, 1)["metadata"]["name"]
+    assert found.startswith(begin)
+    assert f"first {MOST_NAME}," in WORDS
+
+
+@pytest.mark.parametrize("name", ["a/b", "grüße", "a b", "-a", ".x", "x_", "x" * 64])
+def test_a_name_that_no_label_takes_is_refused_with_what_becomes_of_one(name: str) -> None:
+    with pytest.raises(CannotProceed, match=f"^--name: is {re.escape(repr(name) + WORDS)}$"):
         build_line(LINE, SETTINGS, name, 1)
 
 

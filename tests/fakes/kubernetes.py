@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
+import importlib
 import io
 import json
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from email.message import Message
 from functools import cache
@@ -14,10 +15,12 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 from urllib.error import HTTPError
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 from urllib.request import Request
 
+import pytest
 from botocore.exceptions import HTTPClientError
+from botocore.session import get_session
 
 from contract import kubernetes_api
 from contract.kubernetes_api import PREFIX
@@ -56,9 +59,34 @@ class FakeCluster(KubernetesModel):
 
 
 def check_token(token: str) -> None:
+    assert _read_token(token).startswith(f"https://sts.{HOME}.amazonaws.com/")
+
+
+def _read_token(token: str) -> str:
     assert token.startswith(PREFIX)
     padded = token.removeprefix(PREFIX) + "=" * (-len(token.removeprefix(PREFIX)) % 4)
-    assert base64.urlsafe_b64decode(padded).decode().startswith(f"https://sts.{HOME}.amazonaws.com/")
+    return base64.urlsafe_b64decode(padded).decode()
+
+
+def read_tokens(calls: Iterable[Call]) -> list[tuple[str, str, int]]:
+    """Returns of each call to a cluster what STS is asked for, what of it is signed, and for how many seconds it is good."""
+    found = []
+    for token in (one.params["token"] for one in calls if one.service == "kubernetes"):
+        query = dict(parse_qsl(urlsplit(_read_token(token)).query))
+        found.append((query["Action"], query["X-Amz-SignedHeaders"], int(query["X-Amz-Expires"])))
+    return found
+
+
+def sign(patch: pytest.MonkeyPatch, where: str) -> None:
+    """Clients of STS that a module makes sign, unlike all others of the fake."""
+    make = importlib.import_module(where).client
+
+    def client(service: str, region: str, *given: Any) -> Any:
+        if service != "sts":
+            return make(service, region, *given)
+        return get_session().create_client("sts", region, aws_access_key_id="AKIA", aws_secret_access_key="secret")
+
+    patch.setattr(f"{where}.client", client)
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from tests.fakes.aws import Aws
 from tests.fakes.clock import Killed
 from tests.fakes.faults import Death, Kind, Mishap
 from tests.fakes.grid_yard import BUCKET, BYTES, HOME, NOW, PREFIX, GridYard, grid_of, pod_line_of, sigterm
+from tests.fakes.kubernetes import read_tokens, sign
 from tests.fakes.pod_jobs import FAILS, PodJobs, PodLife
 from tests.fakes.s3 import Bucket
 
@@ -77,6 +78,15 @@ def test_an_image_without_mpirun_is_named() -> None:
     with planned_pods(PodLife(fails="/bin/sh: 1: mpirun: not found")) as (yard, _):
         yard.run()
         assert yard.recorded().reason.startswith("the image has no mpirun, which its line needs; ")
+
+
+def test_a_token_is_for_this_cluster_alone_and_for_no_longer_than_eks_takes(
+    there: tuple[GridYard, PodJobs], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    yard, _ = there
+    sign(monkeypatch, "grid_child.kubernetes")
+    assert yard.run() == ExitCode.DONE
+    assert set(read_tokens(yard.aws.calls)) == {("GetCallerIdentity", "host;x-k8s-aws-id", 60)}
 
 
 def test_a_worker_without_sshd_ends_the_job_that_the_operator_would_wait_for() -> None:

@@ -150,20 +150,22 @@ def test_children_and_the_function_are_members_of_a_group_of_their_own(lab: Synt
 
 def test_no_group_may_do_more_than_its_members_need() -> None:
     rules = {
-        (one["kind"], one["metadata"]["name"]): [(rule["resources"], rule["verbs"]) for rule in one["rules"]]
+        (one["kind"], one["metadata"]["name"]): [
+            (rule["resources"], rule["verbs"], rule.get("resourceNames")) for rule in one["rules"]
+        ]
         for one in build_objects("yard", 8)
         if "rules" in one
     }
     making = ["create", "get", "patch"]
     assert rules == {
         ("Role", "children"): [
-            (["mpijobs"], making),
-            (["pods"], ["get", "list"]),
-            (["resourcequotas"], ["get"]),
-            (["networkpolicies"], ["create"]),
+            (["mpijobs"], making, None),
+            (["pods"], ["get", "list"], None),
+            (["resourcequotas"], ["get"], ["machines"]),
+            (["networkpolicies"], ["create"], None),
         ],
-        ("Role", "functions"): [(["mpijobs"], [*making, "list", "delete"]), (["pods"], ["get", "list"])],
-        ("ClusterRole", "yard-lines-functions"): [(["nodes"], ["list"])],
+        ("Role", "functions"): [(["mpijobs"], [*making, "list", "delete"], None), (["pods"], ["get", "list"], None)],
+        ("ClusterRole", "yard-lines-functions"): [(["nodes"], ["list"], None)],
     }
 
 
@@ -231,6 +233,15 @@ def test_a_manifest_that_is_not_there_is_refused_with_where_it_is_from(tmp_path:
 )
 def test_settings_that_do_not_fit_together_are_refused(changes: dict[str, object], words: str) -> None:
     assert words in refusal(**changes)
+
+
+def test_a_machine_with_pods_is_taken_away_by_its_age_alone() -> None:
+    spec = build_node_pool("yard")["spec"]
+    assert spec["disruption"]["consolidationPolicy"] == "WhenEmpty"
+    allowed = {why: one["nodes"] for one in spec["disruption"]["budgets"] for why in one["reasons"]}
+    assert allowed == {"Drifted": "0", "Underutilized": "0", "Empty": "100%"}
+    # Auto Mode gives pods a day more, and a machine 21 days in all.
+    assert spec["template"]["spec"]["expireAfter"] == f"{20 * 24}h"
 
 
 def test_every_object_of_ours_is_labelled_as_the_deployments() -> None:

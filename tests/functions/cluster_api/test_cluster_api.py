@@ -31,7 +31,7 @@ from tests.fakes.aws import Aws
 from tests.fakes.executions import GRID_MACHINE, MACHINE, SEARCH_MACHINE
 from tests.fakes.functions import PROFILE
 from tests.fakes.grid_yard import BUCKET, BYTES, DEPLOYMENT, HOME, NOW, GridYard, grid_of, pod_line_of
-from tests.fakes.kubernetes import NAME
+from tests.fakes.kubernetes import NAME, read_tokens, sign
 from tests.fakes.pod_jobs import PodJobs, PodLife
 from tests.fakes.s3 import Bucket
 from tests.fakes.state import TABLE
@@ -95,6 +95,14 @@ def yard(monkeypatch: pytest.MonkeyPatch) -> Iterator[Yard]:
 
 def see(yard: Yard, **given: Any) -> GridLook:
     return GridLook(store=GridStore(BUCKET), grid=yard.grid, **given)
+
+
+def test_a_token_is_for_this_cluster_alone_and_for_no_longer_than_eks_takes(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sign(monkeypatch, "aws.kubernetes")
+    handler({"verb": PodVerb.LIST.value}, None)
+    assert set(read_tokens(yard.aws.calls)) == {("GetCallerIdentity", "host;x-k8s-aws-id", 60)}
 
 
 # What collects a grid

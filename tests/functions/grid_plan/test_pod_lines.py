@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from contract import names, tags
-from contract.environments import LineCluster
+from contract.environments import LONGEST_TRAINING_H, LineCluster
 from contract.errors import InvalidRequest
 from contract.grid import Backend, Line, mpi_job_name
 from contract.mpi_job import GPU, GRACE_S, INSTANCE_TYPE, SAVED_S, SAY, seal_job
 from contract.mpi_job_facts import is_marked_pod
 from contract.pod_network import close_job
-from grid_plan.pod_lines import MOST_VOLUME_GB
+from grid_plan.pod_lines import MOST_HOURS, MOST_VOLUME_GB
 from localaws.services.kubernetes_model import build_pods
 from localaws.services.kubernetes_schema import list_policy_problems, list_problems
 from stacks.parts.pod_cluster import VERSION
@@ -98,6 +98,43 @@ def test_what_a_child_sends_of_a_line_and_the_pods_of_it_are_what_kubernetes_kno
     assert len(pods) == 2
     for one in [*pods, policy]:
         kubernetes_validate.validate(one, VERSION, strict=True)
+
+
+def test_a_job_is_tried_once_until_its_time_is_up_with_a_launcher_that_is_a_node_and_leaves_no_pod(
+    there: Account,
+) -> None:
+    (line,) = planned(there, LINE | {"instance_count": 2, "distribution": "mpi", "max_hours": 3})
+    spec = dict(line.request["job"]["spec"])
+    replicas = spec.pop("mpiReplicaSpecs")
+    assert spec == {
+        "slotsPerWorker": 1,
+        "runLauncherAsWorker": True,
+        "launcherCreationPolicy": "WaitForWorkersReady",
+        "mpiImplementation": "OpenMPI",
+        "runPolicy": {
+            "cleanPodPolicy": "All",
+            "activeDeadlineSeconds": 3 * 3600,
+            "backoffLimit": 0,
+            "suspend": False,
+        },
+    }
+    assert {role: (one["replicas"], one["restartPolicy"]) for role, one in replicas.items()} == {
+        "Launcher": (1, "Never"),
+        "Worker": (1, "Never"),
+    }
+
+
+@pytest.mark.parametrize("role", ["Launcher", "Worker"])
+def test_a_pod_has_no_token_of_the_cluster_and_its_machine_is_not_replaced_by_a_better_one(
+    there: Account, role: str
+) -> None:
+    (line,) = planned(there, LINE | {"instance_count": 2})
+    template = line.request["job"]["spec"]["mpiReplicaSpecs"][role]["template"]
+    assert template["metadata"]["annotations"]["karpenter.sh/do-not-disrupt"] == "true"
+    pod = template["spec"]
+    assert pod["serviceAccountName"] == "training"
+    assert (pod["automountServiceAccountToken"], pod["enableServiceLinks"]) == (False, False)
+    assert pod["securityContext"] == {"seccompProfile": {"type": "RuntimeDefault"}}
 
 
 def test_the_image_is_named_by_its_digest(there: Account) -> None:
@@ -262,22 +299,56 @@ def test_the_disk_of_a_pod_is_reserved(there: Account) -> None:
     assert list_problems(line.request["job"]) == []
 
 
-LARGE = LINE | {"volume_gb": MOST_VOLUME_GB + 1}
+MOST = LINE | {"volume_gb": MOST_VOLUME_GB, "max_hours": MOST_HOURS}
 
 
-def test_a_disk_that_no_machine_of_the_own_cluster_has_is_refused(
+def run_in(patch: pytest.MonkeyPatch, cluster: str) -> None:
+    """The deployment's lines run there, and those of SageMaker may take 28 days."""
+    limits = replace(ENVIRONMENT.limits, max_hours=LONGEST_TRAINING_H)
+    found = replace(ENVIRONMENT, kubernetes=LineCluster(name=cluster, most_nodes=4), limits=limits)
+    for name, value in found.write().items():
+        patch.setenv(name, value)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        (
+            "volume_gb",
+            61,
+            "volume_gb: 61 is more than the machines of the deployment's own cluster have; allowed: up to 60",
+        ),
+        (
+            "max_hours",
+            478.5,
+            "max_hours: 478.5 is more than the machines of the deployment's own cluster last; allowed: up to 478",
+        ),
+        (
+            "max_hours",
+            672,
+            "max_hours: 672 is more than the machines of the deployment's own cluster last; allowed: up to 478",
+        ),
+    ],
+)
+def test_what_no_machine_of_the_own_cluster_has_is_refused(
+    there: Account, monkeypatch: pytest.MonkeyPatch, field: str, value: float, words: str
+) -> None:
+    run_in(monkeypatch, names.eks_cluster(ENVIRONMENT.deployment))
+    assert refused(there, MOST | {field: value}) == [words]
+
+
+def test_what_the_machines_of_the_own_cluster_just_have_is_taken(
     there: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = LineCluster(name=names.eks_cluster(ENVIRONMENT.deployment), most_nodes=4)
-    for name, value in replace(ENVIRONMENT, kubernetes=own).write().items():
-        monkeypatch.setenv(name, value)
-    assert refused(there, LARGE) == [
-        "volume_gb: 61 is more than the machines of the deployment's own cluster have; allowed: up to 60"
-    ]
+    run_in(monkeypatch, names.eks_cluster(ENVIRONMENT.deployment))
+    assert planned(there, MOST)
 
 
-def test_machines_of_another_cluster_have_the_disks_that_its_owner_gives_them(there: Account) -> None:
-    assert planned(there, LARGE)
+def test_machines_of_another_cluster_have_what_its_owner_gives_them(
+    there: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_in(monkeypatch, "lab")
+    assert planned(there, MOST | {"volume_gb": MOST_VOLUME_GB + 1, "max_hours": LONGEST_TRAINING_H})
 
 
 def test_a_launcher_without_a_command_is_refused(there: Account) -> None:
