@@ -39,6 +39,8 @@ from grid_child.trouble import Trouble, Unfit, trouble_of
 
 T = TypeVar("T")
 DENIED = 403
+NO_ROOM = ("exceeded quota", "status unknown for quota")
+"""Words of Kubernetes where a quota holds an object back. A right to see the quota that is missing is none of these."""
 
 
 class _Gone(Trouble):
@@ -192,6 +194,6 @@ def answer_of(problem: ClusterProblem) -> SubmitAnswer:
         return SubmitAnswer.IN_USE
     if problem.status == 429:
         return SubmitAnswer.THROTTLED
-    if problem.status == DENIED and "quota" in problem.message:
+    if problem.status == DENIED and any(one in problem.message for one in NO_ROOM):
         return SubmitAnswer.QUOTA
     return SubmitAnswer.REFUSED if problem.status in {400, DENIED, 404, 422} else SubmitAnswer.OPEN

@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 
 from contract.grid import Backend, ExitCode, LineOutcome
+from contract.kubernetes_api import ClusterProblem
 from contract.mpi_job import ENDED_FOR, SAVED_S
 from contract.mpi_job_facts import PLACED_S
 from contract.pod_files import MOST_NOTE, RESULT, PodResult, describe_result
 from grid_child.identity import identify
-from grid_child.kubernetes import KubernetesLine
+from grid_child.kubernetes import KubernetesLine, answer_of
 from grid_child.plan import read_work
+from grid_child.policy import SubmitAnswer
 from grid_child.retry import Retry
 from grid_child.store import Home
 from grid_child.trouble import Unfit
@@ -31,6 +33,8 @@ from tests.fakes.s3 import Bucket
 
 CREATE, READ, END = "kubernetes:PostJob", "kubernetes:GetJob", "kubernetes:PatchJob"
 CLOSE = "kubernetes:PostObject"
+FORBIDDEN = 'resourcequotas "machines" is forbidden: User "yard" cannot get resource "resourcequotas" in API group "" in the namespace'
+"""Words of a cluster to which nobody has applied the manifests."""
 
 
 @contextmanager
@@ -308,6 +312,34 @@ def test_a_line_for_which_there_is_never_room_names_the_setting() -> None:
         assert yard.recorded().outcome is LineOutcome.REFUSED
         assert "raise kubernetes.max_nodes in cdk.json" in yard.recorded().reason
         assert "0 of 1 nodes of the cluster are taken, and line 0 needs 2" in yard.recorded().reason
+
+
+def test_a_cluster_without_the_objects_of_its_manifest_refuses_the_line_at_once(
+    there: tuple[GridYard, PodJobs],
+) -> None:
+    yard, jobs = there
+    jobs.cluster.quota_problem = FORBIDDEN
+    assert yard.run() == ExitCode.DONE
+    assert (yard.recorded().outcome, jobs.made) == (LineOutcome.REFUSED, [])
+    assert f"Kubernetes refused the request: 403: {FORBIDDEN}" in yard.recorded().reason
+    assert "max_nodes" not in yard.recorded().reason
+    assert yard.aws.clock.now - NOW < 60
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "answer"),
+    [
+        (403, FORBIDDEN, SubmitAnswer.REFUSED),
+        (403, 'mpijobs.kubeflow.org "j" is forbidden: exceeded quota: machines, requested: pods=2', SubmitAnswer.QUOTA),
+        (403, 'mpijobs.kubeflow.org "j" is forbidden: status unknown for quota: machines', SubmitAnswer.QUOTA),
+        (404, 'resourcequotas "machines" not found', SubmitAnswer.REFUSED),
+        (401, "Unauthorized", SubmitAnswer.OPEN),
+        (429, "exceeded quota", SubmitAnswer.THROTTLED),
+        (0, "timed out", SubmitAnswer.OPEN),
+    ],
+)
+def test_only_a_quota_that_is_used_up_is_waited_for_as_one(status: int, words: str, answer: SubmitAnswer) -> None:
+    assert answer_of(ClusterProblem(status, words)) is answer
 
 
 def test_a_child_without_the_right_to_see_the_cluster_says_so(
