@@ -15,6 +15,7 @@ from urllib.error import HTTPError
 from urllib.parse import quote, urlencode
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
+from contract.kubernetes_objects import NEW
 from contract.mpi_job import API, BEGAN, ENDED_FOR, JOB_NAME, KIND, PLURAL, read_begin
 from contract.pod_network import NETWORKING, POLICIES
 
@@ -36,6 +37,19 @@ class ClusterProblem(Exception):
     def __init__(self, status: int, message: str) -> None:
         super().__init__(f"{status}: {message}" if status else message)
         self.status, self.message = status, message
+
+
+class ClusterGone(ClusterProblem):
+    """EKS has no cluster of this name: it is not there, nor anything that was on it."""
+
+    CODE = "ResourceNotFoundException"
+    """As EKS says so."""
+
+    def __init__(self, name: str, region: str) -> None:
+        super().__init__(
+            ABSENT,
+            f"kubernetes.cluster: {name} is no cluster in {region}; allowed: the name of one that is there, or {NEW}",
+        )
 
 
 def make_token(address: str) -> str:

@@ -20,8 +20,16 @@ PLACED_S = 3600.0
 """How long a job may wait for machines. What has come of them meanwhile is paid for."""
 LAUNCHED_S = 600.0
 """How long a launcher may not be there when every worker is ready."""
-STUCK = frozenset({"ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError"})
+STUCK = frozenset({"InvalidImageName", "CreateContainerConfigError", "CreateContainerError"})
 """Reasons for which a container waits that do not pass by themselves."""
+PULLING = frozenset({"ErrImagePull", "ImagePullBackOff"})
+"""Reasons that a registry's throttle has too. The kubelet pulls again, half a dozen times in PULLED_S."""
+PULLED_S = 600.0
+"""How long a pod may fail to pull an image from when it could."""
+READY = "Ready"
+"""The condition of a pod whose containers run."""
+PULLS = ("PodScheduled", "Initialized")
+"""Conditions of a pod whose times say since when it pulls: a training's image comes after the helper has brought the data."""
 LIVE = frozenset({"Pending", "Running", "Unknown", ""})
 """Phases of a pod that may still cost something."""
 STOPPED, FAILED = "Stopped", "Failed"
@@ -81,7 +89,7 @@ def find_obstacle(evidence: PodEvidence, now: float) -> str:
     for pod in evidence.pods:
         if _phase(pod) == "Failed" and _is_worker(pod):
             return f"{FAILED}: {describe_pods([pod]) or _describe_status(pod) or 'a worker failed'}"
-        if stuck := _find_stuck(pod):
+        if stuck := _find_stuck(pod, now):
             return f"{FAILED}: {stuck}"
     if given_up := _find_condition(job, FAILED):
         return f"{FAILED}: {given_up.get('message') or given_up.get('reason') or 'the operator gave the job up'}"
@@ -251,7 +259,7 @@ def _find_missing(job: Mapping[str, Any], pods: Sequence[Mapping[str, Any]], now
         return ""
     if len(pods) == wanted - 1 and all(_is_worker(pod) for pod in pods):
         # The launcher comes when every worker is ready.
-        ready = [_find_time(pod, "Ready") for pod in pods if _phase(pod) == "Running"]
+        ready = [_find_time(pod, READY) for pod in pods if _phase(pod) == "Running"]
         if len(ready) < len(pods) or any(at is not None and now - at < LAUNCHED_S for at in ready):
             return ""
     return f"are {len(pods) or 'no'} pods of {wanted}, and the rest finds no room"
@@ -275,10 +283,12 @@ def _condition(job: Mapping[str, Any]) -> str:
     return next((str(one.get("type")) for one in reversed(conditions) if one.get("status") == "True"), "")
 
 
-def _find_stuck(pod: Mapping[str, Any]) -> str:
+def _find_stuck(pod: Mapping[str, Any], now: float) -> str:
+    pulls = max((at for kind in PULLS if (at := _find_time(pod, kind)) is not None), default=now)
+    reasons = STUCK | PULLING if now - pulls > PULLED_S else STUCK
     for name, state in _states(pod):
         waiting = state.get("waiting") or {}
-        if waiting.get("reason") in STUCK:
+        if waiting.get("reason") in reasons:
             words = " ".join(str(waiting.get("message") or "").split())[:MOST_WORDS]
             return f"{_name(pod)}, container {name}, cannot start: {waiting['reason']} {words}".rstrip()
     return ""

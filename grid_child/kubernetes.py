@@ -9,7 +9,16 @@ from typing import Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from contract.kubernetes_api import CLUSTER_HEADER, LASTS_S, TAKEN, ClusterProblem, KubernetesApi, make_token
+from contract.aws_errors import code_of
+from contract.kubernetes_api import (
+    CLUSTER_HEADER,
+    LASTS_S,
+    TAKEN,
+    ClusterGone,
+    ClusterProblem,
+    KubernetesApi,
+    make_token,
+)
 from contract.kubernetes_objects import QUOTA
 from contract.mpi_job import count_nodes, read_seal, seal_job
 from contract.mpi_job_facts import (
@@ -30,6 +39,12 @@ from grid_child.trouble import Trouble, Unfit, trouble_of
 
 T = TypeVar("T")
 DENIED = 403
+NO_ROOM = ("exceeded quota", "status unknown for quota")
+"""Words of Kubernetes where a quota holds an object back. A right to see the quota that is missing is none of these."""
+
+
+class _Gone(Trouble):
+    """There is no such cluster, and so nothing of what is asked for."""
 
 
 class KubernetesLine:
@@ -58,6 +73,8 @@ class KubernetesLine:
         try:
             cluster = client("eks", region).describe_cluster(name=name)["cluster"]
         except (ClientError, BotoCoreError) as problem:
+            if isinstance(problem, ClientError) and code_of(problem) == ClusterGone.CODE:
+                raise ClusterGone(name, region) from None
             raise trouble_of(problem, f"eks:DescribeCluster of {name}") from problem
         return KubernetesApi(
             cluster["endpoint"],
@@ -113,7 +130,8 @@ class KubernetesLine:
         return f"{facts.arn}; {stranger}" if stranger else ""
 
     def stop(self) -> None:
-        self._call("could not be ended", lambda: self._api.end(self._line.training, GRID_ENDED))
+        with suppress(_Gone):  # and the job with it
+            self._call("could not be ended", lambda: self._api.end(self._line.training, GRID_ENDED))
 
     def _read(self) -> PodEvidence:
         job = self._find_job()
@@ -141,7 +159,10 @@ class KubernetesLine:
             self._is_closed = True
 
     def _find_job(self) -> Mapping[str, Any] | None:
-        return self._call("the MPIJob", lambda: self._api.find(self._line.training))
+        try:
+            return self._call("the MPIJob", lambda: self._api.find(self._line.training))
+        except _Gone:
+            return None
 
     def _is_ours(self, job: Mapping[str, Any]) -> bool:
         return not find_stranger(self._line, self._grid, job)
@@ -159,9 +180,12 @@ class KubernetesLine:
         try:
             return call()
         except ClusterProblem as problem:
+            if not problem.status:
+                self._opened = None  # EKS is asked again where the cluster is: it may be gone
             if problem.status == DENIED:
                 raise Unfit(f"The cluster does not let the child do this: {what}: {problem.message}") from problem
-            raise Trouble(str(problem.status or "no answer"), f"{what}: {problem.message}") from problem
+            kind = _Gone if isinstance(problem, ClusterGone) else Trouble
+            raise kind(str(problem.status or "no answer"), f"{what}: {problem.message}") from problem
 
 
 def answer_of(problem: ClusterProblem) -> SubmitAnswer:
@@ -170,6 +194,6 @@ def answer_of(problem: ClusterProblem) -> SubmitAnswer:
         return SubmitAnswer.IN_USE
     if problem.status == 429:
         return SubmitAnswer.THROTTLED
-    if problem.status == DENIED and "quota" in problem.message:
+    if problem.status == DENIED and any(one in problem.message for one in NO_ROOM):
         return SubmitAnswer.QUOTA
     return SubmitAnswer.REFUSED if problem.status in {400, DENIED, 404, 422} else SubmitAnswer.OPEN

@@ -265,9 +265,10 @@ class Settings(Block):
             regions=self.everywhere,
         )
         yield from network_problems(self.regions, self.network, self.placement_groups_per_zone)
-        yield from list_kubernetes_problems(self.kubernetes)
+        home = next((one for one in self.regions if one.region == self.home_region), None)
+        yield from list_kubernetes_problems(self.kubernetes, home)
         if self.catalogue:
-            yield from catalogue_problems(next((one for one in self.regions if one.region == self.home_region), None))
+            yield from catalogue_problems(home)
         room = LEAST_NAMES_BYTES + REGION_BYTES * (MOST_REGIONS - len(self.training))
         if (taken := len(json.dumps(self.machine_images)) + len(json.dumps(self.git_hosts))) > room:
             yield f"machine_images and git_hosts take {taken} characters; allowed: {room}, because a function's variables have 4 KB"

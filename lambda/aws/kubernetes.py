@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from aws.clients import BRISK, client
-from contract.kubernetes_api import CLUSTER_HEADER, LASTS_S, KubernetesApi, make_token
+from contract.aws_errors import code_of
+from contract.kubernetes_api import CLUSTER_HEADER, LASTS_S, ClusterGone, KubernetesApi, make_token
 
 
 def open_cluster(name: str, region: str, namespace: str) -> KubernetesApi:
-    """Returns the API of one namespace, in which each call shows a token of its own. Raises ClientError or BotoCoreError."""
-    cluster = client("eks", region, BRISK).describe_cluster(name=name)["cluster"]
+    """Returns the API of one namespace, in which each call shows a token of its own. Raises ClusterGone where there is no such cluster,
+    otherwise ClientError or BotoCoreError."""
+    try:
+        cluster = client("eks", region, BRISK).describe_cluster(name=name)["cluster"]
+    except ClientError as problem:
+        if code_of(problem) == ClusterGone.CODE:
+            raise ClusterGone(name, region) from None
+        raise
     return KubernetesApi(
         cluster["endpoint"],
         cluster["certificateAuthority"]["data"],

@@ -16,7 +16,7 @@ from cluster_api.policy import count_idle, describe_job, list_ended, order_jobs,
 from contract import metrics, names
 from contract.cluster_calls import ClusterApiEnvironment, PodCall, PodVerb
 from contract.codec import build, encode
-from contract.kubernetes_api import KubernetesApi
+from contract.kubernetes_api import ClusterGone, KubernetesApi
 from contract.mpi_job_facts import is_live
 from contract.mpi_job_labels import ENDED, select, select_expired, select_open, write_day
 
@@ -27,7 +27,13 @@ IDLE = "machines of the cluster run and no MPIJob needs them"
 def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:  # noqa: ARG001
     """Does what the event says (`PodCall`). Raises ClusterProblem, ClientError or BotoCoreError."""
     env, call = ClusterApiEnvironment.read(), build(PodCall, dict(event), "event")
-    cluster = open_cluster(env.cluster, env.home_region, names.pod_namespace(env.deployment))
+    try:
+        cluster = open_cluster(env.cluster, env.home_region, names.pod_namespace(env.deployment))
+    except ClusterGone as problem:
+        if call.verb is PodVerb.WATCH:
+            raise  # the alarm of a watch that is silent says so
+        logger.warning("the cluster is gone, and its MPIJobs with it", problem=str(problem))
+        return {"job": None, "pods": []} if call.verb is PodVerb.FIND else {"jobs": []}
     match call.verb:
         case PodVerb.FIND:
             job = cluster.find(call.name)

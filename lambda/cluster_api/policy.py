@@ -7,7 +7,7 @@ from typing import Any
 
 from contract.cluster_calls import PodJob
 from contract.mpi_job import ENDED_FOR, count_nodes, read_marks
-from contract.mpi_job_facts import is_live, is_over, is_suspended, read_created
+from contract.mpi_job_facts import PULLS, READY, is_live, is_over, is_suspended, read_created
 
 MOST_LISTED = 5000
 """MPIJobs of one answer: of each there are some 600 bytes, and an answer has 6 MB."""
@@ -51,7 +51,7 @@ def shrink_pod(pod: Mapping[str, Any]) -> dict[str, Any]:
     kept = {name: status[name] for name in ("phase", "reason", "message") if name in status}
     for kind in ("initContainerStatuses", "containerStatuses"):
         kept[kind] = [{"name": one.get("name"), "state": one.get("state")} for one in status.get(kind) or ()]
-    kept["conditions"] = [one for one in status.get("conditions") or () if one.get("type") == "Ready"]
+    kept["conditions"] = [one for one in status.get("conditions") or () if one.get("type") in (READY, *PULLS)]
     return {
         "metadata": {name: pod["metadata"].get(name) for name in ("name", "labels", "creationTimestamp")},
         "spec": {"nodeName": (pod.get("spec") or {}).get("nodeName")},

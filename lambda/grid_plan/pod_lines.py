@@ -36,6 +36,9 @@ MOST_VOLUME_GB = 60
 """Of the 80 GiB that a machine of EKS's Auto Mode has by its default class, images and the system take the rest."""
 MOST_HOURS = EXPIRES_H - math.ceil((PLACED_S + SAVED_S) / 3600)
 """What the age of a machine of the deployment's own cluster leaves beside the wait for the other machines, and the time to save."""
+NOT_MADE_FAMILIES = frozenset({"g7", "p2", "p3"})
+"""Families of SageMaker's types of x86_64 that are not among those that EKS's Auto Mode makes (its guide, managed instances). Of sizes
+it leaves out only those that SageMaker has not either."""
 LAUNCHERS = {MPI: Launcher.MPI, NONE: Launcher.NONE}
 DEFAULT_ARGUMENTS = ("train",)
 """What SageMaker gives to an image's entry point where a line says nothing."""
@@ -62,10 +65,9 @@ def list_pod_problems(training: Wanted) -> Iterator[str]:
             f"instance_count: {spec.instance_count} is more than the nodes of the cluster; allowed: up to {cluster.most_nodes} "
             "(kubernetes.max_nodes in cdk.json)"
         )
-    is_own = cluster.name == names.eks_cluster(training.env.deployment)
     for name, most, do in (("volume_gb", MOST_VOLUME_GB, "have"), ("max_hours", MOST_HOURS, "last")):
         value = getattr(spec, name)
-        if is_own and value is not None and value > most:
+        if value is not None and value > most and _is_own_cluster(training):
             yield f"{name}: {value:g} is more than the machines of the deployment's own cluster {do}; allowed: up to {most}"
     for name, may_be in NOTHING.items():
         if getattr(spec, name):
@@ -99,6 +101,17 @@ def list_type_problems(training: Wanted, answers: Answers) -> Iterator[str]:
         yield f"{where} has processors of {', '.join(kind.architectures)}; allowed with the backend {KUBERNETES}: {PROCESSOR}"
     elif kind.neuron:
         yield f"{where} has Neuron devices, for which the cluster has no plugin; allowed: types with or without NVIDIA's GPUs"
+    elif _is_own_cluster(training) and training.machine_type.partition(".")[0] in NOT_MADE_FAMILIES:
+        yield (
+            f"{where} is no type of which EKS's Auto Mode makes machines; allowed on the deployment's own cluster: none of the "
+            f"families {', '.join(sorted(NOT_MADE_FAMILIES))}"
+        )
+
+
+def _is_own_cluster(training: Wanted) -> bool:
+    """Whether the deployment made the cluster, whose machines are those of Auto Mode."""
+    cluster = training.env.kubernetes
+    return cluster is not None and cluster.name == names.eks_cluster(training.env.deployment)
 
 
 def build_pod_request(training: Wanted, decision: Decision, index: int, run: GridRun, gpus: int) -> dict[str, Any]:

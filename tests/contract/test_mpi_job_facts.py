@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from cluster_api.policy import shrink_pod
 from contract.grid import LineOutcome
 from contract.mpi_job import SAVED_S, read_seal
 from contract.mpi_job_facts import (
     LAUNCHED_S,
     PLACED_S,
+    PULLED_S,
     PodEvidence,
     describe_mpi_job,
     describe_pods,
@@ -54,6 +56,11 @@ def pod(phase: str, role: str = "launcher", **status: Any) -> dict[str, Any]:
 def ended(message: str, code: int = 1, name: str = "training") -> dict[str, Any]:
     state = {"terminated": {"exitCode": code, "message": message}}
     return {"containerStatuses": [{"name": name, "state": state}]}
+
+
+def waiting(reason: str, message: str = "") -> dict[str, Any]:
+    state = {"waiting": {"reason": reason, "message": message}}
+    return {"containerStatuses": [{"name": "t", "state": state}]}
 
 
 def describe(evidence: PodEvidence, now: float = NOW) -> Any:
@@ -120,10 +127,8 @@ def test_a_job_that_is_marked_as_ended_and_resumed_by_a_person_runs() -> None:
     ("pods", "words"),
     [
         ([pod("Failed", "worker", **ended("sshd: not found", 127))], "the image has no sshd"),
-        (
-            [pod("Pending", containerStatuses=[{"name": "t", "state": {"waiting": {"reason": "ImagePullBackOff"}}}])],
-            "ImagePullBackOff",
-        ),
+        ([pod("Pending", **waiting("InvalidImageName"))], "InvalidImageName"),
+        ([pod("Pending", **waiting("CreateContainerConfigError"))], "CreateContainerConfigError"),
     ],
 )
 def test_what_does_not_pass_by_itself_ends_the_job(pods: list[dict[str, Any]], words: str) -> None:
@@ -137,12 +142,38 @@ def test_what_does_not_pass_by_itself_ends_the_job(pods: list[dict[str, Any]], w
         [pod("Failed")],  # the launcher's end is the operator's to judge
         [pod("Pending")],
         [pod("Succeeded", "worker")],
-        [pod("Pending", containerStatuses=[{"name": "t", "state": {"waiting": {"reason": "ContainerCreating"}}}])],
+        [pod("Pending", **waiting("ContainerCreating"))],
+        [pod("Pending", **waiting("ImagePullBackOff"))],  # since when, nothing says
         [],
     ],
 )
 def test_what_may_pass_ends_nothing(pods: list[dict[str, Any]]) -> None:
     assert find_obstacle(PodEvidence(job=job(), pods=pods), NOW) == ""
+
+
+@pytest.mark.parametrize("reason", ["ErrImagePull", "ImagePullBackOff"])
+@pytest.mark.parametrize(
+    ("placed_s", "brought_s", "words"),
+    [
+        (5, None, ""),
+        (PULLED_S - 1, None, ""),
+        (PULLED_S + 1, None, "p-launcher, container t, cannot start: "),
+        (PULLED_S + 1, 5, ""),
+        (PLACED_S, PULLED_S + 1, "p-launcher, container t, cannot start: "),
+    ],
+)
+def test_an_image_that_cannot_be_pulled_is_tried_for_some_minutes_from_when_it_could_be(
+    reason: str, placed_s: float, brought_s: float | None, words: str
+) -> None:
+    """A registry that throttles says so for a while, and the machine is paid for."""
+    times = {"PodScheduled": placed_s} | ({} if brought_s is None else {"Initialized": brought_s})
+    conditions = [
+        {"type": kind, "status": "True", "lastTransitionTime": write_time(NOW - age)} for kind, age in times.items()
+    ]
+    made = pod("Pending", **waiting(reason, "toomanyrequests: Rate exceeded"), conditions=conditions)
+    for seen in (made, shrink_pod(made)):
+        found = find_obstacle(PodEvidence(job=job(age_s=PLACED_S - 1), pods=[seen]), NOW)
+        assert found == (f"Failed: {words}{reason} toomanyrequests: Rate exceeded" if words else "")
 
 
 def test_machines_are_waited_for_an_hour() -> None:

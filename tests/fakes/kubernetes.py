@@ -41,17 +41,24 @@ class FakeCluster(KubernetesModel):
         super().__init__(clock.time)
         self.refusals: dict[str, str] = {}
         """Names of jobs that the server does not take, to its words."""
+        self.quota_problem = ""
+        """Words with which the server forbids to see the quota."""
+        self.is_gone = False
 
     def describe(self, name: str) -> dict[str, Any]:
         """As EKS answers DescribeCluster."""
-        if name != NAME:
+        if name != NAME or self.is_gone:
             raise Refused("ResourceNotFoundException", f"No cluster found for name: {name}.", 404)
         return {"cluster": {"name": NAME, "endpoint": ADDRESS, "certificateAuthority": {"data": authority()}}}
 
     def serve(self, params: dict[str, Any]) -> dict[str, Any]:
         """Answers one call, whose token has to be an address of STS; clients of the fake sign nothing."""
+        if self.is_gone:
+            raise HTTPClientError(error="its address names no host")
         check_token(params["token"])
         body = params["body"]
+        if self.quota_problem and "/resourcequotas/" in params["target"]:
+            return {"status": 403, "document": {"message": self.quota_problem}}
         if params["method"] == "POST" and (words := self.refusals.get(body["metadata"]["name"])):
             return {"status": 422, "document": {"message": words}}
         status, document = self.answer(params["method"], params["target"], body, params["kind"])

@@ -12,11 +12,14 @@ from typing import Any
 import pytest
 
 from contract.grid import Backend, ExitCode, LineOutcome
+from contract.kubernetes_api import ClusterProblem
 from contract.mpi_job import ENDED_FOR, SAVED_S
 from contract.mpi_job_facts import PLACED_S
 from contract.pod_files import MOST_NOTE, RESULT, PodResult, describe_result
 from grid_child.identity import identify
+from grid_child.kubernetes import KubernetesLine, answer_of
 from grid_child.plan import read_work
+from grid_child.policy import SubmitAnswer
 from grid_child.retry import Retry
 from grid_child.store import Home
 from grid_child.trouble import Unfit
@@ -31,6 +34,8 @@ from tests.fakes.s3 import Bucket
 
 CREATE, READ, END = "kubernetes:PostJob", "kubernetes:GetJob", "kubernetes:PatchJob"
 CLOSE = "kubernetes:PostObject"
+FORBIDDEN = 'resourcequotas "machines" is forbidden: User "yard" cannot get resource "resourcequotas" in API group "" in the namespace'
+"""Words of a cluster to which nobody has applied the manifests."""
 
 
 @contextmanager
@@ -319,12 +324,94 @@ def test_a_line_for_which_there_is_never_room_names_the_setting() -> None:
         assert "0 of 1 nodes of the cluster are taken, and line 0 needs 2" in yard.recorded().reason
 
 
+def test_a_cluster_without_the_objects_of_its_manifest_refuses_the_line_at_once(
+    there: tuple[GridYard, PodJobs],
+) -> None:
+    yard, jobs = there
+    jobs.cluster.quota_problem = FORBIDDEN
+    assert yard.run() == ExitCode.DONE
+    assert (yard.recorded().outcome, jobs.made) == (LineOutcome.REFUSED, [])
+    assert f"Kubernetes refused the request: 403: {FORBIDDEN}" in yard.recorded().reason
+    assert "max_nodes" not in yard.recorded().reason
+    assert yard.aws.clock.now - NOW < 60
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "answer"),
+    [
+        (403, FORBIDDEN, SubmitAnswer.REFUSED),
+        (403, 'mpijobs.kubeflow.org "j" is forbidden: exceeded quota: machines, requested: pods=2', SubmitAnswer.QUOTA),
+        (403, 'mpijobs.kubeflow.org "j" is forbidden: status unknown for quota: machines', SubmitAnswer.QUOTA),
+        (404, 'resourcequotas "machines" not found', SubmitAnswer.REFUSED),
+        (401, "Unauthorized", SubmitAnswer.OPEN),
+        (429, "exceeded quota", SubmitAnswer.THROTTLED),
+        (0, "timed out", SubmitAnswer.OPEN),
+    ],
+)
+def test_only_a_quota_that_is_used_up_is_waited_for_as_one(status: int, words: str, answer: SubmitAnswer) -> None:
+    assert answer_of(ClusterProblem(status, words)) is answer
+
+
 def test_a_child_without_the_right_to_see_the_cluster_says_so(
     there: tuple[GridYard, PodJobs], capsys: pytest.CaptureFixture[str]
 ) -> None:
     yard, _ = there
     assert yard.run(mishaps=[Mishap("eks:DescribeCluster", fault=Kind.DENIED)]) == ExitCode.FINAL
     assert "eks:DescribeCluster of lab is not allowed" in capsys.readouterr().err
+
+
+def test_a_line_for_a_cluster_that_is_not_there_is_refused_with_the_setting_that_names_it() -> None:
+    with planned_pods(cluster="gone") as (yard, jobs):
+        assert yard.run() == ExitCode.DONE
+        assert yard.recorded().outcome is LineOutcome.REFUSED
+        words = f"kubernetes.cluster: gone is no cluster in {HOME}; allowed: the name of one that is there, or new"
+        assert words in yard.recorded().reason
+        assert (jobs.made, yard.aws.clock.now - NOW < 60) == ([], True)
+
+
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_a_cluster_that_goes_away_ends_its_lines_when_it_goes(
+    there: tuple[GridYard, PodJobs], *, is_stopped: bool
+) -> None:
+    yard, jobs = there
+
+    def remove() -> None:
+        jobs.cluster.is_gone = True
+
+    yard.at(100, remove)
+    if is_stopped:
+        yard.at(101, yard.stop)
+    assert yard.run() == ExitCode.DONE
+    assert (yard.recorded().outcome, len(jobs.made)) == (LineOutcome.STOPPED, 1)
+    assert yard.aws.clock.now - NOW < 1000
+
+
+def test_a_submission_that_a_cluster_that_goes_away_did_not_answer_is_refused(
+    there: tuple[GridYard, PodJobs],
+) -> None:
+    yard, jobs = there
+
+    def remove() -> None:
+        jobs.cluster.is_gone = True
+
+    assert yard.run(mishaps=[Mishap(CREATE, fault=Kind.UNREACHABLE, meanwhile=remove)]) == ExitCode.DONE
+    assert (yard.recorded().outcome, jobs.made) == (LineOutcome.REFUSED, [])
+
+
+def test_an_order_to_stop_is_carried_out_where_the_cluster_is_gone() -> None:
+    with planned_pods(cluster="gone") as (yard, _):
+        me, waits = identify(yard.variables()), Waits(yard.aws.clock)
+        home = Home(BUCKET, HOME, Retry(waits, random.Random(0), base_s=1.0, most_s=1.0))
+        line = KubernetesLine(read_work(me, home, random.Random(0)), home, waits.time, lambda: "seal")
+        line.stop()
+        assert line.find() is None
+
+
+def test_a_cluster_that_does_not_answer_is_not_gone(there: tuple[GridYard, PodJobs]) -> None:
+    yard, _ = there
+    mishaps = [Mishap("eks:DescribeCluster", fault=Kind.UNREACHABLE, times=2), Mishap(READ, fault=Kind.LOST, times=5)]
+    assert yard.run(mishaps=mishaps) == ExitCode.DONE
+    assert yard.recorded().outcome is LineOutcome.COMPLETED
 
 
 def test_a_plan_whose_job_names_another_line_is_not_carried_out(there: tuple[GridYard, PodJobs]) -> None:

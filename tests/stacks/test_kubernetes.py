@@ -244,6 +244,65 @@ def test_a_machine_with_pods_is_taken_away_by_its_age_alone() -> None:
     assert spec["template"]["spec"]["expireAfter"] == f"{20 * 24}h"
 
 
+def refused_network(region: str, **network: object) -> str:
+    """What is said of a new cluster in this home region; empty where it may be."""
+    given = {
+        **CONTEXT["trainyard"],
+        "home_region": region,
+        "regions": [{"region": region, **({} if "vpc" in network else {"cidr": "10.0.0.0/16"}), **network}],
+        "kubernetes": CLUSTER,
+    }
+    try:
+        Settings.parse(given)
+    except BadSettings as problem:
+        return str(problem)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("region", "without"), [("us-east-1", "use1-az3"), ("us-west-1", "usw1-az2"), ("ca-central-1", "cac1-az3")]
+)
+def test_where_eks_leaves_out_a_zone_a_new_cluster_needs_zones_by_name(region: str, without: str) -> None:
+    words = refused_network(region)
+    assert f"kubernetes.cluster is new, and regions names no zones of {region}" in words
+    assert f"the id {without}; allowed: 2 zones or more by name" in words
+    assert refused_network(region, zones=[f"{region}a", f"{region}c"]) == ""
+    assert (
+        refused_network(
+            region,
+            vpc="vpc-0123456789abcdef0",
+            subnets={f"{region}a": "subnet-0123456789abcdef0", f"{region}b": "subnet-0123456789abcdef1"},
+        )
+        == ""
+    )
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        {"zones": ["eu-central-1a"]},
+        {"vpc": "vpc-0123456789abcdef0", "subnets": {"eu-central-1a": "subnet-0123456789abcdef0"}},
+    ],
+)
+def test_a_new_cluster_in_one_zone_is_refused(network: dict[str, object]) -> None:
+    assert "nodes of eu-central-1 have 1 zone; allowed: 2 zones or more" in refused_network(HOME, **network)
+
+
+def test_a_new_cluster_elsewhere_needs_no_zones_by_name() -> None:
+    assert refused_network(HOME) == ""
+
+
+@pytest.mark.parametrize("kubernetes", [{}, LAB])
+def test_zones_are_free_where_no_cluster_is_made(kubernetes: dict[str, object]) -> None:
+    given = {
+        **CONTEXT["trainyard"],
+        "home_region": "us-east-1",
+        "regions": [{"region": "us-east-1", "cidr": "10.0.0.0/16"}],
+        "kubernetes": kubernetes,
+    }
+    assert Settings.parse(given).home_region == "us-east-1"
+
+
 def test_every_object_of_ours_is_labelled_as_the_deployments() -> None:
     for one in [*build_objects("yard", 8), build_node_pool("yard")]:
         assert one["metadata"]["labels"] == {"trainyard/deployment": "yard"}

@@ -17,6 +17,7 @@ from cluster_api.policy import MOST_LABELLED, MOST_LISTED, count_idle, list_ende
 from contract.cluster_calls import ClusterApiEnvironment, PodJob, PodVerb
 from contract.environments import DrainEnvironment
 from contract.grid import GridPrefix, LineOutcome
+from contract.kubernetes_api import ClusterGone
 from contract.mpi_job import seal_job
 from contract.mpi_job_facts import is_live
 from contract.mpi_job_labels import DAY_S, ENDED, KEPT_DAYS
@@ -29,6 +30,7 @@ from grids.looking import GridLook
 from reaper.pods_left import PodsLeft
 from tests.fakes.aws import Aws
 from tests.fakes.executions import GRID_MACHINE, MACHINE, SEARCH_MACHINE
+from tests.fakes.faults import Kind
 from tests.fakes.functions import PROFILE
 from tests.fakes.grid_yard import BUCKET, BYTES, DEPLOYMENT, HOME, NOW, GridYard, grid_of, pod_line_of
 from tests.fakes.kubernetes import NAME, read_tokens, sign
@@ -223,6 +225,39 @@ def test_a_destroy_without_a_cluster_asks_nothing(yard: Yard) -> None:
     assert Grids(env=env, since=NOW, there=False, regions=[])._end_pods() == []
     del yard.aws.at_once[FUNCTION]
     assert Grids(env=DRAIN, since=NOW, there=False, regions=[])._end_pods() == [], "its stack is gone already"
+
+
+# A cluster that is gone
+
+
+def test_jobs_of_a_cluster_that_is_gone_are_gone_and_a_destroy_goes_on(yard: Yard) -> None:
+    yard.make(0)
+    yard.aws.cluster.is_gone = True
+    jobs = MpiJobs(FUNCTION)
+    assert (jobs.listed(), jobs.listed(only_open=True), jobs.find("a")) == ([], [], (None, []))
+    jobs.end("a", "Stopped: its grid is over")
+    jobs.delete("a")
+    assert Grids(env=DRAIN, since=NOW, there=False, regions=[])._end_pods() == []
+
+
+def test_lines_of_a_cluster_that_is_gone_are_stopped_where_they_were_made(yard: Yard) -> None:
+    yard.aws.s3.write(BUCKET, GridPrefix(yard.grid.id).submitted(0), b"{}")
+    yard.aws.cluster.is_gone = True
+    state = see(yard).read_state()
+    assert (state.absent, yard.recorded(0).outcome) == ([1], LineOutcome.STOPPED)
+
+
+def test_a_watch_over_a_cluster_that_is_gone_fails_for_its_alarm(yard: Yard) -> None:
+    yard.aws.cluster.is_gone = True
+    with pytest.raises(ClusterGone, match=r"kubernetes\.cluster: lab is no cluster in"):
+        handler({"verb": PodVerb.WATCH.value}, None)
+
+
+@pytest.mark.parametrize("fault", [Kind.DENIED, Kind.THROTTLED, Kind.UNREACHABLE, Kind.ERROR])
+def test_a_cluster_of_which_eks_says_nothing_is_not_gone(yard: Yard, fault: Kind) -> None:
+    yard.aws.faults.add(fault, "eks:DescribeCluster", times=9)
+    with pytest.raises(ClusterAway):
+        MpiJobs(FUNCTION).listed()
 
 
 # The watch

@@ -29,6 +29,7 @@ from tests.fakes.ec2_catalogue import Catalogue, Kind
 from tests.functions.grid_plan.account import DIGEST, ENVIRONMENT, Account, plan
 from tools.refusals.grids.yard import ACCOUNT, BUCKET, DEFAULTS, HOME, MANIFEST, bytes_bucket, execution
 
+ANY_TYPE = replace(ENVIRONMENT.limits, instance_types=("ml.*",))
 LINE = {"backend": "kubernetes", "entrypoint": ["python", "t.py"]}
 
 
@@ -36,18 +37,21 @@ LINE = {"backend": "kubernetes", "entrypoint": ["python", "t.py"]}
 def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
     """The account with a cluster, and types of EC2 in the home region."""
     cluster = LineCluster(name="lab", most_nodes=4)
-    for name, value in replace(ENVIRONMENT, kubernetes=cluster).write().items():
+    for name, value in replace(ENVIRONMENT, limits=ANY_TYPE, kubernetes=cluster).write().items():
         monkeypatch.setenv(name, value)
     made = Account()
     kinds = [
         Kind("g5.xlarge", gpu="A10G", count=1),
         Kind("m5.large"),
+        Kind("p3.2xlarge", gpu="V100", count=1),
+        Kind("p3dn.24xlarge", gpu="V100", count=8),
+        Kind("p3.16xlarge", gpu="V100", count=8),
         Kind("g5g.xlarge", architectures=("arm64",)),
     ]
     nothing: dict[str, Any] = {one: {} for one in ("subnets", "templates", "images")}
     sets: dict[str, Any] = {one: set[str]() for one in ("groups", "security_groups", "profiles")}
     made.open_region(HOME, Catalogue(zones=(), **nothing, **sets, kinds={one.name: one for one in kinds}))
-    made.prices.hourly = {"g5.xlarge": 1.0}
+    made.prices.hourly = dict.fromkeys(("g5.xlarge", "m5.large", "p3.2xlarge", "p3dn.24xlarge", "p3.16xlarge"), 1.0)
     with made.connected():
         yield made
 
@@ -342,6 +346,34 @@ def test_what_the_machines_of_the_own_cluster_just_have_is_taken(
 ) -> None:
     run_in(monkeypatch, names.eks_cluster(ENVIRONMENT.deployment))
     assert planned(there, MOST)
+
+
+@pytest.fixture
+def own(there: Account, monkeypatch: pytest.MonkeyPatch) -> Account:
+    """The account where the deployment made the cluster."""
+    cluster = LineCluster(name=names.eks_cluster(ENVIRONMENT.deployment), most_nodes=4)
+    for name, value in replace(ENVIRONMENT, limits=ANY_TYPE, kubernetes=cluster).write().items():
+        monkeypatch.setenv(name, value)
+    return there
+
+
+@pytest.mark.parametrize("kind", ["ml.p3.2xlarge", "ml.p3.16xlarge"])
+def test_a_type_that_auto_mode_never_makes_is_refused_on_the_own_cluster(own: Account, kind: str) -> None:
+    assert refused(own, LINE | {"instance_type": kind}) == [
+        f"instance_type: {kind} is no type of which EKS's Auto Mode makes machines; allowed on the deployment's own cluster: none of "
+        "the families g7, p2, p3"
+    ]
+
+
+@pytest.mark.parametrize("kind", ["ml.p3dn.24xlarge", "ml.g5.xlarge", "ml.m5.large"])
+def test_a_type_that_auto_mode_makes_is_taken_on_the_own_cluster(own: Account, kind: str) -> None:
+    (line,) = planned(own, LINE | {"instance_type": kind})
+    assert pod_of(line)["nodeSelector"][INSTANCE_TYPE] == kind.removeprefix("ml.")
+
+
+def test_another_clusters_owner_may_have_machines_that_auto_mode_never_makes(there: Account) -> None:
+    (line,) = planned(there, LINE | {"instance_type": "ml.p3.2xlarge"})
+    assert pod_of(line)["nodeSelector"][INSTANCE_TYPE] == "p3.2xlarge"
 
 
 def test_machines_of_another_cluster_have_what_its_owner_gives_them(
