@@ -57,6 +57,10 @@ def make_token(address: str) -> str:
     return PREFIX + base64.urlsafe_b64encode(address.encode()).decode().rstrip("=")
 
 
+STRICTLY = "?fieldValidation=Strict"
+"""Without it a server drops fields that it does not know, with a warning alone: an older operator's launcher would be no worker."""
+
+
 class _StayHere(HTTPRedirectHandler):
     """Follows no address: another host would get the token."""
 
@@ -79,7 +83,7 @@ class KubernetesApi:
 
     def create(self, job: Mapping[str, Any]) -> str:
         """Returns what names the new object."""
-        uid = _read_metadata(self._call("POST", self._jobs(), job)).get("uid")
+        uid = _read_metadata(self._call("POST", self._jobs() + STRICTLY, job)).get("uid")
         if not isinstance(uid, str):
             raise ClusterProblem(0, "the answer names no new object")
         return uid
@@ -87,7 +91,7 @@ class KubernetesApi:
     def close(self, policy: Mapping[str, Any]) -> None:
         """Makes a policy of the network; one of that name that is there is left so."""
         try:
-            self._call("POST", f"/apis/{NETWORKING}/v1/namespaces/{self._namespace}/{POLICIES}", policy)
+            self._call("POST", f"/apis/{NETWORKING}/v1/namespaces/{self._namespace}/{POLICIES}{STRICTLY}", policy)
         except ClusterProblem as problem:
             if problem.status != TAKEN:
                 raise

@@ -49,6 +49,10 @@ def count_pods(api: KubernetesApi) -> Any:
     return api.count_pods("machines")
 
 
+def close(api: KubernetesApi) -> Any:
+    return api.close({"metadata": {"name": "j"}})
+
+
 def call(act: Callable[[KubernetesApi], Any], address: str) -> ClusterProblem:
     with pytest.raises(ClusterProblem) as problem:
         act(KubernetesApi(address, authority(), "y-lines", lambda: "TOKEN"))
@@ -87,3 +91,12 @@ def test_a_token_does_not_follow_an_answer_to_another_host(act: Callable[[Kubern
     address, _ = serve(answer(302, b"", more=f"Location: {other}/x\r\n"))
     assert call(act, address).status == 302
     assert heard == []
+
+
+@pytest.mark.parametrize("act", [create, close])
+def test_a_field_that_the_cluster_does_not_know_is_not_to_be_dropped_in_silence(
+    act: Callable[[KubernetesApi], Any],
+) -> None:
+    address, heard = serve(answer(400, b'{"message": "strict decoding error: unknown field"}'))
+    assert call(act, address).status == 400
+    assert heard[0].partition(b" HTTP/")[0].endswith(b"?fieldValidation=Strict")
