@@ -314,6 +314,25 @@ def test_the_last_set_waits_for_no_node_that_is_lost_once_the_job_is_done(
     assert (set_of(s3).step, [bool(one) for one in set_of(s3).parts]) == (300, [True, False, False])
 
 
+@pytest.mark.parametrize("ended_well", [False, True])
+@pytest.mark.parametrize("ends", [RoleEnd.ALONE, RoleEnd.SERVED])
+def test_ranks_that_commit_nothing_are_no_part_of_a_last_set(
+    tmp_path: Path, s3: FakeS3, ends: RoleEnd, *, ended_well: bool
+) -> None:
+    """With the scope rank0 others answer no set, whatever their role."""
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.JOB, ends, scope=Scope.RANK0)
+    every[2].save(100, scores="0.5").checkpoints.finish(ended_well=True)
+    every[0].save(300, model="final").checkpoints.finish(ended_well=ended_well)
+    assert (set_of(s3).step, [bool(one) for one in set_of(s3).parts]) == (300, [True])
+
+
+def test_a_server_that_is_the_first_rank_commits_for_all_with_the_scope_rank0(tmp_path: Path, s3: FakeS3) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.SERVED, RoleEnd.JOB, scope=Scope.RANK0)
+    every[1].checkpoints.finish(ended_well=True)
+    every[0].save(300, model="final").checkpoints.finish()
+    assert (set_of(s3).step, [bool(one) for one in set_of(s3).parts]) == (300, [True])
+
+
 @pytest.mark.parametrize("is_well", [[True, False], [False, True]])
 def test_the_last_set_of_a_job_that_is_not_done_waits_for_all(tmp_path: Path, s3: FakeS3, is_well: list[bool]) -> None:
     every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.JOB, RoleEnd.ALONE)
