@@ -391,6 +391,45 @@ def test_who_ended_long_ago_and_can_be_spared_keeps_no_last_set_open(
     assert (set_of(s3).step, [bool(one) for one in set_of(s3).parts]) == (300, [True, False])
 
 
+@pytest.mark.parametrize(
+    ("ends", "wanted"),
+    [(RoleEnd.ALONE, None), (RoleEnd.ALONE, False), (RoleEnd.SERVED, False), (RoleEnd.SERVED, None), (RoleEnd.SERVED, True)],
+)  # fmt: skip
+@pytest.mark.parametrize("scope", [Scope.AUTO, Scope.SHARDS])
+def test_who_ended_before_others_were_ordered_to_stop_keeps_no_last_set_of_theirs_open(
+    tmp_path: Path, s3: FakeS3, ends: RoleEnd, *, wanted: bool | None, scope: Scope
+) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, ends, scope=scope, wanted=wanted)
+    to_boundary(every, [])
+    every[1].save(5, scores="0.5").checkpoints.finish(ended_well=True)
+    for step in (10, 20):
+        every[0].save(step, model=str(step))
+        pass_time(every[:1], EVERY_S)
+    every[0].save(25, model="last").checkpoints.finish()
+    assert (set_of(s3).step, [bool(one) for one in set_of(s3).parts]) == (25, [True, False])
+
+
+def test_an_evaluator_that_stops_at_another_step_keeps_no_last_set_open(tmp_path: Path, s3: FakeS3) -> None:
+    """All are ordered to stop."""
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.ALONE)
+    every[0].save(25, model="last").checkpoints.finish()
+    every[1].save(20, scores="0.5").checkpoints.finish()
+    assert (set_of(s3).step, [bool(one) for one in set_of(s3).parts]) == (25, [True, False])
+
+
+@pytest.mark.parametrize("has_sets", [False, True])
+def test_a_server_that_stops_at_another_step_does(tmp_path: Path, s3: FakeS3, *, has_sets: bool) -> None:
+    """It may have half of the checkpoint: it was there when the newest one was closed."""
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.SERVED)
+    to_boundary(every, [])
+    for rank in every if has_sets else ():
+        rank.save(10, **{f"shard-{rank.rank}": "x"})
+    pass_time(every, EVERY_S)
+    for rank, step in zip(every, (25, 20), strict=True):
+        rank.save(step, **{f"shard-{rank.rank}": "y"}).checkpoints.finish()
+    assert [set_of_key(key) for key in closed(s3)] == ([1] if has_sets else [])
+
+
 def test_an_evaluator_with_half_a_file_keeps_no_last_set_open(tmp_path: Path, s3: FakeS3) -> None:
     every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.ALONE)
     every[1].save(100, scores="0.5").clock.now += 1.0

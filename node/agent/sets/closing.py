@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from agent.position import Position
 from agent.retention import History, history
-from agent.sets.leaving import drop_spare, fill_last, find_awaited, find_required
+from agent.sets.leaving import drop_files, fill_last, find_awaited, find_gone, find_required, find_spare
 from agent.sets.outcomes import is_hopeless, judge_parts
 from agent.sets.state import SetState
 from agent.store import Missing, Store
@@ -58,11 +58,11 @@ class Closer:
     def _settle_set(self, known: History, number: int, parts: dict[int, Part]) -> History:
         """Closes a set unless it is closed, or its parts are no checkpoint."""
         state, plan, at = self._state, self._state.plans[number], (self._place.attempt, number)
-        left = known.parts(self._place.attempt, LAST_SET)
+        left = tuple(known.parts(self._place.attempt, LAST_SET))
         if number == LAST_SET and at in known.closed:
             self._close_again(plan)
         if at not in known.closed:
-            problem = self._close_last(plan, parts) if number == LAST_SET else self._close(plan, parts, left)
+            problem = self._close_without(plan, parts, () if number == LAST_SET else left, known)
             if not problem:
                 known = known.with_closed(*at, self._keys.closed(*at))
             elif set(parts.values()) != {Part.NOTHING}:
@@ -91,12 +91,18 @@ class Closer:
             return {}
         return {LAST_SET: filled}
 
-    def _close_last(self, plan: SetPlan, parts: dict[int, Part]) -> str:
-        """Closes the last set; the reason where it cannot. Where the job is done, files that can be spared cannot speak against it."""
-        problem, needed = self._close(plan, parts), drop_spare(self._place, parts)
-        if problem and needed != parts and self._is_done(parts):
-            problem = self._close(plan, needed)
-        if not problem:
+    def _close_without(self, plan: SetPlan, parts: dict[int, Part], left: Collection[int], known: History) -> str:
+        """Closes a set, if need be without files that can be spared: they cannot speak against it. The reason where it cannot."""
+        place, number = self._place, plan.number
+        spare, gone = find_spare(place, number), find_gone(place, known) if number == LAST_SET else frozenset[int]()
+        ways = [(parts, left), (drop_files(parts, spare), left)]
+        if gone:
+            ways.append((drop_files(parts, spare | gone), gone))
+        problem = ""
+        for tried, (way, without) in enumerate(ways):
+            if (way, without) not in ways[:tried] and not (problem := self._close(plan, way, without)):
+                break
+        if number == LAST_SET and not problem:
             self._close_again(plan)
         return problem
 
