@@ -18,7 +18,7 @@ from agent.saver import SAVED, Saver
 from contract import keys, tags
 from contract.cluster import Cluster
 from contract.codec import decode
-from contract.commits import CheckpointSet, Part
+from contract.commits import CheckpointSet, Part, SetPlan
 from contract.containers import Container
 from contract.jobs import Scope
 from contract.keys import LAST_SET, BytesPrefix
@@ -28,6 +28,7 @@ from contract.shapes import seen_by
 from tests.builders import JOB, ROLES, WITH_ROLES
 from tests.node.fakes import FakeS3
 from tests.node.folders import BUCKET, EVERY_S, Clock, Rank, artifacts, closed, pass_time, to_boundary
+from tests.node.layout_worlds import save
 from tests.node.world import Site
 
 ADDRESSES = tuple(f"10.0.0.{number}" for number in range(4, 9))
@@ -298,6 +299,93 @@ def test_a_worker_that_never_began_says_nothing(tmp_path: Path, s3: FakeS3) -> N
     every[0].save(20, model="N").checkpoints.finish()
     never_began(every[1])
     assert closed(s3) == []
+
+
+# What can be spared keeps nothing open
+
+
+SPARE = pytest.mark.parametrize(
+    ("ends", "wanted"), [(RoleEnd.ALONE, None), (RoleEnd.ALONE, False), (RoleEnd.SERVED, False)]
+)
+
+
+def steps_of(s3: FakeS3) -> list[int]:
+    return [decode(CheckpointSet, s3.objects[BUCKET, key]).step for key in closed(s3)]
+
+
+@SPARE
+@pytest.mark.parametrize("scope", [Scope.AUTO, Scope.SHARDS])
+@pytest.mark.parametrize("ahead", [-5, 5, None])
+def test_what_an_evaluator_writes_and_names_ends_no_training(
+    tmp_path: Path, s3: FakeS3, ends: RoleEnd, *, wanted: bool | None, scope: Scope, ahead: int | None
+) -> None:
+    """Half a minute after each save: it names a checkpoint before or after it, or none."""
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, ends, scope=scope, wanted=wanted)
+    to_boundary(every, [])
+    for number in range(1, 9):
+        every[0].save(10 * number, model=str(number)).clock.now += 30.0
+        every[1].write("scores", str(number))
+        if ahead is not None:
+            every[1].at(10 * number + ahead, checkpoint=10 * number + ahead)
+        pass_time(every, EVERY_S)
+    assert steps_of(s3)[-1] >= 70
+
+
+def test_an_evaluator_that_names_checkpoints_opens_no_set(tmp_path: Path, s3: FakeS3) -> None:
+    """What it names says nothing of what others have: they save once in many intervals."""
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.ALONE)
+    to_boundary(every, [])
+    every[0].save(10, model="M")
+    for number in range(11, 16):
+        pass_time(every, EVERY_S)
+        every[1].save(number, scores=str(number))
+    every[0].save(20, model="N")
+    pass_time(every, 2 * EVERY_S)
+    plans = [decode(SetPlan, body) for (_, key), body in s3.objects.items() if key.endswith("/plan.json")]
+    assert ({plan.rank for plan in plans}, steps_of(s3)[-1]) == ({0}, 20)
+
+
+@SPARE
+def test_files_of_two_that_name_none_are_closed_without_those_that_can_be_spared(
+    tmp_path: Path, s3: FakeS3, ends: RoleEnd, *, wanted: bool | None
+) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, ends, wanted=wanted)
+    to_boundary(every, [])
+    for number in range(1, 6):
+        for rank in every:
+            rank.write(f"file-{rank.rank}", str(number))
+        pass_time(every, EVERY_S)
+    assert [bool(one) for one in set_of(s3).parts] == [True, False]
+
+
+def test_an_evaluator_that_names_a_checkpoint_late_undoes_no_closed_set(tmp_path: Path, s3: FakeS3) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.ALONE)
+    to_boundary(every, [])
+    every[0].save(10, model="M")
+    pass_time(every, EVERY_S)
+    assert steps_of(s3) == [10]
+    every[1].save(10, scores="0.5")
+    pass_time(every, 30.0)
+    assert history(key for _, key in s3.objects).closed == {(1, 1)}
+
+
+def test_an_evaluator_whose_files_the_request_wants_in_every_set_keeps_them_open(tmp_path: Path, s3: FakeS3) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.ALONE, scope=Scope.SHARDS, wanted=True)
+    to_boundary(every, [])
+    every[0].save(10, model="M")
+    every[1].save(5, scores="0.5")
+    pass_time(every, 3 * EVERY_S)
+    assert closed(s3) == []
+
+
+def test_what_an_evaluator_names_is_not_what_others_end_with(tmp_path: Path, s3: FakeS3) -> None:
+    """It is stopped first; theirs is in a layout that shows which checkpoint is whole."""
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.ALONE)
+    save("transformers", every[:1], 25)
+    pass_time(every, 60.0)
+    every[1].save(20, scores="0.5").checkpoints.finish()
+    every[0].checkpoints.finish()
+    assert (set_of(s3).step, bool(set_of(s3).parts[0])) == (25, True)
 
 
 # The last set of a job that is done
