@@ -442,6 +442,38 @@ def test_the_last_set_waits_for_a_server_whose_files_are_in_s3(tmp_path: Path, s
     assert '"checkpoints": false' in every[0].notes[-1]
 
 
+SAYS = 'with "checkpoints": false in their role it is closed without them'
+
+
+@pytest.mark.parametrize("is_half", [False, True])
+def test_the_node_that_ends_last_says_what_servers_at_another_step_cost(
+    tmp_path: Path, s3: FakeS3, *, is_half: bool
+) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.SERVED)
+    to_boundary(every)
+    for rank in every:
+        rank.save(10, **{f"shard-{rank.rank}": "x"})
+    pass_time(every, EVERY_S)
+    every[0].save(300, **{"shard-0": "final"}).checkpoints.finish(ended_well=True)
+    assert "If they are lost, or end with another step" in every[0].notes[-1]
+    every[1].save(290, **{"shard-1": "y"})
+    if is_half:
+        every[1].clock.now += 1.0
+        every[1].write("shard-1", "z")
+    every[1].checkpoints.finish()
+    assert set_of(s3).step == 10
+    assert "without ranks 1" in every[1].notes[-1]
+    assert SAYS in every[1].notes[-1]
+
+
+def test_it_does_not_where_those_that_end_the_job_do_not_agree(tmp_path: Path, s3: FakeS3) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.JOB, RoleEnd.SERVED)
+    for rank, step in zip(every, (300, 280, 290), strict=True):
+        rank.save(step, **{f"shard-{rank.rank}": "x"}).checkpoints.finish()
+    assert "the newest checkpoints differ" in every[2].notes[-1]
+    assert SAYS not in every[2].notes[-1]
+
+
 def test_the_last_set_waits_for_no_server_whose_files_are_no_part_of_it(tmp_path: Path, s3: FakeS3) -> None:
     every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.SERVED, wanted=False)
     to_boundary(every)

@@ -86,7 +86,8 @@ class Closer:
             ranks = ", ".join(map(str, awaited))
             self._note(
                 f"the last checkpoint waits for files of ranks {ranks}, which have some in S3 already: without them it may be half of one. "
-                'If they are lost, the checkpoint before it stays the newest; it does not wait for roles with "checkpoints": false'
+                "If they are lost, or end with another step, the checkpoint before it stays the newest; "
+                'it does not wait for roles with "checkpoints": false'
             )
             return {}
         return {LAST_SET: filled}
@@ -102,9 +103,24 @@ class Closer:
         for tried, (way, without) in enumerate(ways):
             if (way, without) not in ways[:tried] and not (problem := self._close(plan, way, without)):
                 break
-        if number == LAST_SET and not problem:
+        if number != LAST_SET:
+            return problem
+        if not problem:
             self._close_again(plan)
-        return problem
+        return problem and f"{problem}{self._explain_servers(plan, parts)}"
+
+    def _explain_servers(self, plan: SetPlan, parts: Mapping[int, Part]) -> str:
+        """Words what would have closed the last set, where it fails by what servers answered alone; empty otherwise."""
+        place, spare = self._place, find_spare(self._place, LAST_SET)
+        servers = [rank for rank in place.may_leave if rank not in spare and parts[rank] is not Part.NOTHING]
+        others = {rank: Part.NOTHING if rank in place.may_leave else part for rank, part in parts.items()}
+        if not servers or self._explain_miss(LAST_SET, others) or self._judge(plan, others, place.may_leave)[0]:
+            return ""
+        ranks = ", ".join(map(str, servers))
+        return (
+            f". The others agree without ranks {ranks}, whose files may be a part of it, so the checkpoint before it stays the newest; "
+            'with "checkpoints": false in their role it is closed without them'
+        )
 
     def _close_again(self, plan: SetPlan) -> None:
         """Closes the last set once more as long as a rank has answered it with files that it lacks: it ended after the job was done."""
@@ -134,13 +150,10 @@ class Closer:
         place, number = self._place, plan.number
         if problem := self._explain_miss(number, parts):
             return problem
-        writers = [rank for rank, part in sorted(parts.items()) if part is Part.FILES]
-        with ThreadPoolExecutor(AT_A_TIME) as pool:
-            read = list(pool.map(lambda rank: self._read_part(rank, number), writers))
-        if problem := judge_parts(
-            plan, read, place.job.checkpoint_scope, place.ranks, find_required(place, number, left)
-        ):
+        problem, read = self._judge(plan, parts, left)
+        if problem:
             return problem
+        writers = {one.rank for one in read}
         step = max(one.step for one in read)
         keys = tuple(
             self._keys.part(place.attempt, number, rank) if rank in writers else "" for rank in range(place.ranks)
@@ -152,6 +165,15 @@ class Closer:
         self._state.plans[number] = replace(plan, step=step)
         self._note(f"checkpoint {step} is closed: {len(writers)} of {place.ranks} ranks have files")
         return ""
+
+    def _judge(self, plan: SetPlan, parts: Mapping[int, Part], left: Collection[int]) -> tuple[str, list[Commit]]:
+        """Reads the parts with files, of a set that no rank missed; why they are no checkpoint, empty where they are one."""
+        place = self._place
+        writers = [rank for rank, part in sorted(parts.items()) if part is Part.FILES]
+        with ThreadPoolExecutor(AT_A_TIME) as pool:
+            read = list(pool.map(lambda rank: self._read_part(rank, plan.number), writers))
+        required = find_required(place, plan.number, left)
+        return judge_parts(plan, read, place.job.checkpoint_scope, place.ranks, required), read
 
     def _explain_miss(self, number: int, parts: Mapping[int, Part]) -> str:
         """Words what the first rank said that missed a set; empty where none did."""
