@@ -16,6 +16,7 @@ from agent.progress import NoProgressFile, ProgressFile
 from agent.sets.answering import OTHERS_FIRST, Answer, AnsweringRank, answer, poll_s, waits_for_next
 from agent.sets.closing import Closer, NeverWhole
 from agent.sets.committing import Committer
+from agent.sets.leaving import find_spare
 from agent.sets.recognising import Recogniser, Saved, identify
 from agent.sets.state import SetState
 from agent.snapshot import Changed, FileState
@@ -154,7 +155,10 @@ class Checkpoints:
         return decode(SetPlan, self._store.get(key)) if key in self._store.keys(key) else None
 
     def _open(self, now: float) -> SetPlan | None:
-        """Opens the next set if this rank has something new; the plan that then holds, which may be another rank's."""
+        """Opens the next set if this rank has something new; the plan that then holds, which may be another rank's. One whose files can be
+        spared leaves it to others: what it has says nothing of theirs. Rank 0 opens sets for all that name nothing."""
+        if self._place.rank and self._place.rank in find_spare(self._place, self.state.number):
+            return None
         word, state, late_s, every_s = self._recogniser.word, self.state, now - self.state.due, self._place.every_s
         if word is not None and (word.count or not self.layout):
             clock, scope = self._clock(), self._place.job.checkpoint_scope
@@ -231,7 +235,8 @@ class Checkpoints:
         if saved.ended_well:
             return own
         if saved.named is not None:
-            found = self._write_plan(own)
+            spare = self._place.rank in self._place.spare
+            found = self._read_plan(LAST_SET) if spare else self._write_plan(own)
             return found if found and saved.word is None else own
         until = self._now() + LAST_WAIT_S
         while saved.recognised.layout and self._place.ranks > 1:
@@ -258,7 +263,7 @@ class Checkpoints:
         if verdict.part is None:
             state.why = verdict.reason
             return False
-        if verdict.part is Part.MISSED and plan.number == LAST_SET and self._place.rank in self._place.spare:
+        if verdict.part is Part.MISSED and self._place.rank in find_spare(self._place, plan.number):
             verdict = Answer(Part.NOTHING)  # the checkpoint is that of the others
         if verdict.part is Part.NOTHING:
             self._committer.say(plan, Part.NOTHING, compact(EmptyPart(ended_well=rank.saved.ended_well)))
@@ -330,6 +335,8 @@ class Checkpoints:
         """Looks at the folder also while no set is due: a log is known as one by the time of the first. Takes an answer back where what it
         was about came after this rank had answered without any: its trainer's word, or shards."""
         state, word, plan = self.state, self._recogniser.word, self.state.silent
+        if plan is not None and self._place.rank in find_spare(self._place, plan.number):
+            plan = state.silent = None  # the set is whole without it
         if plan is not None and word is not None:
             if word.step <= plan.step:
                 self._committer.take_back(plan, f"it named checkpoint {word.step} only after it had answered")

@@ -34,8 +34,8 @@ class Position:
 
     @property
     def may_leave(self) -> tuple[int, ...]:
-        """Ranks whose commands may end long before the job does. Once one has, it has nothing of any later set."""
-        return list_ranks(self.job.roles, RoleEnd.SERVED, RoleEnd.ALONE)
+        """Those that answer, and whose commands may end long before the job does. Once one has, it has nothing of any later set."""
+        return tuple(rank for rank in list_ranks(self.job.roles, RoleEnd.SERVED, RoleEnd.ALONE) if rank < self.ranks)
 
     @property
     def spare(self) -> tuple[int, ...]:

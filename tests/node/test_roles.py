@@ -18,7 +18,7 @@ from agent.saver import SAVED, Saver
 from contract import keys, tags
 from contract.cluster import Cluster
 from contract.codec import decode
-from contract.commits import CheckpointSet, Part
+from contract.commits import CheckpointSet, Part, SetPlan
 from contract.containers import Container
 from contract.jobs import Scope
 from contract.keys import LAST_SET, BytesPrefix
@@ -28,6 +28,7 @@ from contract.shapes import seen_by
 from tests.builders import JOB, ROLES, WITH_ROLES
 from tests.node.fakes import FakeS3
 from tests.node.folders import BUCKET, EVERY_S, Clock, Rank, artifacts, closed, pass_time, to_boundary
+from tests.node.layout_worlds import save
 from tests.node.world import Site
 
 ADDRESSES = tuple(f"10.0.0.{number}" for number in range(4, 9))
@@ -300,6 +301,93 @@ def test_a_worker_that_never_began_says_nothing(tmp_path: Path, s3: FakeS3) -> N
     assert closed(s3) == []
 
 
+# What can be spared keeps nothing open
+
+
+SPARE = pytest.mark.parametrize(
+    ("ends", "wanted"), [(RoleEnd.ALONE, None), (RoleEnd.ALONE, False), (RoleEnd.SERVED, False)]
+)
+
+
+def steps_of(s3: FakeS3) -> list[int]:
+    return [decode(CheckpointSet, s3.objects[BUCKET, key]).step for key in closed(s3)]
+
+
+@SPARE
+@pytest.mark.parametrize("scope", [Scope.AUTO, Scope.SHARDS])
+@pytest.mark.parametrize("ahead", [-5, 5, None])
+def test_what_an_evaluator_writes_and_names_ends_no_training(
+    tmp_path: Path, s3: FakeS3, ends: RoleEnd, *, wanted: bool | None, scope: Scope, ahead: int | None
+) -> None:
+    """Half a minute after each save: it names a checkpoint before or after it, or none."""
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, ends, scope=scope, wanted=wanted)
+    to_boundary(every, [])
+    for number in range(1, 9):
+        every[0].save(10 * number, model=str(number)).clock.now += 30.0
+        every[1].write("scores", str(number))
+        if ahead is not None:
+            every[1].at(10 * number + ahead, checkpoint=10 * number + ahead)
+        pass_time(every, EVERY_S)
+    assert steps_of(s3)[-1] >= 70
+
+
+def test_an_evaluator_that_names_checkpoints_opens_no_set(tmp_path: Path, s3: FakeS3) -> None:
+    """What it names says nothing of what others have: they save once in many intervals."""
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.ALONE)
+    to_boundary(every, [])
+    every[0].save(10, model="M")
+    for number in range(11, 16):
+        pass_time(every, EVERY_S)
+        every[1].save(number, scores=str(number))
+    every[0].save(20, model="N")
+    pass_time(every, 2 * EVERY_S)
+    plans = [decode(SetPlan, body) for (_, key), body in s3.objects.items() if key.endswith("/plan.json")]
+    assert ({plan.rank for plan in plans}, steps_of(s3)[-1]) == ({0}, 20)
+
+
+@SPARE
+def test_files_of_two_that_name_none_are_closed_without_those_that_can_be_spared(
+    tmp_path: Path, s3: FakeS3, ends: RoleEnd, *, wanted: bool | None
+) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, ends, wanted=wanted)
+    to_boundary(every, [])
+    for number in range(1, 6):
+        for rank in every:
+            rank.write(f"file-{rank.rank}", str(number))
+        pass_time(every, EVERY_S)
+    assert [bool(one) for one in set_of(s3).parts] == [True, False]
+
+
+def test_an_evaluator_that_names_a_checkpoint_late_undoes_no_closed_set(tmp_path: Path, s3: FakeS3) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.ALONE)
+    to_boundary(every, [])
+    every[0].save(10, model="M")
+    pass_time(every, EVERY_S)
+    assert steps_of(s3) == [10]
+    every[1].save(10, scores="0.5")
+    pass_time(every, 30.0)
+    assert history(key for _, key in s3.objects).closed == {(1, 1)}
+
+
+def test_an_evaluator_whose_files_the_request_wants_in_every_set_keeps_them_open(tmp_path: Path, s3: FakeS3) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.ALONE, scope=Scope.SHARDS, wanted=True)
+    to_boundary(every, [])
+    every[0].save(10, model="M")
+    every[1].save(5, scores="0.5")
+    pass_time(every, 3 * EVERY_S)
+    assert closed(s3) == []
+
+
+def test_what_an_evaluator_names_is_not_what_others_end_with(tmp_path: Path, s3: FakeS3) -> None:
+    """It is stopped first; theirs is in a layout that shows which checkpoint is whole."""
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.ALONE)
+    save("transformers", every[:1], 25)
+    pass_time(every, 60.0)
+    every[1].save(20, scores="0.5").checkpoints.finish()
+    every[0].checkpoints.finish()
+    assert (set_of(s3).step, bool(set_of(s3).parts[0])) == (25, True)
+
+
 # The last set of a job that is done
 
 
@@ -312,6 +400,25 @@ def test_the_last_set_waits_for_no_node_that_is_lost_once_the_job_is_done(
     assert closed(s3) == []
     every[1].checkpoints.finish(ended_well=True)
     assert (set_of(s3).step, [bool(one) for one in set_of(s3).parts]) == (300, [True, False, False])
+
+
+@pytest.mark.parametrize("ended_well", [False, True])
+@pytest.mark.parametrize("ends", [RoleEnd.ALONE, RoleEnd.SERVED])
+def test_ranks_that_commit_nothing_are_no_part_of_a_last_set(
+    tmp_path: Path, s3: FakeS3, ends: RoleEnd, *, ended_well: bool
+) -> None:
+    """With the scope rank0 others answer no set, whatever their role."""
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.JOB, ends, scope=Scope.RANK0)
+    every[2].save(100, scores="0.5").checkpoints.finish(ended_well=True)
+    every[0].save(300, model="final").checkpoints.finish(ended_well=ended_well)
+    assert (set_of(s3).step, [bool(one) for one in set_of(s3).parts]) == (300, [True])
+
+
+def test_a_server_that_is_the_first_rank_commits_for_all_with_the_scope_rank0(tmp_path: Path, s3: FakeS3) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.SERVED, RoleEnd.JOB, scope=Scope.RANK0)
+    every[1].checkpoints.finish(ended_well=True)
+    every[0].save(300, model="final").checkpoints.finish()
+    assert (set_of(s3).step, [bool(one) for one in set_of(s3).parts]) == (300, [True])
 
 
 @pytest.mark.parametrize("is_well", [[True, False], [False, True]])
@@ -333,6 +440,38 @@ def test_the_last_set_waits_for_a_server_whose_files_are_in_s3(tmp_path: Path, s
     every[0].save(300, **{"shard-0": "final"}).checkpoints.finish(ended_well=True)
     assert len(closed(s3)) == 1
     assert '"checkpoints": false' in every[0].notes[-1]
+
+
+SAYS = 'with "checkpoints": false in their role it is closed without them'
+
+
+@pytest.mark.parametrize("is_half", [False, True])
+def test_the_node_that_ends_last_says_what_servers_at_another_step_cost(
+    tmp_path: Path, s3: FakeS3, *, is_half: bool
+) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.SERVED)
+    to_boundary(every)
+    for rank in every:
+        rank.save(10, **{f"shard-{rank.rank}": "x"})
+    pass_time(every, EVERY_S)
+    every[0].save(300, **{"shard-0": "final"}).checkpoints.finish(ended_well=True)
+    assert "If they are lost, or end with another step" in every[0].notes[-1]
+    every[1].save(290, **{"shard-1": "y"})
+    if is_half:
+        every[1].clock.now += 1.0
+        every[1].write("shard-1", "z")
+    every[1].checkpoints.finish()
+    assert set_of(s3).step == 10
+    assert "without ranks 1" in every[1].notes[-1]
+    assert SAYS in every[1].notes[-1]
+
+
+def test_it_does_not_where_those_that_end_the_job_do_not_agree(tmp_path: Path, s3: FakeS3) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.JOB, RoleEnd.SERVED)
+    for rank, step in zip(every, (300, 280, 290), strict=True):
+        rank.save(step, **{f"shard-{rank.rank}": "x"}).checkpoints.finish()
+    assert "the newest checkpoints differ" in every[2].notes[-1]
+    assert SAYS not in every[2].notes[-1]
 
 
 def test_the_last_set_waits_for_no_server_whose_files_are_no_part_of_it(tmp_path: Path, s3: FakeS3) -> None:
@@ -370,6 +509,45 @@ def test_who_ended_long_ago_and_can_be_spared_keeps_no_last_set_open(
     every[1].save(100, scores="0.5").checkpoints.finish()
     every[0].save(300, model="final").checkpoints.finish(ended_well=True)
     assert (set_of(s3).step, [bool(one) for one in set_of(s3).parts]) == (300, [True, False])
+
+
+@pytest.mark.parametrize(
+    ("ends", "wanted"),
+    [(RoleEnd.ALONE, None), (RoleEnd.ALONE, False), (RoleEnd.SERVED, False), (RoleEnd.SERVED, None), (RoleEnd.SERVED, True)],
+)  # fmt: skip
+@pytest.mark.parametrize("scope", [Scope.AUTO, Scope.SHARDS])
+def test_who_ended_before_others_were_ordered_to_stop_keeps_no_last_set_of_theirs_open(
+    tmp_path: Path, s3: FakeS3, ends: RoleEnd, *, wanted: bool | None, scope: Scope
+) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, ends, scope=scope, wanted=wanted)
+    to_boundary(every, [])
+    every[1].save(5, scores="0.5").checkpoints.finish(ended_well=True)
+    for step in (10, 20):
+        every[0].save(step, model=str(step))
+        pass_time(every[:1], EVERY_S)
+    every[0].save(25, model="last").checkpoints.finish()
+    assert (set_of(s3).step, [bool(one) for one in set_of(s3).parts]) == (25, [True, False])
+
+
+def test_an_evaluator_that_stops_at_another_step_keeps_no_last_set_open(tmp_path: Path, s3: FakeS3) -> None:
+    """All are ordered to stop."""
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.ALONE)
+    every[0].save(25, model="last").checkpoints.finish()
+    every[1].save(20, scores="0.5").checkpoints.finish()
+    assert (set_of(s3).step, [bool(one) for one in set_of(s3).parts]) == (25, [True, False])
+
+
+@pytest.mark.parametrize("has_sets", [False, True])
+def test_a_server_that_stops_at_another_step_does(tmp_path: Path, s3: FakeS3, *, has_sets: bool) -> None:
+    """It may have half of the checkpoint: it was there when the newest one was closed."""
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.SERVED)
+    to_boundary(every, [])
+    for rank in every if has_sets else ():
+        rank.save(10, **{f"shard-{rank.rank}": "x"})
+    pass_time(every, EVERY_S)
+    for rank, step in zip(every, (25, 20), strict=True):
+        rank.save(step, **{f"shard-{rank.rank}": "y"}).checkpoints.finish()
+    assert [set_of_key(key) for key in closed(s3)] == ([1] if has_sets else [])
 
 
 def test_an_evaluator_with_half_a_file_keeps_no_last_set_open(tmp_path: Path, s3: FakeS3) -> None:

@@ -19,6 +19,7 @@ from artifact_check.policy import missing
 from contract.codec import decode
 from contract.commits import CheckpointSet
 from contract.jobs import Scope
+from contract.roles import Role
 from tests.node.fakes import FakeS3
 from tests.node.folders import BUCKET, EVERY_S, Clock, Rank
 
@@ -51,10 +52,15 @@ class Attempt:
 
     def __init__(
         self, root: Path, s3: FakeS3, number: int, *, nodes: int, protocol: Protocol, chance: random.Random, clock: Clock,
+        roles: tuple[Role, ...] = (),
     ) -> None:  # fmt: skip
         self.protocol, self.chance, self.clock, self.s3 = protocol, chance, clock, s3
         scope = Scope.SHARDS if protocol is Protocol.BARRIER and chance.random() < 0.5 else Scope.AUTO
-        self.ranks = [Rank(root, s3, rank, number, nodes=nodes, scope=scope, clock=clock) for rank in range(nodes)]
+        if roles and chance.random() < 0.5:
+            scope = Scope.RANK0
+        self.ranks = [
+            Rank(root, s3, rank, number, nodes=nodes, scope=scope, clock=clock, roles=roles) for rank in range(nodes)
+        ]
         self.saves: list[tuple[float, int]] = []
         self._events: list[tuple[float, int, Callable[[], object]]] = []
         self._count = 0

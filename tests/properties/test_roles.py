@@ -34,6 +34,7 @@ REQUEST = st.fixed_dictionaries(
     optional={
         "region": st.just(ABROAD.region),
         "max_cost_usd": st.sampled_from([6.0, 12.0]),
+        "checkpoint_scope": st.just("rank0"),
         "stall": st.just({"minutes": 5.0, "then": "restart"}),
     },
 )

@@ -9,6 +9,7 @@ from statistics import median
 
 import pytest
 
+from contract.roles import Role, RoleEnd
 from tests.node.fakes import FakeS3
 from tests.node.folders import EVERY_S, Clock
 from tests.properties.rounds import DEEP, numbers
@@ -28,6 +29,24 @@ def test_whatever_is_killed_the_next_attempt_starts_from_one_whole_checkpoint(
     chance, s3, clock = random.Random(f"{protocol.name}{nodes}{seed}"), FakeS3(), Clock()
     play_attempts(
         lambda number: Attempt(tmp_path, s3, number, nodes=nodes, protocol=protocol, chance=chance, clock=clock),
+        lambda attempt, before: wrongs(attempt, before, closed_steps(s3), UPLOAD_S),
+        chance,
+        attempts=ATTEMPTS,
+    )
+
+
+@pytest.mark.parametrize("ends", [RoleEnd.SERVED, RoleEnd.ALONE], ids=lambda one: one.value)
+@pytest.mark.parametrize("protocol", [Protocol.NOBODY, Protocol.RANK0], ids=lambda one: one.name.lower())
+@pytest.mark.parametrize("seed", numbers(6, quick=2))
+def test_so_it_does_beside_roles_that_do_not_end_the_job_also_where_rank_0_alone_commits(
+    tmp_path: Path, protocol: Protocol, ends: RoleEnd, seed: int
+) -> None:
+    chance, s3, clock = random.Random(f"{protocol.name}{ends.value}{seed}"), FakeS3(), Clock()
+    roles = (Role(name="chief", count=1), Role(name="other", count=2, ends=ends))
+    play_attempts(
+        lambda number: Attempt(
+            tmp_path, s3, number, nodes=3, protocol=protocol, chance=chance, clock=clock, roles=roles
+        ),
         lambda attempt, before: wrongs(attempt, before, closed_steps(s3), UPLOAD_S),
         chance,
         attempts=ATTEMPTS,

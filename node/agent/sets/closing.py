@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from agent.position import Position
 from agent.retention import History, history
-from agent.sets.leaving import drop_spare, fill_last, find_awaited, find_required
+from agent.sets.leaving import drop_files, fill_last, find_awaited, find_gone, find_required, find_spare
 from agent.sets.outcomes import is_hopeless, judge_parts
 from agent.sets.state import SetState
 from agent.store import Missing, Store
@@ -58,11 +58,11 @@ class Closer:
     def _settle_set(self, known: History, number: int, parts: dict[int, Part]) -> History:
         """Closes a set unless it is closed, or its parts are no checkpoint."""
         state, plan, at = self._state, self._state.plans[number], (self._place.attempt, number)
-        left = known.parts(self._place.attempt, LAST_SET)
+        left = tuple(known.parts(self._place.attempt, LAST_SET))
         if number == LAST_SET and at in known.closed:
             self._close_again(plan)
         if at not in known.closed:
-            problem = self._close_last(plan, parts) if number == LAST_SET else self._close(plan, parts, left)
+            problem = self._close_without(plan, parts, () if number == LAST_SET else left, known)
             if not problem:
                 known = known.with_closed(*at, self._keys.closed(*at))
             elif set(parts.values()) != {Part.NOTHING}:
@@ -86,19 +86,41 @@ class Closer:
             ranks = ", ".join(map(str, awaited))
             self._note(
                 f"the last checkpoint waits for files of ranks {ranks}, which have some in S3 already: without them it may be half of one. "
-                'If they are lost, the checkpoint before it stays the newest; it does not wait for roles with "checkpoints": false'
+                "If they are lost, or end with another step, the checkpoint before it stays the newest; "
+                'it does not wait for roles with "checkpoints": false'
             )
             return {}
         return {LAST_SET: filled}
 
-    def _close_last(self, plan: SetPlan, parts: dict[int, Part]) -> str:
-        """Closes the last set; the reason where it cannot. Where the job is done, files that can be spared cannot speak against it."""
-        problem, needed = self._close(plan, parts), drop_spare(self._place, parts)
-        if problem and needed != parts and self._is_done(parts):
-            problem = self._close(plan, needed)
+    def _close_without(self, plan: SetPlan, parts: dict[int, Part], left: Collection[int], known: History) -> str:
+        """Closes a set, if need be without files that can be spared: they cannot speak against it. The reason where it cannot."""
+        place, number = self._place, plan.number
+        spare, gone = find_spare(place, number), find_gone(place, known) if number == LAST_SET else frozenset[int]()
+        ways = [(parts, left), (drop_files(parts, spare), left)]
+        if gone:
+            ways.append((drop_files(parts, spare | gone), gone))
+        problem = ""
+        for tried, (way, without) in enumerate(ways):
+            if (way, without) not in ways[:tried] and not (problem := self._close(plan, way, without)):
+                break
+        if number != LAST_SET:
+            return problem
         if not problem:
             self._close_again(plan)
-        return problem
+        return problem and f"{problem}{self._explain_servers(plan, parts)}"
+
+    def _explain_servers(self, plan: SetPlan, parts: Mapping[int, Part]) -> str:
+        """Words what would have closed the last set, where it fails by what servers answered alone; empty otherwise."""
+        place, spare = self._place, find_spare(self._place, LAST_SET)
+        servers = [rank for rank in place.may_leave if rank not in spare and parts[rank] is not Part.NOTHING]
+        others = {rank: Part.NOTHING if rank in place.may_leave else part for rank, part in parts.items()}
+        if not servers or self._explain_miss(LAST_SET, others) or self._judge(plan, others, place.may_leave)[0]:
+            return ""
+        ranks = ", ".join(map(str, servers))
+        return (
+            f". The others agree without ranks {ranks}, whose files may be a part of it, so the checkpoint before it stays the newest; "
+            'with "checkpoints": false in their role it is closed without them'
+        )
 
     def _close_again(self, plan: SetPlan) -> None:
         """Closes the last set once more as long as a rank has answered it with files that it lacks: it ended after the job was done."""
@@ -128,13 +150,10 @@ class Closer:
         place, number = self._place, plan.number
         if problem := self._explain_miss(number, parts):
             return problem
-        writers = [rank for rank, part in sorted(parts.items()) if part is Part.FILES]
-        with ThreadPoolExecutor(AT_A_TIME) as pool:
-            read = list(pool.map(lambda rank: self._read_part(rank, number), writers))
-        if problem := judge_parts(
-            plan, read, place.job.checkpoint_scope, place.ranks, find_required(place, number, left)
-        ):
+        problem, read = self._judge(plan, parts, left)
+        if problem:
             return problem
+        writers = {one.rank for one in read}
         step = max(one.step for one in read)
         keys = tuple(
             self._keys.part(place.attempt, number, rank) if rank in writers else "" for rank in range(place.ranks)
@@ -146,6 +165,15 @@ class Closer:
         self._state.plans[number] = replace(plan, step=step)
         self._note(f"checkpoint {step} is closed: {len(writers)} of {place.ranks} ranks have files")
         return ""
+
+    def _judge(self, plan: SetPlan, parts: Mapping[int, Part], left: Collection[int]) -> tuple[str, list[Commit]]:
+        """Reads the parts with files, of a set that no rank missed; why they are no checkpoint, empty where they are one."""
+        place = self._place
+        writers = [rank for rank, part in sorted(parts.items()) if part is Part.FILES]
+        with ThreadPoolExecutor(AT_A_TIME) as pool:
+            read = list(pool.map(lambda rank: self._read_part(rank, plan.number), writers))
+        required = find_required(place, plan.number, left)
+        return judge_parts(plan, read, place.job.checkpoint_scope, place.ranks, required), read
 
     def _explain_miss(self, number: int, parts: Mapping[int, Part]) -> str:
         """Words what the first rank said that missed a set; empty where none did."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from agent.position import Position
 from agent.retention import History
@@ -10,11 +10,16 @@ from contract.commits import Part
 from contract.keys import LAST_SET
 
 
+def find_spare(place: Position, number: int) -> frozenset[int]:
+    """Returns the ranks without whose files a set is whole. The last one is without those of any that can be spared; an earlier one waits
+    for those whose files the request wants in every set."""
+    return frozenset(place.spare) - (frozenset() if number == LAST_SET else place.must_have)
+
+
 def find_required(place: Position, number: int, left: Collection[int]) -> frozenset[int]:
     """Returns the ranks without whose files a set is not closed: not those that had `left` before it, nor in the last one those that
     can be spared."""
-    leavers = place.spare if number == LAST_SET else [rank for rank in place.may_leave if rank in left]
-    return place.must_have - frozenset(leavers)
+    return place.must_have - find_spare(place, number) - frozenset(rank for rank in place.may_leave if rank in left)
 
 
 def find_awaited(place: Position, known: History) -> list[int]:
@@ -32,6 +37,14 @@ def fill_last(place: Position, known: History) -> dict[int, Part]:
     return dict.fromkeys(range(place.ranks), Part.NOTHING) | known.parts(place.attempt, LAST_SET)
 
 
-def drop_spare(place: Position, parts: dict[int, Part]) -> dict[int, Part]:
-    """Returns the same answers without the files of ranks that can be spared."""
-    return {rank: Part.NOTHING if rank in place.spare else part for rank, part in parts.items()}
+def find_gone(place: Position, known: History) -> frozenset[int]:
+    """Returns the ranks that had ended before the newest set of this attempt that is closed, and had nothing of it: it is whole without
+    them, and so is the last one."""
+    newest = max((of for attempt, of in known.closed if attempt == place.attempt and of != LAST_SET), default=None)
+    there = range(place.ranks) if newest is None else known.parts(place.attempt, newest).keys()
+    return frozenset(place.may_leave) - frozenset(there)
+
+
+def drop_files(parts: Mapping[int, Part], ranks: Collection[int]) -> dict[int, Part]:
+    """Returns the same answers without the files of these ranks."""
+    return {rank: Part.NOTHING if rank in ranks and part is Part.FILES else part for rank, part in parts.items()}
