@@ -81,6 +81,14 @@ class KubernetesApi:
         self._endpoint, self._namespace, self._token = endpoint.rstrip("/"), namespace, token
         self._context = ssl.create_default_context(cadata=base64.b64decode(certificate).decode())
 
+    @classmethod
+    def of(cls, cluster: Mapping[str, Any], namespace: str, token: Callable[[], str]) -> KubernetesApi:
+        """The API of a cluster as DescribeCluster has it: one that is being made, or could not be, has no address."""
+        endpoint, certificate = cluster.get("endpoint"), (cluster.get("certificateAuthority") or {}).get("data")
+        if not endpoint or not certificate:
+            raise ClusterProblem(0, f"the cluster has no address: it is {cluster.get('status')}")
+        return cls(endpoint, certificate, namespace, token)
+
     def create(self, job: Mapping[str, Any]) -> str:
         """Returns what names the new object."""
         uid = _read_metadata(self._call("POST", self._jobs() + STRICTLY, job)).get("uid")

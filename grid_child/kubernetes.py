@@ -76,12 +76,7 @@ class KubernetesLine:
             if isinstance(problem, ClientError) and code_of(problem) == ClusterGone.CODE:
                 raise ClusterGone(name, region) from None
             raise trouble_of(problem, f"eks:DescribeCluster of {name}") from problem
-        return KubernetesApi(
-            cluster["endpoint"],
-            cluster["certificateAuthority"]["data"],
-            str(self._line.request["namespace"]),
-            lambda: make_token(self._presign(name)),
-        )
+        return KubernetesApi.of(cluster, str(self._line.request["namespace"]), lambda: make_token(self._presign(name)))
 
     @cached_property
     def _sts(self) -> Any:

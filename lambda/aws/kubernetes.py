@@ -13,19 +13,14 @@ from contract.kubernetes_api import CLUSTER_HEADER, LASTS_S, ClusterGone, Kubern
 
 def open_cluster(name: str, region: str, namespace: str) -> KubernetesApi:
     """Returns the API of one namespace, in which each call shows a token of its own. Raises ClusterGone where there is no such cluster,
-    otherwise ClientError or BotoCoreError."""
+    ClusterProblem where it has no address, otherwise ClientError or BotoCoreError."""
     try:
         cluster = client("eks", region, BRISK).describe_cluster(name=name)["cluster"]
     except ClientError as problem:
         if code_of(problem) == ClusterGone.CODE:
             raise ClusterGone(name, region) from None
         raise
-    return KubernetesApi(
-        cluster["endpoint"],
-        cluster["certificateAuthority"]["data"],
-        namespace,
-        lambda: make_token(_presign(name, region)),
-    )
+    return KubernetesApi.of(cluster, namespace, lambda: make_token(_presign(name, region)))
 
 
 def _presign(cluster: str, region: str) -> str:

@@ -100,3 +100,17 @@ def test_a_field_that_the_cluster_does_not_know_is_not_to_be_dropped_in_silence(
     address, heard = serve(answer(400, b'{"message": "strict decoding error: unknown field"}'))
     assert call(act, address).status == 400
     assert heard[0].partition(b" HTTP/")[0].endswith(b"?fieldValidation=Strict")
+
+
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        {"status": "CREATING"},
+        {"status": "CREATING", "certificateAuthority": {}},
+        {"status": "CREATING", "endpoint": "https://a"},
+    ],
+)
+def test_a_cluster_that_is_being_made_has_no_address_and_that_is_said(cluster: dict[str, Any]) -> None:
+    with pytest.raises(ClusterProblem, match=r"has no address: it is CREATING") as problem:
+        KubernetesApi.of(cluster, "y-lines", lambda: "TOKEN")
+    assert problem.value.status == 0
