@@ -28,7 +28,7 @@ PAGE = 500
 MERGE, JSON = "application/merge-patch+json", "application/json"
 ABSENT, TAKEN = 404, 409
 UNCLEAR = (OSError, ValueError, HTTPException, RecursionError)
-"""What an answer raises that does not come, is cut, or is no document."""
+"""What urllib and json raise where no answer comes, where it is cut, or where it is no document."""
 
 
 class ClusterProblem(Exception):
@@ -48,7 +48,7 @@ class ClusterGone(ClusterProblem):
     def __init__(self, name: str, region: str) -> None:
         super().__init__(
             ABSENT,
-            f"kubernetes.cluster: {name} is no cluster in {region}; allowed: the name of one that is there, or {NEW}",
+            f"kubernetes.cluster: {name} is no cluster in {region}; allowed: the name of a cluster in that region, or {NEW}",
         )
 
 
@@ -171,7 +171,7 @@ class KubernetesApi:
             page = self._call("GET", f"{path}?{urlencode({key: one for key, one in wanted.items() if one})}")
             items = page.get("items") or ()
             if not isinstance(items, (list, tuple)) or not all(isinstance(one, dict) for one in items):
-                raise ClusterProblem(0, "the answer is no list of objects")
+                raise ClusterProblem(0, "the answer of the cluster is no list of objects")
             yield from items
             more = str(_read_metadata(page).get("continue") or "")
             if not more:
@@ -194,7 +194,7 @@ class KubernetesApi:
         except UNCLEAR as problem:
             raise ClusterProblem(0, f"{type(problem).__name__}: {problem}") from None
         if not isinstance(found, dict):
-            raise ClusterProblem(0, "the answer is no object")
+            raise ClusterProblem(0, "the answer of the cluster is no object")
         return found
 
 

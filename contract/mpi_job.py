@@ -94,7 +94,7 @@ class PodTraining:
     command: tuple[str, ...] = ()
     """Empty for the image's own entry point."""
     arguments: tuple[str, ...] = ()
-    """Of the image's entry point, where there is no command."""
+    """The image's entry point gets them, where there is no command."""
     unpack: tuple[str, ...] = ()
     """Words that unpack the code of the line and run what follows them, on every pod; empty for the image's own code."""
     folder: str = ""

@@ -100,7 +100,7 @@ def find_obstacle(evidence: PodEvidence, now: float) -> str:
         return f"{FAILED}: {', '.join(again)} was lost while the job ran, and made again"
     age = now - (read_created(job) or now)
     if age > PLACED_S and (missing := _find_missing(job, evidence.pods, now)):
-        return f"{FAILED}: after {PLACED_S / 60:.0f} minutes there {missing}"
+        return f"{FAILED}: after {PLACED_S / 60:.0f} minutes {missing}"
     deadline = ((job.get("spec") or {}).get("runPolicy") or {}).get("activeDeadlineSeconds")
     if isinstance(deadline, int) and age > PLACED_S + deadline + SAVED_S:
         return f"{STOPPED}: reached the longest time of its line ({deadline} s) and was ended"
@@ -253,7 +253,7 @@ def _find_end(job: Mapping[str, Any]) -> Mapping[str, Any] | None:
 def _find_missing(job: Mapping[str, Any], pods: Sequence[Mapping[str, Any]], now: float) -> str:
     """Returns which pods of a job lack their machines, or are not there; empty where none, and where data are still brought."""
     if waiting := [_name(pod) for pod in pods if _phase(pod) == "Pending" and not _is_placed(pod)]:
-        return f"is no machine for {', '.join(waiting)}"
+        return f"the cluster has no machine for {', '.join(waiting)}"
     wanted = count_nodes(job)
     if len(pods) >= wanted or _find_time(job, "Running") is not None:
         return ""
@@ -262,7 +262,7 @@ def _find_missing(job: Mapping[str, Any], pods: Sequence[Mapping[str, Any]], now
         ready = [_find_time(pod, READY) for pod in pods if _phase(pod) == "Running"]
         if len(ready) < len(pods) or any(at is not None and now - at < LAUNCHED_S for at in ready):
             return ""
-    return f"are {len(pods) or 'no'} pods of {wanted}, and the rest finds no room"
+    return f"the cluster has {len(pods) or 'no'} pods of {wanted}, and no room for the rest"
 
 
 def _find_condition(job: Mapping[str, Any], kind: str) -> Mapping[str, Any] | None:

@@ -215,14 +215,14 @@ OLD = PLACED_S + 1
 
 def test_a_job_of_which_only_a_part_finds_room_is_given_up_after_an_hour() -> None:
     partly = [pod("Running")]
-    assert "there are 1 pods of 2" in find_obstacle(PodEvidence(job=job(age_s=OLD), pods=partly), NOW)
+    assert "the cluster has 1 pods of 2" in find_obstacle(PodEvidence(job=job(age_s=OLD), pods=partly), NOW)
     assert find_obstacle(PodEvidence(job=job(age_s=PLACED_S - 1), pods=partly), NOW) == ""
     assert find_obstacle(PodEvidence(job=job(("Running", ""), age_s=OLD), pods=partly), NOW) == ""
 
 
 @pytest.mark.parametrize(
     ("phase", "ready_s", "words"),
-    [("Pending", None, ""), ("Running", 60, ""), ("Running", LAUNCHED_S + 1, "there are 1 pods of 2")],
+    [("Pending", None, ""), ("Running", 60, ""), ("Running", LAUNCHED_S + 1, "the cluster has 1 pods of 2")],
 )
 def test_a_launcher_is_missing_only_when_its_workers_have_long_been_ready(
     phase: str, ready_s: float | None, words: str

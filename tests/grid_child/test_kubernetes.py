@@ -109,7 +109,7 @@ def test_a_job_without_machines_for_an_hour_is_given_up() -> None:
     with planned_pods(PodLife(placed_s=1e9)) as (yard, _):
         assert yard.run() == ExitCode.DONE
         assert yard.recorded().outcome is LineOutcome.FAILED
-        assert f"After {PLACED_S / 60:.0f} minutes there are no pods" in yard.recorded().reason
+        assert f"After {PLACED_S / 60:.0f} minutes the cluster has no pods" in yard.recorded().reason
         assert yard.recorded().cost_usd == 0.0
 
 
@@ -364,7 +364,9 @@ def test_a_line_for_a_cluster_that_is_not_there_is_refused_with_the_setting_that
     with planned_pods(cluster="gone") as (yard, jobs):
         assert yard.run() == ExitCode.DONE
         assert yard.recorded().outcome is LineOutcome.REFUSED
-        words = f"kubernetes.cluster: gone is no cluster in {HOME}; allowed: the name of one that is there, or new"
+        words = (
+            f"kubernetes.cluster: gone is no cluster in {HOME}; allowed: the name of a cluster in that region, or new"
+        )
         assert words in yard.recorded().reason
         assert (jobs.made, yard.aws.clock.now - NOW < 60) == ([], True)
 
