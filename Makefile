@@ -146,7 +146,7 @@ build/child-env/ready: .venv/installer grid_child/requirements.txt
 	@rm -rf build/child-env && $(BIN)/python -m venv --without-pip build/child-env
 	@uv pip install -q --python build/child-env/bin/python --compile-bytecode --require-hashes -r grid_child/requirements.txt
 	@find build/child-env/lib/python*/site-packages/botocore/data build/child-env/lib/python*/site-packages/boto3/data -mindepth 1 \
-	  -maxdepth 1 -type d ! -name batch ! -name s3 ! -name sagemaker ! -name stepfunctions ! -name sts -exec rm -rf {} +
+	  -maxdepth 1 -type d ! -name batch ! -name eks ! -name s3 ! -name sagemaker ! -name stepfunctions ! -name sts -exec rm -rf {} +
 	@touch $@
 
 build/sagemaker-sdk/ready: .venv/installer uv.lock

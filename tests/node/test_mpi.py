@@ -90,6 +90,21 @@ def test_an_order_reaches_every_process_and_lets_it_save(cluster: Cluster) -> No
     assert not [pid for pids in shown.values() for pid in pids if runs(pid)]
 
 
+def test_an_order_that_comes_once_a_process_ends_lets_the_others_save(cluster: Cluster) -> None:
+    """Process 0 waits in MPI_Finalize for process 1, which still saves."""
+    offer(cluster, TRAINS, environment={"SAVES_FOR_S": "2"})
+    threads = cluster.start()
+    once_all_train(cluster)
+    first = Order(
+        kind=OrderKind.CHECKPOINT_AND_STOP, error=NodeLost.__name__, reason="it is time", by=2**31, author="attendant"
+    )
+    cluster.sites[1].order(first)
+    until(lambda: all("leaves" in cluster.lines(rank) for rank in range(3)))
+    cluster.end_by_order(threads, OrderKind.CHECKPOINT_AND_STOP, NodeLost.__name__, "it is time")
+    for rank, site in enumerate(cluster.sites):
+        assert (site.root / f"var/lib/trainyard/checkpoints/saved-{rank}").read_text() == "whole"
+
+
 def test_a_stall_has_the_stacks_of_every_process_in_its_own_nodes_log(cluster: Cluster) -> None:
     # A node waits for two looks before it stops its processes, so that the others have read the order as well.
     offer(cluster, TRAINS, timing=replace(FAST, orders_every_s=2.0))

@@ -99,6 +99,7 @@ def test_the_childs_image_has_what_it_calls_and_its_byte_code_and_runs_as_nobody
     (services,) = image.root.glob("usr/local/lib/python3.*/dist-packages/botocore/data")
     assert {one.name for one in services.iterdir() if one.is_dir()} == {
         "batch",
+        "eks",
         "s3",
         "sagemaker",
         "stepfunctions",

@@ -54,6 +54,7 @@ while step < steps or endless:
     if WORLD.rank == 0:
         save()
     if WORLD.allreduce(len(asked), MPI.MAX):
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         print(f"process {WORLD.rank} saved as ordered at step {step}", flush=True)
         sys.exit(143)
     time.sleep(pause)
