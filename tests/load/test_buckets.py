@@ -40,4 +40,6 @@ def test_jobs_that_wait_take_no_more_than_half_of_the_instances_that_ec2_gives_b
         assert throttle.throttled == 0
         assert len(world.calls[region]) * nodes <= 0.5 * 2.0 * 600.0
         assert throttle.instances.least >= 1000 - 2 * nodes
-    assert len(world.calls["eu-central-1"]) > 4  # one job asks for all while its answer is fresh
+    # One job asks for all while its answer is fresh, and two of the invocations are killed at one of their calls.
+    assert world.calls["eu-central-1"]
+    assert all(world.tried[f"job-{number:04d}"] for number in range(40))
