@@ -115,7 +115,8 @@ def jobs(built: Yard) -> dict[str, StartedJob]:
     requests: dict[str, Mapping[str, Any]] = {
         "plain": {**TWO, "code": code, "command": train(40, 0.2)},
         "imaged": {**TWO, **image},
-        "moved": {**TWO, **image},
+        # Long, so that a busy computer takes its node away before it has ended.
+        "moved": {**TWO, **image, "arguments": ["150", "0.2", "0"]},
         "mounted": {**ONE, "image": "pytorch-training:2.9-gpu", "code": code, "command": train(3, 0.1)},
         "failing": {**TWO, "image": "images:trainer-1", "arguments": ["3", "0.1", "3"]},
         "hostile": {**ONE, "image": BASE, "code": hostile, "command": ["python", "train.py"], "max_hours": 0.04},
