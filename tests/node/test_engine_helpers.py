@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -19,7 +21,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from agent.engine import engine
-from agent.engine.helpers import Crowd, HelperFailed, Helpers, choose_crowd
+from agent.engine.helpers import Crowd, HelperFailed, Helpers, LineEnded, OrderLine, choose_crowd
 from agent.engine.moving import describe_request
 from agent.engine.places import PART
 from agent.engine.wanted import Unusable
@@ -203,6 +205,26 @@ def test_a_helper_that_is_killed_in_the_middle_costs_nothing_but_time(it: Yard, 
     assert own
     assert len(it.notes) == 1
     assert helpers_of(os.getpid()) == []
+
+
+@pytest.mark.parametrize("ends", ["before the order", "with the order unread", "after the order"])
+def test_a_helper_that_ended_is_said_to_have_ended_whenever_it_did(ends: str) -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+    def end() -> None:
+        if ends == "with the order unread":
+            wait_until(lambda: bool(select.select([theirs], [], [], 0)[0]))
+        elif ends == "after the order":
+            os.close(socket.recv_fds(theirs, 65536, 1)[1][0])
+        theirs.close()
+
+    helper = threading.Thread(target=end)
+    helper.start()
+    if ends == "before the order":
+        helper.join()
+    with ours, Path(os.devnull).open() as file, pytest.raises(LineEnded, match=r"^a helper has ended$"):
+        OrderLine(ours).ask({"do": "send"}, file.fileno())
+    helper.join()
 
 
 def test_helpers_that_cannot_be_started_are_not_missed(

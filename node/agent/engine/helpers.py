@@ -74,6 +74,8 @@ class OrderLine:
         try:
             socket.send_fds(self._orders, [json.dumps(order).encode()], [file])
             answer = self._orders.recv(65536)
+        except ConnectionError:  # it ended before it read the order (broken pipe), or with the order unread (reset)
+            answer = b""
         except OSError as problem:
             raise LineEnded(f"a helper does not answer: {problem}") from None
         if not answer:
