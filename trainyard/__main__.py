@@ -1,4 +1,4 @@
-"""Runs the command line: `python -m trainyard --help`, or `bin/trainyard` from any folder."""
+"""Runs the command line for `bin/trainyard`, which sets the folders that it imports from."""
 
 from __future__ import annotations
 

@@ -55,6 +55,7 @@ def write_job(facts: JobFacts) -> bytes:
     shown = attempts[-MOST_ATTEMPTS:]
     newest = sorted(facts.closed, key=lambda one: (one.attempt, one.number), reverse=True)
     span = find_span(facts, shown)
+    roles = facts.job.roles if facts.job else ()
     node_span = TimeSpan(begin=last.begin, end=last.end) if last else span
     return render(
         "job.html",
@@ -71,13 +72,11 @@ def write_job(facts: JobFacts) -> bytes:
         charts=draw_curves(facts, attempts),
         points=list_points(facts),
         cost=_describe_cost(facts, attempts, shown),
-        nodes=list_nodes(last.reports, node_span, _find_launch(last), facts.job.roles if facts.job else ())
-        if last
-        else [],
+        nodes=list_nodes(last.reports, node_span, _find_launch(last), roles) if last else [],
         all_nodes=len(last.reports) if last else 0,
         node_attempt=last.number if last else 0,
         node_ticks=_list_ticks(node_span),
-        tails=list_tails(last.reports) if last else [],
+        tails=list_tails(last.reports, roles) if last else [],
         checkpoints=newest[:MOST_CHECKPOINTS],
         left_checkpoints=max(0, len(newest) - MOST_CHECKPOINTS),
         kept=_list_kept(facts.report),

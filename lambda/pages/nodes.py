@@ -41,6 +41,8 @@ class Tail:
     """The last output of a node that failed."""
 
     rank: int
+    role: str
+    """As in NodeRow."""
     reason: str
     lines: tuple[str, ...]
     left: int
@@ -55,7 +57,7 @@ def list_nodes(
     return [_show(one, span, since, roles, is_drawn=place < MOST_DRAWN) for place, one in enumerate(shown)]
 
 
-def list_tails(reports: Mapping[int, NodeReport]) -> list[Tail]:
+def list_tails(reports: Mapping[int, NodeReport], roles: Sequence[Role] = ()) -> list[Tail]:
     """Returns the last output of the nodes that failed first."""
     failed = sorted((one for one in reports.values() if find_failure(one)), key=lambda one: (_failed_at(one), one.rank))
     found = list[Tail]()
@@ -64,7 +66,8 @@ def list_tails(reports: Mapping[int, NodeReport]) -> list[Tail]:
         if exit_ is not None and exit_.tail and len(found) < MOST_TAILS:
             lines = _choose_lines(exit_.tail)
             reason = f"{exit_.error}: {exit_.reason}" if exit_.reason else exit_.error
-            found.append(Tail(rank=one.rank, reason=reason, lines=lines, left=len(exit_.tail) - len(lines)))
+            role = _name_place(roles, one.rank)
+            found.append(Tail(rank=one.rank, role=role, reason=reason, lines=lines, left=len(exit_.tail) - len(lines)))
     return found
 
 
@@ -93,16 +96,21 @@ def _failed_at(report: NodeReport) -> float:
     return 1e12 if at is None else min(at, 1e12)
 
 
+def _name_place(roles: Sequence[Role], rank: int) -> str:
+    """Returns the role of a rank and its place there; empty in a job without roles."""
+    place = find_place(roles, rank)
+    return f"{place.role.name} {place.index}" if place else ""
+
+
 def _show(report: NodeReport, span: TimeSpan, since: float, roles: Sequence[Role], *, is_drawn: bool) -> NodeRow:
     failure = find_failure(report)
     said = report.unhealthy or report.note
     if failure is not None:
         said = f"{failure.error}: {failure.reason}" if failure.reason else failure.error
     lasted = f" for {words.duration(report.phase_s)}" if words.finite(report.phase_s) and report.exit is None else ""
-    place = find_place(roles, report.rank)
     return NodeRow(
         rank=report.rank,
-        role=f"{place.role.name} {place.index}" if place else "",
+        role=_name_place(roles, report.rank),
         instance=report.instance,
         phase=f"{report.phase.value}{lasted}",
         step=words.number(report.progress.step) if report.progress else "–",

@@ -369,7 +369,8 @@ def with_roles() -> JobFacts:
     shown = shaped("eu-central-1a")
     ids = tuple(f"i-{rank}" for rank in range(5))
     step = replace(done.walks[0].steps[0], rung=shown, answer=replace(LAUNCHED, instances=ids))
-    failed = Exit(code=3, error=errors.TrainingFailed.__name__, reason="rank 4: the command exited with code 3")
+    reason = "rank 4: the command exited with code 3"
+    failed = Exit(code=3, error=errors.TrainingFailed.__name__, reason=reason, tail=("no such batch",))
     reports = {rank: jobs.end_of(jobs.node(rank, NOW + 20, step=10), over) for rank in range(5)}
     reports[4] = replace(reports[4], exit=failed)
     job = replace(WITH_ROLES, id=done.name)
@@ -382,6 +383,10 @@ def test_the_page_of_a_run_with_roles_says_which_node_has_which() -> None:
     for said in ("0, chief 0", "1, worker 0", "2, worker 1", "3, ps 0", "4, evaluator 0"):
         assert said in page.text
     assert "3 × g5.xlarge in eu-central-1a, on-demand; 2 × m5.large in eu-central-1a, on-demand" in page.text
+
+
+def test_the_last_output_of_a_run_with_roles_says_which_role_it_is_of() -> None:
+    assert "Rank 4, evaluator 0: TrainingFailed: rank 4: the command exited with code 3" in read(with_roles()).text
 
 
 def test_the_request_of_a_run_with_roles_shows_what_each_runs_and_what_its_end_means() -> None:
