@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
+from functools import cache
 from typing import Any
 
 from contract.grid import Grid
@@ -14,7 +15,8 @@ from contract.jobs import Job
 
 def change_texts(facts: Any, change: Callable[[str], str]) -> Any:
     """Returns the facts with every text changed, names and keys among them."""
-    return _walk(facts, lambda value: change(value) if isinstance(value, str) else value, keys=True)
+    changed = cache(change)  # nodes share their lines, and copies of each are gigabytes
+    return _walk(facts, lambda value: changed(value) if isinstance(value, str) else value, keys=True)
 
 
 def change_fractions(facts: Any, number: float) -> Any:
