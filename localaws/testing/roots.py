@@ -13,6 +13,7 @@ import pytest
 
 from localaws.containers import base, building, real, unpacked
 from localaws.containers.unpacked import Unpacked
+from localaws.testing.waiting import HANG_S
 
 LACKS = real.lacks()
 NEEDED = pytest.mark.skipif(bool(LACKS), reason=f"images are not built for real here: {LACKS}")
@@ -36,7 +37,7 @@ def started(root: Unpacked, note: Path, *words: str, **options: Any) -> subproce
 def ran(root: Unpacked, note: Path, *words: str, **options: Any) -> tuple[int, str]:
     """The exit code and what was printed."""
     with started(root, note, *words, **options) as process:
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=HANG_S)
     return process.returncode, out
 
 

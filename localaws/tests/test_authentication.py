@@ -32,6 +32,7 @@ from localaws.recorder import Recorder, Session
 from localaws.server import LocalAws
 from localaws.signatures import Environ, read_signature
 from localaws.testing.calm import CALM
+from localaws.testing.waiting import HANG_S
 
 REGION, BUCKET = "us-east-1", "files"
 ONCE = Config(retries={"total_max_attempts": 1})
@@ -89,7 +90,7 @@ def refusal(call: Any, **given: Any) -> str:
 def fetch(url: str, method: str = "GET", body: bytes | None = None, **headers: str) -> tuple[int, bytes]:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, body, named, method=method), timeout=5) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, body, named, method=method), timeout=HANG_S) as answer:
             return answer.status, answer.read()
     except urllib.error.HTTPError as problem:
         return problem.code, problem.read()

@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 
 from localaws.machines.imds import TTL_HEADER, Imds, Metadata
+from localaws.testing.waiting import HANG_S
 from localaws.tests.metadata import ADDRESS, METADATA
 
 
@@ -30,7 +31,7 @@ def fetch(imds: Imds, path: str, *, method: str = "GET", **headers: str) -> tupl
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     request = urllib.request.Request(f"{imds.endpoint}/latest/{path}", headers=named, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=5) as answer:
+        with urllib.request.urlopen(request, timeout=HANG_S) as answer:
             return answer.status, answer.read()
     except urllib.error.HTTPError as refused:
         return refused.code, refused.read()

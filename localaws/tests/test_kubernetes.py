@@ -23,6 +23,7 @@ from localaws.services.kubernetes_schema import (
     list_problems,
     list_schema_problems,
 )
+from localaws.testing.waiting import HANG_S
 
 POLICIES = "/apis/networking.k8s.io/v1/namespaces/lines/networkpolicies"
 SPACE = "/apis/kubeflow.org/v2beta1/namespaces/lines/mpijobs"
@@ -336,7 +337,7 @@ def ask(aws: LocalAws, token: str) -> int:
     trusted = ssl.create_default_context(cadata=base64.b64decode(found["certificateAuthority"]["data"]).decode())
     call = urllib.request.Request(f"{found['endpoint']}{SPACE}", headers={"Authorization": f"Bearer {token}"})
     try:
-        with urllib.request.urlopen(call, context=trusted, timeout=10) as answer:
+        with urllib.request.urlopen(call, context=trusted, timeout=HANG_S) as answer:
             json.loads(answer.read())
             return int(answer.status)
     except HTTPError as problem:

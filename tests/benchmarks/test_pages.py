@@ -31,6 +31,7 @@ from benchmarks.submission import __main__ as submission
 from benchmarks.submission import plan
 from benchmarks.submission.results import CHILD
 from benchmarks.submission.server import Server as SageMaker
+from localaws.testing.waiting import HANG_S
 from tests.fakes.fleet import CALL_CPU_S, ITEM_CPU_S
 from tests.load.history import SHORT_S, waited
 
@@ -129,7 +130,7 @@ def test_the_page_of_the_reaper_counts_the_calls_of_a_pass(tmp_path: Path) -> No
         done = subprocess.run(
             command, env=variables(endpoint, REGION) | paths, cwd=tmp_path, capture_output=True, text=True, check=True
         )
-        with urllib.request.urlopen(f"{endpoint}/counts", timeout=30) as answer:
+        with urllib.request.urlopen(f"{endpoint}/counts", timeout=HANG_S) as answer:
             counts = Counter[str](json.load(answer))
     assert json.loads(done.stdout.splitlines()[-1])["past_deadline"] == account.late()
     (row,) = (one for one in text("reaper").splitlines() if "1,000 of them ours, Custodian filters at EC2" in one)
@@ -139,7 +140,7 @@ def test_the_page_of_the_reaper_counts_the_calls_of_a_pass(tmp_path: Path) -> No
 def test_the_page_of_submissions_counts_the_childs_calls(tmp_path: Path) -> None:
     server = SageMaker()
     with serving(server) as endpoint:
-        with urllib.request.urlopen(f"{endpoint}/begin/0", timeout=30) as answer:
+        with urllib.request.urlopen(f"{endpoint}/begin/0", timeout=HANG_S) as answer:
             told = json.load(answer)
         paths = {"PYTHONPATH": str(pages.ROOT)}
         subprocess.run(
@@ -149,7 +150,7 @@ def test_the_page_of_submissions_counts_the_childs_calls(tmp_path: Path) -> None
             capture_output=True,
             check=True,
         )
-        with urllib.request.urlopen(f"{endpoint}/seen", timeout=30) as answer:
+        with urllib.request.urlopen(f"{endpoint}/seen", timeout=HANG_S) as answer:
             before = json.load(answer)["before"]
     rows = [row for row in text("submission").splitlines() if f"| {CHILD} | 0." in row]
     assert rows

@@ -20,6 +20,7 @@ from botocore.exceptions import ClientError
 from benchmarks.submission import plan
 from benchmarks.submission.results import CHILD, HEAD, SDK, Run, broken, differences, rows
 from benchmarks.submission.server import Server, unfit
+from localaws.testing.waiting import HANG_S
 
 ROOT = Path(__file__).parents[2]
 ONCE = Config(retries={"mode": "standard", "total_max_attempts": 1}, s3={"addressing_style": "path"})
@@ -38,7 +39,7 @@ def server() -> Iterator[Server]:
 
 
 def fetch_json(server: Server, path: str) -> dict[str, Any]:
-    with urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}{path}", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}{path}", timeout=HANG_S) as answer:
         found: dict[str, Any] = json.load(answer)
         return found
 
@@ -110,7 +111,7 @@ def test_telemetry_meets_a_refusal(server: Server) -> None:
     tunnel = urllib.request.Request("http://example.com", method="CONNECT")
     tunnel.set_proxy(f"127.0.0.1:{server.server_port}", "http")
     with pytest.raises(urllib.error.HTTPError, match="501"):
-        urllib.request.urlopen(tunnel, timeout=10)
+        urllib.request.urlopen(tunnel, timeout=HANG_S)
 
 
 def test_what_plan_makes_fits_the_model_and_an_unknown_argument_does_not() -> None:

@@ -16,6 +16,7 @@ from botocore.exceptions import ClientError
 from botocore.parsers import ResponseParserError
 
 from contract.codec import Garbled
+from localaws.testing.waiting import HANG_S
 from tests.command_line.account import YARD, Account, run
 from tests.fakes.faults import Kind
 from trainyard.app import run_app
@@ -295,7 +296,7 @@ def spawn(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]
         env={**kept, **nowhere, "PYTHONPATH": path, **variables},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG_S,
         check=False,
     )
 

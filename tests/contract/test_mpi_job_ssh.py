@@ -12,6 +12,7 @@ import pytest
 
 from contract.jobs import Launcher
 from contract.mpi_job import PodPlace, PodTraining, list_words
+from localaws.testing.waiting import HANG_S
 
 PROGRAMS = ("/usr/sbin/sshd", "ssh", "ssh-keygen", "unshare", "ip")
 LACKS = [one for one in PROGRAMS if shutil.which(one) is None] + ["root"] * (os.geteuid() != 0)
@@ -57,7 +58,7 @@ def test_a_launcher_reaches_a_worker_whose_keys_are_in_a_folder_that_everybody_m
         env=variables,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG_S,
         check=False,
     )
     assert said.stdout == "reached\n", said.stderr

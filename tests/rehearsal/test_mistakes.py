@@ -57,7 +57,7 @@ def run(*words: str, cwd: Path, path: str = str(ROOT), python: tuple[str, ...] =
     variables = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "COV"))}
     done = subprocess.run(
         [*python, "-m", "rehearsal", *words], cwd=cwd, env=variables | ({"PYTHONPATH": path} if path else {}),
-        capture_output=True, text=True, check=False, timeout=120,
+        capture_output=True, text=True, check=False, timeout=HANG_S,
     )  # fmt: skip
     return done.returncode, done.stdout + done.stderr
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from contract import keys
+from localaws.testing.waiting import HANG_S
 from rehearsal.faults import parse_faults
 from rehearsal.summary import summarise
 from rehearsal.yard import StartedJob, Yard
@@ -50,7 +51,7 @@ def computed(tmp_path_factory: pytest.TempPathFactory) -> float:
     own = {"CHECKPOINT_DIR": "", "ARTIFACTS_DIR": "", "PROGRESS_FILE": "/progress.json"}
     variables = {name: f"{folder}{end}" for name, end in own.items()} | {"NODE_RANK": "0", "ATTEMPT": "1"}
     command = [str(PYTHON), str(TRAINER / "train.py"), str(STEPS), "0", "0"]
-    subprocess.run(command, env={**os.environ, **variables}, check=True, timeout=100)
+    subprocess.run(command, env={**os.environ, **variables}, check=True, timeout=HANG_S)
     found: float = json.loads((folder / "process-0.json").read_text())["sum"]
     return found
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from localaws.testing.waiting import HANG_S
 from tools.synthesis import ROOT
 
 PYTHON = ROOT / "build" / "ami" / "bin" / "python"
@@ -35,7 +36,7 @@ def launch(root: Path, seed: int) -> list[str]:
                 [str(PYTHON), str(SCRIPT)], env={**os.environ, **variables}, stdout=subprocess.PIPE, text=True
             )
         )
-    said = [one.communicate(timeout=300)[0] for one in started]
+    said = [one.communicate(timeout=HANG_S)[0] for one in started]
     assert [one.returncode for one in started] == [0] * 4
     return said
 

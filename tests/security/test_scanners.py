@@ -22,6 +22,7 @@ from cfnlint.config import ManualArgs
 
 import stacks.compliance
 from app import build
+from localaws.testing.waiting import HANG_S
 from stacks.parts.acknowledged import acknowledge
 from stacks.parts.compliance_findings import FINDINGS
 from stacks.settings import BLOCK, Settings
@@ -160,7 +161,7 @@ def checked(
     given = [argument for file in files for argument in ("-f", str(file))]
     command = [str(CHECKOV), *given, "--framework", "cloudformation", "--skip-download", "--compact", "-o", "json"]
     environment = {"PATH": os.environ["PATH"], "HOME": str(wrong)}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG_S, env=environment)
     report = json.loads(done.stdout)
     assert report["summary"]["parsing_errors"] == 0
     return {
@@ -197,7 +198,7 @@ def validated(machine: dict[str, Any], folder: Path) -> subprocess.CompletedProc
     file = folder / "machine.asl.json"
     file.write_text(json.dumps(machine))
     command = [node, str(VALIDATOR), "--json-path", str(file)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG_S)
 
 
 @pytest.mark.parametrize(("name", "stack"), MACHINES.items())

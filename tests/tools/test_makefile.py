@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from localaws.testing.waiting import HANG_S
+
 ROOT = Path(__file__).parents[2]
 PINS = ("requirements.txt", "tools/uv.txt", "uv.lock")
 PROGRAMS = ("mypy", "pyrefly", "ruff", "shellcheck", "uv", "npm", "npx", "git")
@@ -71,7 +73,7 @@ class Checkout:
 
     def run_make(self, *arguments: str) -> tuple[int, str]:
         make = self.make(*arguments)
-        said, _ = make.communicate(timeout=120)
+        said, _ = make.communicate(timeout=HANG_S)
         return make.returncode, said
 
     @property
@@ -147,7 +149,7 @@ def test_an_interrupt_leaves_nothing_running(checkout: Checkout) -> None:
         assert make.poll() is None, make.communicate()[0]
         time.sleep(0.02)
     os.killpg(make.pid, signal.SIGINT)
-    make.communicate(timeout=60)
+    make.communicate(timeout=HANG_S)
     assert make.returncode != 0
     with pytest.raises(ProcessLookupError):
         os.killpg(make.pid, 0)

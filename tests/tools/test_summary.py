@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from localaws.testing.waiting import HANG_S
 from tools.summary import main, read
 
 LANES = ["checks", "lint", "unit", "--", "rehearsals", "deployed", "local"]
@@ -39,7 +40,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> str:
         cwd=folder,
         capture_output=True,
         check=False,
-        timeout=60,
+        timeout=HANG_S,
     )
     return (folder / "results.xml").read_text()
 
