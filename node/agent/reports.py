@@ -39,7 +39,7 @@ class Reporter:
         self._every_s, self._expires = every_s, expires
         self._progress, self._idle_s, self._unhealthy, self._note, self._now = progress, idle_s, unhealthy, note, now
         self._entered, self._failed, self._ordered, self._closing = time.monotonic(), 0.0, 0.0, 0.0
-        self._lock, self._sending = threading.RLock(), threading.Lock()
+        self._lock, self._sending = threading.RLock(), threading.RLock()
         self._wake, self._closed = threading.Event(), False
         self._urgent = False
         """Something urgent has not arrived yet."""
@@ -126,7 +126,8 @@ class Reporter:
 
     def end(self, ending: Exit, *, tries: int, sleep: Callable[[float], None]) -> bool:
         """Sends the last report, with how the work ended, until it arrives, at most `tries` times."""
-        self._closed = True
+        with self._sending:  # what the thread has begun to send arrives before it, and nothing after it
+            self._closed = True
         self._wake.set()
         self.moment("ended")
         self._turn(Phase.ENDED, exit=ending)
@@ -146,8 +147,9 @@ class Reporter:
         while not self._closed:
             self._wake.wait(min(AGAIN_S, self._every_s) if self._urgent else self._every_s)
             self._wake.clear()
-            if not self._closed:
-                self.send()
+            with self._sending:
+                if not self._closed:
+                    self.send()
 
 
 def _since(moment: float) -> float:

@@ -24,7 +24,7 @@ echo "$@" >> "$DOCK/calls"
 case "$3" in
   run) %s ;;
   container) [ -e "$DOCK/state" ] && cat "$DOCK/state" || exit 1 ;;
-  kill) [ -e "$DOCK/runs" ] || { echo "Container is not running" >&2; exit 1; }; touch "$DOCK/$5" ;;
+  kill) [ -e "$DOCK/runs" ] || { echo "Container is not running" >&2; touch "$DOCK/refused"; exit 1; }; touch "$DOCK/$5" ;;
   rm) %s ;;
 esac
 """
@@ -69,7 +69,8 @@ def bench(tmp_path: Path, program: Program, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_signal_that_comes_while_docker_starts_the_container_reaches_it_once_it_runs(bench: Bench) -> None:
     """Docker answers "is not running" until then, and a signal that is sent once is lost."""
-    child = bench.run(f"(sleep 0.5; touch $DOCK/runs) & {WAITS % ('SIGTERM', 7)}")
+    starts = "until [ -e $DOCK/refused ]; do sleep 0.05; done; touch $DOCK/runs"
+    child = bench.run(f"({starts}) & {WAITS % ('SIGTERM', 7)}")
     assert child.stop(signal.SIGTERM, HANG_S) == 7
     assert len(bench.calls("kill")) > 1
 

@@ -112,8 +112,8 @@ def test_a_trainer_that_waits_for_ever_writes_its_stack_and_lives_on(
 
 def test_every_thread_writes_its_stack(started: list[Trainer], python: Python, tmp_path: Path) -> None:
     script = (
-        HANGS + "def loads(): time.sleep(100)\nthreading.Thread(target=loads, daemon=True).start()\n"
-        "hangs_in_a_collective()"
+        HANGS + "inside = threading.Event()\ndef loads():\n    inside.set()\n    time.sleep(100)\n"
+        "threading.Thread(target=loads, daemon=True).start()\ninside.wait()\nhangs_in_a_collective()"
     )
     start(started, python, tmp_path, script).dump("in loads", "in hangs_in_a_collective")
 

@@ -29,17 +29,20 @@ from tests.node.world import FAST, Site
 
 FELL = "kernel: NVRM: Xid (PCI:0000:86:00): 79, pid=12, name=python, GPU has fallen off the bus."
 OWN = "kernel: NVRM: Xid (PCI:0000:86:00): 13, pid=12, name=python, Graphics Exception"
+LATE = "nvidia-smi has not answered in time"
 ROW = "echo '00000000:86:00.0, 0, No, No, [N/A]'"
-QUICK = replace(FAST, fabric_patience_s=1.0)
+QUICK = replace(FAST, fabric_patience_s=HANG_S)
 CHECKED = {"health": HealthCheck.QUICK, "gpus": {"g5.xlarge": 1}, "timing": QUICK}
-"""What Admit gives a job; a machine has a fifth of a second for its programs."""
+"""What Admit gives a job; a machine has much time for its programs."""
+HASTY = replace(FAST, fabric_patience_s=1.0)
+"""A machine has a fifth of a second for its programs."""
 UNCHECKED = {**CHECKED, "health": HealthCheck.OFF}
 
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "SETTLES_S", 0.3)
-    monkeypatch.setattr(check, "AGAIN_S", 0.1)
+    monkeypatch.setattr(check, "AGAIN_S", HANG_S)  # one look, which may take long
 
 
 def smi(root: Path, body: str) -> None:
@@ -84,14 +87,18 @@ def test_a_healthy_machine_trains_and_says_what_was_found(gpu_site: Site) -> Non
         ("exit 15", "a GPU has fallen off the bus"),
         ("printf 'garbage\\000\\377'; exit 15", "a GPU has fallen off the bus"),
         ("true", "it has 0 of the 1 GPUs of its type"),
-        ("exec sleep 100", "nvidia-smi has not answered in time"),
-        ("trap '' TERM; while :; do sleep 1; done", "nvidia-smi has not answered in time"),
+        ("exec sleep 100", LATE),
+        ("trap '' TERM; while :; do sleep 1; done", LATE),
         ("echo '00000000:86:00.0, 2, No, No, [N/A]'", "has 2 uncorrectable memory errors"),
     ],
 )
-def test_a_machine_with_a_bad_gpu_does_not_train_and_says_why(gpu_site: Site, body: str, words: str) -> None:
+def test_a_machine_with_a_bad_gpu_does_not_train_and_says_why(
+    gpu_site: Site, body: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     smi(gpu_site.root, body)
-    gpu_site.offer("print('trains')", **CHECKED)
+    if words == LATE:
+        monkeypatch.setattr(check, "AGAIN_S", 0.1)
+    gpu_site.offer("print('trains')", **{**CHECKED, "timing": HASTY if words == LATE else QUICK})
     ending = gpu_site.run()
     assert (ending.code, ending.error) == (1, "NodeUnhealthy")
     assert ending.reason.startswith("rank 0: its machine is unhealthy: ")
@@ -141,9 +148,10 @@ def test_a_file_that_is_no_program_is_as_good_as_none(gpu_site: Site) -> None:
     assert "the GPUs were not checked" in checks(gpu_site)[0]
 
 
-def test_a_driver_that_loads_late_is_waited_for(gpu_site: Site) -> None:
+def test_a_driver_that_loads_late_is_waited_for(gpu_site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "AGAIN_S", 0.1)
     smi(gpu_site.root, f"mkdir {gpu_site.root}/first && exit 9; mkdir {gpu_site.root}/second && exit 6; {ROW}")
-    gpu_site.offer("print('trains')", **{**CHECKED, "timing": replace(QUICK, fabric_patience_s=50.0)})
+    gpu_site.offer("print('trains')", **CHECKED)
     assert gpu_site.run().error == ""
     assert (gpu_site.root / "second").is_dir()
 
@@ -160,6 +168,13 @@ def test_a_driver_that_knows_fewer_fields_is_asked_for_those(gpu_site: Site) -> 
 def test_an_xid_since_the_boot_keeps_the_machine_from_training(gpu_site: Site, program: Program) -> None:
     kernel(gpu_site, program, f"echo '{FELL}'; exec sleep 60")
     gpu_site.offer("print('trains')", **CHECKED)
+
+    def hears_first(call: str, _key: str) -> None:
+        """The preparation is no faster than the journal."""
+        if call == "download":
+            until(lambda: any("Xid" in line for line in gpu_site.lines))
+
+    gpu_site.aws.s3.fault = hears_first
     ending = gpu_site.run()
     assert ending.error == "NodeUnhealthy"
     assert "Xid 79 of GPU 0000:86:00" in ending.reason
@@ -248,10 +263,15 @@ def test_a_program_that_says_nothing_after_the_exit_leaves_the_error_to_the_code
 
 def test_a_success_beside_an_xid_is_a_success(gpu_site: Site, program: Program) -> None:
     kernel(gpu_site, program, f"while ! [ -e {gpu_site.root}/now ]; do sleep 0.02; done; echo '{FELL}'; exec sleep 60")
-    wait = "import time\ntime.sleep(1)"
-    gpu_site.offer(f"open({str(gpu_site.root / 'now')!r}, 'w')\n{wait}", **CHECKED)
-    assert gpu_site.run().error == ""
-    assert any("Xid 79" in one.unhealthy for one in gpu_site.sent())
+    wait = f"import os, time\nwhile not os.path.exists({str(gpu_site.root / 'go')!r}): time.sleep(0.05)"
+    gpu_site.offer(f"open({str(gpu_site.root / 'now')!r}, 'w')\nprint('up', flush=True)\n{wait}", **CHECKED)
+
+    def go() -> None:
+        until(lambda: any("Xid 79" in one.unhealthy for one in gpu_site.sent()))
+        (gpu_site.root / "go").touch()
+
+    with once_it_trains(gpu_site, go):
+        assert gpu_site.run().error == ""
 
 
 def test_without_checks_an_exit_beside_an_xid_stays_the_codes(gpu_site: Site, program: Program) -> None:

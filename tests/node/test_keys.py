@@ -254,9 +254,9 @@ def meanwhile(happen: Callable[[], None]) -> threading.Thread:
 
 
 LONG = """
-import os, pathlib, time
+import itertools, os, pathlib, time
 folder = pathlib.Path(os.environ["CHECKPOINT_DIR"])
-for step in range(1000):
+for step in itertools.count():
     new = folder / "model.tmp"
     new.write_text(str(step))
     new.rename(folder / "model.pt")
@@ -277,7 +277,7 @@ def test_a_training_goes_on_without_keys_and_all_that_waited_arrives_with_the_ne
         outage.on = True
         before = len(site.sent())
         until(lambda: len(site.sent()) > before + 3)  # reports go on, by the instance's own credentials
-        assert any("credentials of the job have expired" in one.note for one in site.sent()[before:])
+        until(lambda: any("credentials of the job have expired" in one.note for one in site.sent()[before:]))
         assert {one.phase.value for one in site.sent()[before:]} == {"training"}
         (site.root / "var/lib/trainyard/enough").touch()
         until(lambda: site.report().phase.value == "saving")

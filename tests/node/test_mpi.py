@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,7 +37,10 @@ def offer(cluster: Cluster, script: str, **changes: object) -> None:
 
 
 def parent_of(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    """Returns 0 of a process that has gone: other processes of this computer come and go meanwhile."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return 0
 
 
 def test_three_nodes_compute_together_and_each_logs_its_own_processes(cluster: Cluster) -> None:
@@ -87,7 +91,7 @@ def test_an_order_reaches_every_process_and_lets_it_save(cluster: Cluster) -> No
     assert [(one.ordered, one.reason) for _, one in sorted(cluster.ends.items())] == [(True, "it is time")] * 3
     for rank, site in enumerate(cluster.sites):
         assert (site.root / f"var/lib/trainyard/checkpoints/saved-{rank}").read_text() == "whole"
-    assert not [pid for pids in shown.values() for pid in pids if runs(pid)]
+    until(lambda: not [pid for pids in shown.values() for pid in pids if runs(pid)])  # the kernel takes its time
 
 
 def test_an_order_that_comes_once_a_process_ends_lets_the_others_save(cluster: Cluster) -> None:
@@ -142,7 +146,7 @@ def test_a_node_whose_daemon_is_killed_says_so_and_no_node_ends_well(cluster: Cl
     assert [one.error for one in ends] == [TrainingFailed.__name__] * 3
     # Processes that hear of it through a broken connection end by themselves, others by mpirun.
     assert all("that is" in one.reason or "it was process" in one.reason for one in ends)
-    assert not [pid for pids in shown.values() for pid in pids if runs(pid)]
+    until(lambda: not [pid for pids in shown.values() for pid in pids if runs(pid)])  # the kernel takes its time
 
 
 def test_nothing_runs_on_when_mpirun_is_killed(cluster: Cluster) -> None:
@@ -159,7 +163,7 @@ def test_nothing_runs_on_when_mpirun_is_killed(cluster: Cluster) -> None:
     for thread in threads:
         thread.join(60)
     assert [one.error for one in cluster.ends.values()] == [TrainingFailed.__name__] * 3
-    assert not [pid for pids in shown.values() for pid in pids if runs(pid)]
+    until(lambda: not [pid for pids in shown.values() for pid in pids if runs(pid)])  # the kernel takes its time
 
 
 def test_a_job_without_mpirun_ends_with_what_it_lacks(cluster: Cluster, tmp_path: Path) -> None:

@@ -8,12 +8,13 @@ from dataclasses import replace
 
 import pytest
 
+from agent import dumps
 from agent.attempt import WORK
 from contract.codec import decode
 from contract.commits import Commit
 from contract.orders import Order, OrderKind
 from contract.reports import Phase
-from localaws.testing.waiting import until
+from localaws.testing.waiting import HANG_S, until
 from tests.builders import PLACE
 from tests.node.ordering import once_it_trains
 from tests.node.world import FAST, Site
@@ -56,13 +57,13 @@ def test_a_trainer_that_ignores_an_order_is_killed_after_its_grace(site: Site) -
 
 def test_a_trainer_that_breaks_because_a_peer_obeyed_first_stopped_as_ordered(site: Site) -> None:
     """The order comes and the trainer dies between two looks."""
-    site.offer(
-        "import sys\nprint('up', flush=True)\nsys.stdin.read()\nsys.exit(1)", timing=replace(FAST, orders_every_s=60.0)
-    )
+    waits = "while not os.path.exists('go'): time.sleep(.05)"
+    site.offer(f"import os, sys, time\n{waits}\nsys.exit(1)", timing=replace(FAST, orders_every_s=HANG_S))
 
     def order_when_it_trains(call: str, _sort: str) -> None:
         if call == "put" and site.aws.table.written and site.report().phase is Phase.TRAINING:
             site.order(ORDER)
+            (site.root / WORK / "code" / "go").touch()
 
     site.aws.table.lost = order_when_it_trains
     ending = site.run()
@@ -82,7 +83,9 @@ def test_the_order_that_a_node_obeys_is_in_its_reports_before_its_trainer_ends(s
     assert site.report().order == ORDER
 
 
-def test_an_order_to_dump_writes_stacks(site: Site) -> None:
+def test_an_order_to_dump_writes_stacks(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dumps, "ANSWER_S", HANG_S)
+    monkeypatch.setattr(dumps, "MOST_S", HANG_S)
     site.offer("import time\ndef waits_forever():\n    print('up', flush=True)\n    time.sleep(60)\nwaits_forever()")
     order = replace(ORDER, kind=OrderKind.DUMP, error="Stalled")
     with once_it_trains(site, lambda: site.order(order)):
@@ -127,7 +130,9 @@ def test_a_spot_notice_stops_the_node_also_where_the_attendant_never_answers(sit
     with once_it_trains(site, lambda: site.imds.values.update(NOTICE)):
         ending = site.run()
     assert (ending.error, ending.ordered) == ("Interrupted", True)
-    assert find_order(site) is not None
+    order = site.report().order
+    assert order is not None
+    assert (order.error, order.author) == ("Interrupted", "rank 0")
 
 
 @pytest.mark.parametrize(

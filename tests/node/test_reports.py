@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -164,6 +164,30 @@ def test_the_last_report_is_urgent_until_it_arrives(node: Node) -> None:
     assert node.urgent == [True]
     assert (node.newest.phase, node.newest.exit) == (Phase.ENDED, FAILED)
     assert pauses == [1.0, 2.0]
+
+
+class Overtaken:
+    """In the place of the lock of whoever sends: the first who wants it waits until the node has ended."""
+
+    def __init__(self, end: Callable[[], object]) -> None:
+        self._lock, self._ends = threading.RLock(), [end]
+
+    def __enter__(self) -> None:
+        if self._ends:
+            ends = threading.Thread(target=self._ends.pop())
+            ends.start()
+            ends.join()
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+def test_no_report_follows_the_last_one_where_the_node_ends_as_a_regular_one_is_due(node: Node) -> None:
+    node.reporter._sending = Overtaken(lambda: node.reporter.end(FAILED, tries=1, sleep=print))  # type: ignore[assignment]
+    node.reporter.enter(Phase.SAVING)
+    node.reporter._run()
+    assert node.urgent == [True]
 
 
 def test_a_last_report_that_never_arrives_is_given_up(node: Node) -> None:

@@ -17,11 +17,10 @@ import pytest
 from contract.cluster import Cluster
 from contract.roles import Role, RoleEnd, find_place
 from job_requests.reading import read
+from localaws.testing.waiting import HANG_S
 from tests.builders import ADMISSION
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-FOUND_S = 60
-"""More than a busy computer takes."""
 CHIEF, WORKERS = Role(name="chief", count=1), Role(name="worker", count=2)
 SERVER = Role(name="ps", count=2, ends=RoleEnd.SERVED)
 EVALUATOR = Role(name="evaluator", count=1, ends=RoleEnd.ALONE)
@@ -60,7 +59,7 @@ class Nodes:
 
     def end(self, role: str, index: int = 0) -> tuple[int, str]:
         """The exit code and the output of one that ends by itself."""
-        said, _ = self.processes[role, index].communicate(timeout=FOUND_S)
+        said, _ = self.processes[role, index].communicate(timeout=HANG_S)
         return self.processes[role, index].returncode, said
 
     def left(self) -> list[tuple[str, int]]:
