@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from localaws.testing.waiting import HANG_S
 from tests.command_line.account import DEPLOYMENT, PLAN, Account
 from trainyard.options import carry_out
 from trainyard.patience import keep_following
@@ -105,7 +106,7 @@ def test_a_command_on_a_full_disk_is_one_line_and_exit_code_2(tmp_path: Path, ar
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
-            timeout=60,
+            timeout=HANG_S,
             check=False,
         )
     assert (ended.returncode, ended.stderr.endswith(NO_SPACE)) == (2, True)

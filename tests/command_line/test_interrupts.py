@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from localaws.testing.waiting import HANG_S
 from trainyard import interrupts, options
 from trainyard.printer import Printer
 
@@ -37,7 +38,7 @@ def checkout(tmp_path: Path) -> Path:
 def start(checkout: Path, *arguments: str) -> tuple[int, str, str]:
     """Runs the script of the checkout; returns its exit code, stdout and stderr."""
     ended = subprocess.run(
-        [checkout / "bin" / "trainyard", *arguments], capture_output=True, text=True, timeout=60, check=False
+        [checkout / "bin" / "trainyard", *arguments], capture_output=True, text=True, timeout=HANG_S, check=False
     )
     return ended.returncode, ended.stdout, ended.stderr
 
@@ -105,7 +106,9 @@ def test_a_block_without_an_interrupt_ends_as_it_would_and_holds_none_afterwards
 def test_a_program_that_begins_in_a_block_hears_of_no_interrupt() -> None:
     code = "import os, signal; os.kill(os.getpid(), signal.SIGINT); print('goes on')"
     with interrupts.hold():
-        ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+        ended = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_S, check=False
+        )
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "goes on\n", "")
 
 

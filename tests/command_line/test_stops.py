@@ -16,6 +16,7 @@ from botocore.exceptions import ClientError
 from botocore.parsers import ResponseParserError
 
 from contract.codec import Garbled
+from localaws.testing.waiting import HANG_S
 from tests.command_line.account import YARD, Account, run
 from tests.fakes.faults import Kind
 from trainyard.app import run_app
@@ -295,7 +296,7 @@ def spawn(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]
         env={**kept, **nowhere, "PYTHONPATH": path, **variables},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG_S,
         check=False,
     )
 
@@ -315,10 +316,9 @@ def test_a_profile_that_is_none_is_one_line() -> None:
 def test_an_endpoint_that_does_not_answer_is_one_line() -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
-    ended = spawn(
-        "status", "--endpoint-url", url, *YARD, AWS_ACCESS_KEY_ID="a", AWS_SECRET_ACCESS_KEY="b", AWS_MAX_ATTEMPTS="1"
-    )
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}"  # bound until the end, so that nobody else answers there
+        keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_MAX_ATTEMPTS": "1"}
+        ended = spawn("status", "--endpoint-url", url, *YARD, **keys)
     assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
     assert ended.stderr.startswith("network: ")
 
