@@ -22,6 +22,10 @@ from tests.rehearsal.mailbox import Mailbox
 
 DIGITS, SCENARIOS = ROOT / "examples" / "ddp_digits", ROOT / "rehearsal" / "scenarios"
 LOST = {"name": "lost", "fault": "node-lost", "keys": {"step": 10, "closed": 1, "rank": 0}}
+UNTIL_LOST = """epochs=1000000
+if test "$ATTEMPT" -gt 2; then epochs=$(($(tr -dc 0-9, < "$CHECKPOINT_DIR/latest/state.json" | cut -d, -f1) + 10)); fi
+exec {command} --epochs $epochs"""
+"""Two attempts at the digits that go on until something ends them, and one that makes ten epochs more than they have made."""
 STEPS = 40
 """Of most trainings here; of those that a fault is to end, in the attempt after it."""
 LOSE = {"s3-unread", "s3-refused"}
@@ -115,7 +119,7 @@ def second_wave(
     kept = {"code": trainer, "checkpoint_minutes": 0.02}
     wide = {**TWO, **kept, "regions": "auto"}
     spot = json.loads((DIGITS / "spot.json").read_text())
-    until_lost = f'exec {shlex.join(spot["command"])} $(test "$ATTEMPT" -gt 2 || echo --epochs 1000000)'
+    until_lost = UNTIL_LOST.format(command=shlex.join(spot["command"]))
     requests: dict[str, Mapping[str, Any]] = {
         "disturbed": {**spot, "code": yard.upload(DIGITS, "disturbed"), "command": ["bash", "-c", until_lost]},
         "moved": {**wide, **ENDLESS, "command": train(STEPS, 0.2), "market": "spot"},
