@@ -168,7 +168,7 @@ def upload_data(yard: Yard, folder: Path) -> dict[str, str]:
     return found
 
 
-def build_image(yard: Yard, folder: Path, limit_s: float = 180.0) -> dict[str, Any]:
+def build_image(yard: Yard, folder: Path, limit_s: float = 900.0) -> dict[str, Any]:
     """Has the Build machine bring the folder's image into every region, as its build.json asks; returns the execution's output. Raises
     RuntimeError if the build fails."""
     request = json.loads((folder / "build.json").read_text())

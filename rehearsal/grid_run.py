@@ -45,7 +45,7 @@ def prepare(yard: Yard, screen: Screen, options: argparse.Namespace) -> None:
     """Builds the image and uploads the data, where the command line names them."""
     if options.image:
         with screen.parts.part(f"image of {options.image}, into every region"):
-            grid.build_image(yard, options.image)
+            grid.build_image(yard, options.image, options.limit)
     if options.grid_data:
         for region, address in grid.upload_data(yard, options.grid_data).items():
             screen.say(f"data of {region}: {address}")

@@ -41,7 +41,7 @@ def carry_out(options: argparse.Namespace, screen: Screen, run: Run) -> int:
     with yard, yard.faults(options.faults):
         if options.image:
             with screen.parts.part(f"image of {options.image}"):
-                build_image(yard, options.image)
+                build_image(yard, options.image, options.limit)
         return rehearse(yard, screen, options, run)
 
 

@@ -7,10 +7,16 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 # CloudFormation's validator takes longer to start than the app to synthesise; cfn-lint looks at the templates here. Said before
 # any test imports aws_cdk, whose engine reads it once.
 os.environ.setdefault("CDK_VALIDATION", "false")
+
+
+# By default an example of hypothesis has 200 ms, and data have to be drawn as fast, on however busy a machine.
+settings.register_profile("at any speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("at any speed")
 
 
 HERE = Path(__file__).parent

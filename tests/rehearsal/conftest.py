@@ -91,7 +91,7 @@ PLACES = [
         f"capacity-away:region={region},attempt={attempt},job=moved"
         for attempt, region in ((1, "us-east-1"), (2, "eu-central-1"))
     ),
-    "spot-notice:rank=1,step=40,job=moved",
+    "spot-notice:rank=1,step=40,closed=1,job=moved",
     "capacity-away:market=spot,job=bought",
     "spot-rebalance:rank=0,step=20,job=advised",
 ]

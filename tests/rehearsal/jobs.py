@@ -39,7 +39,7 @@ def train(steps: int, pause: float, code: int = 0) -> list[str]:
 def ended(job: StartedJob) -> dict[str, Any]:
     """Its execution, once it is over and its nodes are."""
     execution = job.wait(HANG_S)
-    job.settle()
+    job.settle(HANG_S)
     return execution
 
 

@@ -52,7 +52,7 @@ def done(yard: Yard) -> GridJob:
     text = "".join(f"{json.dumps(one)}\n" for one in [*LINES, REFUSED])
     address = grid.upload_manifest(yard, text, "backends.jsonl")
     job = grid.start(yard, {"manifest": address, "defaults": DEFAULTS, "owner": "ada"}, "backends")
-    assert job.wait(240)["status"] == "SUCCEEDED"
+    assert job.wait(HANG_S)["status"] == "SUCCEEDED"
     return job
 
 

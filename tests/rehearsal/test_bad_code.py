@@ -12,7 +12,7 @@ from contract import keys, names, tags
 from localaws.testing.waiting import HANG_S
 from rehearsal.yard import StartedJob, Yard
 from tests.archives import header, link, tarred
-from tests.rehearsal.jobs import HAPPY, ONE, changes, failed, instances, left, stored, succeeded
+from tests.rehearsal.jobs import HAPPY, ONE, changes, failed, instances, left, path, stored, succeeded
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.turn("begins")]
 TELLS = """
@@ -123,7 +123,7 @@ def test_odd_text_in_every_free_field_reaches_the_training_process_unchanged(
 ) -> None:
     job = jobs["odd"]
     succeeded(job)
-    assert job.states() == HAPPY
+    assert path(job) == HAPPY
     told = json.loads(stored(yard, keys.BytesPrefix(job.name).artifact(0, "told.json"), yard.places.bytes_))
     assert told["arguments"] == [odd, "", "--flag=" + odd]
     assert told["environment"] == {"ODD": odd, "SECRET": odd, "EMPTY": ""}

@@ -20,7 +20,7 @@ from localaws.testing.waiting import HANG_S, until
 from rehearsal.faults import parse_faults
 from rehearsal.grid import build_image
 from rehearsal.yard import StartedJob, Yard
-from tests.rehearsal.jobs import DENIALS, ONE, ended, failed, stored, succeeded, train
+from tests.rehearsal.jobs import DENIALS, ENDLESS, ONE, ended, failed, stored, succeeded, train
 
 pytestmark = [pytest.mark.rehearsal]
 LACKS = real.lacks()
@@ -115,8 +115,7 @@ def jobs(built: Yard) -> dict[str, StartedJob]:
     requests: dict[str, Mapping[str, Any]] = {
         "plain": {**TWO, "code": code, "command": train(40, 0.2)},
         "imaged": {**TWO, **image},
-        # Long, so that a busy computer takes its node away before it has ended.
-        "moved": {**TWO, **image, "arguments": ["150", "0.2", "0"]},
+        "moved": {**TWO, **image, **ENDLESS},
         "mounted": {**ONE, "image": "pytorch-training:2.9-gpu", "code": code, "command": train(3, 0.1)},
         "failing": {**TWO, "image": "images:trainer-1", "arguments": ["3", "0.1", "3"]},
         "hostile": {**ONE, "image": BASE, "code": hostile, "command": ["python", "train.py"], "max_hours": 0.04},

@@ -116,17 +116,17 @@ def test_a_session_service_that_is_away_for_lifetimes_of_keys_costs_a_training_n
 
 
 def at_once(
-    yard: Yard, faults: dict[str, str], request: dict[str, Any], more: str = ""
+    yard: Yard, faults: dict[str, str], requests: dict[str, dict[str, Any]], more: str = ""
 ) -> Iterator[dict[str, StartedJob]]:
     """A job for each fault, which is its alone."""
     code = yard.upload(TRAINER, "trainer")
     own = [f"{fault},job={name}{more}" for name, fault in faults.items()]
     with yard.faults(parse_faults(own)):
-        yield {name: yard.start({**request, "code": code}, name) for name in faults}
+        yield {name: yard.start({**requests[name], "code": code}, name) for name in faults}
 
 
-LOSES = "node-lost:rank=1,step={step},attempts={attempt},job=often"
-"""A node of each attempt so far, once the training has come so far."""
+LOSES = "node-lost:rank=1,step={step},closed=1,attempts={attempt},job=often"
+"""A node of each attempt so far, once the training has come so far and has a checkpoint of the attempt."""
 EXITS = 'test "$ATTEMPT" = 1 && exit {code}; exec python train.py 3 0.1 0'
 
 
@@ -135,7 +135,8 @@ def again(mending: Yard) -> Iterator[dict[str, StartedJob]]:
     """Jobs that begin again more often than the deployment has recoveries (one), or that fail by themselves."""
     code = mending.upload(TRAINER, "trainer")
     losses = [LOSES.format(step=20 * attempt, attempt=attempt) for attempt in (1, 2)]
-    requests: dict[str, dict[str, Any]] = {"often": {**TWO, "command": train(60, 0.2), "checkpoint_minutes": 0.02}}
+    often = {**TWO, "command": train(20, 0.2), "checkpoint_minutes": 0.02, "environment": {"ENDLESS_ATTEMPTS": "2"}}
+    requests: dict[str, dict[str, Any]] = {"often": often}
     for name, status in (("tempfail", 75), ("mistake", 76)):
         command = ["bash", "-c", EXITS.format(code=status)]
         requests[name] = {**ONE, "command": command, "retries": {"times": 1, "exit_codes": [75]}}
@@ -175,7 +176,7 @@ def test_a_command_that_exits_with_another_code_does_not(again: dict[str, Starte
 
 @pytest.fixture(scope="module")
 def late(mending: Yard) -> Iterator[dict[str, StartedJob]]:
-    yield from at_once(mending, ITS_OWN, {**TWO, "command": train(20, 0.2)})
+    yield from at_once(mending, ITS_OWN, {name: {**TWO, "command": train(20, 0.2)} for name in ITS_OWN})
 
 
 @pytest.mark.parametrize("name", ITS_OWN)
@@ -183,12 +184,21 @@ def test_what_one_job_meets_late_costs_no_second_cluster(late: dict[str, Started
     unharmed(late[name])
 
 
-DIES = {**ONE, "command": train(20, 0.2), "environment": {"MORE_ARTIFACTS": "300"}}
+WHILE_TRAINING = {"crash-training", "no-network-late"}
+"""Those of DEADLY that meet a training, which goes on until they do."""
+
+
+def dies(name: str, attempts: int) -> dict[str, Any]:
+    """A request for the fault of DEADLY, which is met in so many attempts."""
+    environment = {"MORE_ARTIFACTS": "300"}
+    if name in WHILE_TRAINING:
+        environment["ENDLESS_ATTEMPTS"] = str(attempts)
+    return {**ONE, "command": train(20, 0.2), "environment": environment}
 
 
 @pytest.fixture(scope="module")
 def once(mending: Yard) -> Iterator[dict[str, StartedJob]]:
-    yield from at_once(mending, DEADLY, DIES)
+    yield from at_once(mending, DEADLY, {name: dies(name, 1) for name in DEADLY})
 
 
 @pytest.mark.parametrize("name", DEADLY)
@@ -200,7 +210,7 @@ def test_met_once_it_costs_one_attempt(once: dict[str, StartedJob], name: str) -
 @pytest.fixture(scope="module")
 def always(mending: Yard) -> Iterator[dict[str, StartedJob]]:
     faults = {f"{name}-always": fault for name, fault in DEADLY.items()}
-    yield from at_once(mending, faults, DIES, ",attempts=9")
+    yield from at_once(mending, faults, {f"{name}-always": dies(name, 9) for name in DEADLY}, ",attempts=9")
 
 
 @pytest.mark.parametrize("name", DEADLY)

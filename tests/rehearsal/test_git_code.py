@@ -15,7 +15,7 @@ from localaws.git_host import GitHosts, git
 from localaws.testing.waiting import HANG_S, until
 from rehearsal.faults import parse_faults
 from rehearsal.yard import StartedJob, Yard
-from tests.rehearsal.jobs import DENIALS, TWO, failed, stored, succeeded, train
+from tests.rehearsal.jobs import DENIALS, ENDLESS, TWO, failed, stored, succeeded, train
 
 pytestmark = [pytest.mark.rehearsal]
 TRAINER = Path(__file__).with_name("trainer")
@@ -84,7 +84,7 @@ def test_what_is_pushed_by_force_between_two_attempts_changes_nothing(
 ) -> None:
     ref = pushed(hosts, f"{HOST}/team/moved.git", tmp_path / "work")
     code = {"git": f"https://{HOST}/team/moved.git", "ref": ref}
-    job = there.start({**QUICK, "code": code, "command": train(40, 0.2)}, "moved")
+    job = there.start({**QUICK, **ENDLESS, "code": code, "command": train(5, 0.2)}, "moved")
     until(lambda: "Train" in job.states(), HANG_S)
     assert push(hosts.folder / HOST / "team" / "moved.git", tmp_path / "work", "raise SystemExit(9)") != ref
     succeeded(job)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import random
+import shlex
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -19,7 +20,7 @@ from contract.timing import Timing
 from localaws.conditions import Conditions
 from rehearsal.faults import parse_faults
 from rehearsal.yard import StartedJob, Yard
-from tests.rehearsal.jobs import TWO, left, stored, train
+from tests.rehearsal.jobs import ENDLESS, TWO, left, stored, train
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.losses, pytest.mark.timeout(1200)]
 ROOT = Path(__file__).parents[2]
@@ -85,7 +86,7 @@ def test_whatever_rank_is_lost_in_whatever_way_the_job_goes_on(yard: Yard, kind:
     steps = {rank: chance.randint(2, 25) for rank in names}
     faults = [LOSSES[kind].format(step=steps[rank]) + f",rank={rank},job={name}" for rank, name in names.items()]
     faults += ["events-dropped"] if kind.endswith("unheard") else []
-    request = {**TWO, "nodes": nodes, "code": code, "command": train(40, 0.2), "checkpoint_minutes": 0.02}
+    request = {**TWO, **ENDLESS, "nodes": nodes, "code": code, "command": train(20, 0.2), "checkpoint_minutes": 0.02}
     wrong = []
     with yard.faults(parse_faults(faults)):
         for job, execution in in_waves(yard, dict.fromkeys(names.values(), request)):
@@ -111,8 +112,8 @@ def test_every_kind_of_trainer_goes_on_from_one_whole_checkpoint(yard: Yard, nod
         loss.format(step=chance.randint(40, 55)) + f",rank={rank},job={names[rank]}"
         for rank, loss in zip(names, losses, strict=True)
     ]
-    environment = {"WRITES": writes, "SAVES_EVERY": "5"}
-    request = {**TWO, "nodes": nodes, "code": code, "command": train(80, 0.2), "checkpoint_minutes": 0.05}
+    environment = {"WRITES": writes, "SAVES_EVERY": "5"} | ENDLESS["environment"]
+    request = {**TWO, "nodes": nodes, "code": code, "command": train(25, 0.2), "checkpoint_minutes": 0.05}
     request |= {"environment": environment, "checkpoint_scope": "shards" if writes == "barrier" else "auto"}
     wrong = []
     with yard.faults(parse_faults(faults)):
@@ -166,7 +167,8 @@ def test_pytorch_goes_on_after_a_loss(yard: Yard, rank: int, kind: str) -> None:
     """The example as it is shipped: gloo breaks within milliseconds, and its peers exit with 1."""
     request = json.loads((ROOT / "examples/ddp_digits/job.json").read_text())
     request |= {"code": yard.upload(ROOT / "examples/ddp_digits", "digits"), "nodes": 2, "checkpoint_minutes": 0.02}
-    request["command"] = [*request["command"], "--seconds-per-epoch", "1"]
+    once = shlex.join([*request["command"], "--seconds-per-epoch", "1"])
+    request["command"] = ["bash", "-c", f'exec {once} $(test "$ATTEMPT" != 1 || echo --epochs 1000000)']
     name = f"digits-{kind}-{rank}"
     began = time.monotonic()
     with yard.faults(parse_faults([LOSSES[kind].format(step=60) + f",rank={rank},job={name}"])):

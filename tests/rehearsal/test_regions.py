@@ -15,7 +15,7 @@ from contract.places import Place
 from rehearsal.deployment import ACCOUNT, DeploymentFailed, context, synthesise
 from rehearsal.state import kept
 from rehearsal.yard import StartedJob, Yard
-from tests.rehearsal.jobs import HAPPY, ONE, failed, instances, succeeded, train
+from tests.rehearsal.jobs import HAPPY, ONE, failed, instances, path, succeeded, train
 from tests.rehearsal.regions import REGIONS
 
 pytestmark = [pytest.mark.rehearsal]
@@ -56,7 +56,7 @@ def test_a_region_for_the_grid_alone_has_no_network_of_ours(yard: Yard) -> None:
 
 
 def test_a_job_trains_in_a_region_that_is_not_home(away: StartedJob) -> None:
-    assert away.states() == HAPPY
+    assert path(away) == HAPPY
     assert {one["State"]["Name"] for one in instances(away, AWAY)} <= {"shutting-down", "terminated"}
     assert len(instances(away, AWAY)) == 1
     assert instances(away, HOME) == instances(away, GRID) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from contract.codec import decode
 from contract.jobs import Job
 from localaws.conditions import Conditions
 from localaws.services import ec2
+from localaws.testing.waiting import until
 from rehearsal.faults import parse_faults
 from rehearsal.grid import build_image
 from rehearsal.summary import summarise
@@ -59,6 +61,11 @@ def train(steps: int, pause: float = 0.05) -> list[str]:
     return ["python", "train.py", "--steps", str(steps), "--seconds-per-step", str(pause)]
 
 
+def train_until_lost(steps: int) -> list[str]:
+    """As `train`, in a first attempt that goes on until something ends it."""
+    return ["bash", "-c", f'exec {shlex.join(train(steps))} $(test "$ATTEMPT" != 1 || echo --steps 1000000)']
+
+
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     """A deployment with two images of the example."""
@@ -83,8 +90,8 @@ def jobs(built: Yard) -> dict[str, StartedJob]:
     fails = [{"name": "chief"}, {"name": "worker", "command": ["python", "-c", "raise SystemExit(7)"]}, SERVER]
     requests: dict[str, dict[str, Any]] = {
         "five": {**FIVE, "checkpoint_minutes": 0.02},
-        "lost-ps": {**base, "command": train(800), "roles": [*PAIR, SERVER]},
-        "lost-worker": {**base, "command": train(800), "roles": [*PAIR, SERVER]},
+        "lost-ps": {**base, "command": train_until_lost(300), "roles": [*PAIR, SERVER]},
+        "lost-worker": {**base, "command": train_until_lost(300), "roles": [*PAIR, SERVER]},
         "early": {**base, "command": train(100), "roles": early},
         "fails": {**base, "command": train(5000), "roles": fails},
         "half": {**base, "command": train(20), "roles": [*PAIR, SERVER]},
@@ -197,8 +204,7 @@ def test_capacity_for_the_second_shape_alone_is_missing_and_another_attempt_has_
 def test_a_job_that_is_stopped_in_any_state_leaves_no_node_of_any_role(jobs: dict[str, StartedJob], state: str) -> None:
     job = jobs[f"stop-{state.lower()}"]
     stopped(job)
-    job.settle()
-    assert left(job) == []
+    until(lambda: not left(job))  # by the cleanup's clock where the event of its end was lost, as one in ten is
 
 
 def test_none_of_them_leaves_a_machine(jobs: dict[str, StartedJob]) -> None:

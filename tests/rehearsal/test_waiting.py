@@ -23,7 +23,7 @@ from localaws.services.ec2_reservations import reserve
 from localaws.testing.waiting import HANG_S, until
 from rehearsal.faults import parse_faults
 from rehearsal.yard import StartedJob, Yard
-from tests.rehearsal.jobs import BEGIN, DENIALS, ONE, failed, instances, left, stored, succeeded, train
+from tests.rehearsal.jobs import BEGIN, DENIALS, ENDLESS, ONE, failed, instances, left, path, stored, succeeded, train
 
 pytestmark = [pytest.mark.rehearsal]
 TRAINER = Path(__file__).with_name("trainer")
@@ -84,7 +84,7 @@ def jobs(scarce: Yard, away: dict[str, ExitStack]) -> Iterator[dict[str, Started
     requests = {"patient": waits, "stopped": waits, "hasty": {**waits, "max_wait_hours": 0.008}}
     requests["reserved"] = {**waits, "reservation": reserved(scarce).id}
     block = reserved(scarce, kind="capacity-block", ends_at=time.time() + 7200.0)
-    requests["block"] = {**waits, "reservation": block.id, "command": train(100, 0.2), "checkpoint_minutes": 0.02}
+    requests["block"] = {**waits, **ENDLESS, "reservation": block.id, "checkpoint_minutes": 0.02}
     requests["priced"] = {**waits, "market": "spot"}
     with scarce.faults(parse_faults(["capacity-away:job=reserved", "block-ends:step=10,closed=1,job=block"])):
         yield {name: scarce.start(request, name) for name, request in requests.items()}
@@ -115,7 +115,7 @@ def test_a_job_waits_for_its_capacity_and_is_trained(
     job = jobs["patient"]
     give_capacity(scarce, away, job)
     execution = succeeded(job)
-    assert job.states() == [*BEGIN, "Launch", WAIT, "Train", "Sync", "Terminate", "Decide", "Done"]
+    assert path(job) == [*BEGIN, "Launch", WAIT, "Train", "Sync", "Terminate", "Decide", "Done"]
     told = document(scarce, job.name)
     assert (told["state"], told["tries"] > 0) == ("launched", True)
     links = json.loads(execution["output"])["links"]

@@ -4,12 +4,15 @@ look at the first: on one computer two such trainings would listen on the same p
 from __future__ import annotations
 
 import json
+import shlex
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from localaws.testing.waiting import until
 from rehearsal.deployment import ROOT
 from rehearsal.director import Director
 from rehearsal.scenario import load, parsed
@@ -19,15 +22,19 @@ from tests.rehearsal.mailbox import Mailbox
 
 DIGITS, SCENARIOS = ROOT / "examples" / "ddp_digits", ROOT / "rehearsal" / "scenarios"
 LOST = {"name": "lost", "fault": "node-lost", "keys": {"step": 10, "closed": 1, "rank": 0}}
+UNTIL_LOST = """epochs=1000000
+if test "$ATTEMPT" -gt 2; then epochs=$(($(tr -dc 0-9, < "$CHECKPOINT_DIR/latest/state.json" | cut -d, -f1) + 10)); fi
+exec {command} --epochs $epochs"""
+"""Two attempts at the digits that go on until something ends them, and one that makes ten epochs more than they have made."""
 STEPS = 40
 """Of most trainings here; of those that a fault is to end, in the attempt after it."""
-LONGER = {"s3-unsaved": 100}
-"""Steps of a job that ends by itself after its first checkpoint."""
 LOSE = {"s3-unread", "s3-refused"}
 """Jobs of STORAGE that lose a node."""
+UNSAVED = "s3-unsaved"
+"""The job of STORAGE that ends by itself, but not before its fault has begun."""
 STORAGE: dict[str, list[dict[str, Any]]] = {
-    "s3-late": [{"fault": "s3-slow", "keys": {"each": 20}, "begins": {"phase": "training"}}],
-    "s3-unsaved": [
+    "s3-late": [{"fault": "s3-slow", "keys": {"each": 20}}],
+    UNSAVED: [
         {
             "fault": "s3-failing",
             "keys": {"as": "denied", "calls": "writes"},
@@ -40,7 +47,7 @@ STORAGE: dict[str, list[dict[str, Any]]] = {
         {
             "fault": "s3-failing",
             "keys": {"as": "internal-error", "calls": "reads", "part": "checkpoints/", "share": 0.4},
-            "begins": {"attempt": 2},
+            "begins": {"after": "lost"},
         },
     ],
     "s3-refused": [
@@ -48,7 +55,7 @@ STORAGE: dict[str, list[dict[str, Any]]] = {
         {
             "fault": "s3-failing",
             "keys": {"as": "denied", "calls": "reads", "part": "checkpoints/"},
-            "begins": {"attempt": 2},
+            "begins": {"after": "lost"},
         },
     ],
     "s3-unchecked": [
@@ -112,20 +119,29 @@ def second_wave(
     kept = {"code": trainer, "checkpoint_minutes": 0.02}
     wide = {**TWO, **kept, "regions": "auto"}
     spot = json.loads((DIGITS / "spot.json").read_text())
+    until_lost = UNTIL_LOST.format(command=shlex.join(spot["command"]))
     requests: dict[str, Mapping[str, Any]] = {
-        "disturbed": {**spot, "code": yard.upload(DIGITS, "disturbed")},
+        "disturbed": {**spot, "code": yard.upload(DIGITS, "disturbed"), "command": ["bash", "-c", until_lost]},
         "moved": {**wide, **ENDLESS, "command": train(STEPS, 0.2), "market": "spot"},
         "advised": {**wide, **ENDLESS, "nodes": 1, "command": train(STEPS, 0.2), "market": "spot"},
         "bought": {**wide, "command": train(3, 0.1), "market": "spot-then-on-demand"},
     }
-    requests["twice-lost"] = json.loads((SCENARIOS / "job.json").read_text()) | {"code": trainer}
+    twice = {"code": trainer, "environment": {"ENDLESS_ATTEMPTS": "2"}}
+    requests["twice-lost"] = json.loads((SCENARIOS / "job.json").read_text()) | twice
     for name in STORAGE:
-        requests[name] = {**ONE, **kept, "command": train(LONGER.get(name, STEPS), 0.2)} | (
-            ENDLESS if name in LOSE else {}
-        )
+        requests[name] = {**ONE, **kept, "command": train(STEPS, 0.2)} | (ENDLESS if name in LOSE else {})
+    begun = yard.work / "begun"
+    requests[UNSAVED] = {**requests[UNSAVED], "environment": {"ENDS_AFTER": str(begun)}}
     for director in directors.values():
         director.start()
+    threading.Thread(target=tell_begun, args=(directors[UNSAVED], begun), name="begun", daemon=True).start()
     return {name: yard.start(request, name) for name, request in requests.items()}
+
+
+def tell_begun(director: Director, file: Path) -> None:
+    """Makes the file once a fault of the director has begun."""
+    until(lambda: director.happened)
+    file.touch()
 
 
 @pytest.fixture(scope="session")

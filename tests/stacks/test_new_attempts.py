@@ -168,7 +168,7 @@ def test_an_answer_that_says_nothing_of_a_checkpoint_begins_no_row_anew(answer: 
 def test_an_attempt_that_lived_long_did_not_die_young() -> None:
     now = int(time.time())
     assert left({"progressed": False}, young=4, launched_at=now - 901)["young"] == 0
-    assert left({"progressed": False}, young=4, launched_at=now - 890)["young"] == 5
+    assert left({"progressed": False}, young=4, launched_at=now)["young"] == 5
 
 
 def pause(young: int, left_s: float = 1e6) -> Any:
@@ -181,7 +181,9 @@ def test_pauses_double_up_to_the_longest_one_and_there_is_none_after_an_attempt_
 
 
 def test_a_pause_leaves_half_of_the_jobs_time_and_never_passes_the_deadline() -> None:
-    assert pause(6, 600) == pytest.approx(300, abs=2)
+    began = time.time()
+    told = pause(6, 600)
+    assert 298 - (time.time() - began) / 2 <= told <= 300
     assert pause(6, 1) == 0
     assert pause(6, -50) == 0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -156,8 +156,16 @@ def test_a_host_without_a_connection_is_said_to_be_away(there: Watched) -> None:
 def test_a_host_that_does_not_end_its_answer_ends_at_the_limit(there: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetching, "FETCH_S", 1.0)
     there.push()
-    there.hosts.instead = lambda _: time.sleep(3)  # type: ignore[func-returns-value]
-    outcome = there.tick()
+    over = threading.Event()
+
+    def hang(_: str) -> None:
+        over.wait()
+
+    there.hosts.instead = hang
+    try:
+        outcome = there.tick()
+    finally:
+        over.set()
     assert (outcome.error, there.begun) == ("BranchesUnread", [])
     assert "was not fetched within" in outcome.cause
 

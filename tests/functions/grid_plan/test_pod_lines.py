@@ -23,6 +23,7 @@ from contract.pod_network import close_job
 from grid_plan.pod_lines import MOST_HOURS, MOST_VOLUME_GB
 from localaws.services.kubernetes_model import build_pods
 from localaws.services.kubernetes_schema import list_policy_problems, list_problems
+from localaws.testing.waiting import HANG_S
 from stacks.parts.pod_cluster import VERSION
 from tests.archives import tarred
 from tests.fakes.ec2_catalogue import Catalogue, Kind
@@ -221,13 +222,19 @@ def test_a_command_that_does_not_hear_sigterm_is_killed_so_that_the_rest_of_the_
         assert command.stdout is not None
         assert command.stdout.readline() == "ready\n"
         command.terminate()
-        assert command.wait(30) == 128 + signal.SIGKILL
+        assert command.wait(HANG_S) == 128 + signal.SIGKILL
 
 
 def test_what_a_command_leaves_behind_does_not_hold_the_pod_up(tmp_path: Path) -> None:
-    with say(tmp_path, "sleep 20 & echo loss=1; exit 3") as command:
-        assert command.wait(10) == 3
-    assert (tmp_path / "said").read_text() == "loss=1\n"
+    go, said = tmp_path / "go", tmp_path / "said"
+    leaves = f"(while [ ! -e {go} ]; do sleep 0.1; done) &"
+    script = f"{leaves} echo loss=1; until grep -q loss {said}; do sleep 0.1; done; exit 3"
+    try:
+        with say(tmp_path, script) as command:
+            assert command.wait(HANG_S) == 3
+    finally:
+        go.touch()
+    assert said.read_text() == "loss=1\n"
 
 
 def test_code_is_unpacked_on_every_pod(there: Account) -> None:

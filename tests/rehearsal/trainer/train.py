@@ -6,7 +6,7 @@ WRITES says who writes checkpoints, and who says that they are complete: nobody 
 As in every collective, no rank finishes a step before all have: a rank whose peer is gone dies of the broken connection after
 BREAKS_S seconds (`never`: it hangs), one whose peer is frozen waits. FAIL_AT makes the rank FAIL_RANK fail by itself at that step.
 ENDLESS_ATTEMPTS are so many first attempts that train until something ends them, however slow the machine is that is to do it; the next
-one makes the steps of its command after those that it restored.
+one makes the steps of its command after those that it restored. ENDS_AFTER is a file without which a job of one node trains on.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import signal
 import socket
 import sys
 import time
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +122,10 @@ def main(steps: int, pause: float, code: int) -> int:
     print(f"rank {RANK} of {NODES}, from step {done}", flush=True)
     stop: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: stop.append(number))
-    for step in range(done + 1, steps + 1):
+    awaited = os.environ.get("ENDS_AFTER", "")
+    for step in count(done + 1):
+        if step > steps and (not awaited or Path(awaited).exists()):
+            break
         time.sleep(pause)
         if (step, RANK) == (int(os.environ.get("FAIL_AT", "-1")), int(os.environ.get("FAIL_RANK", "0"))):
             raise ValueError("the code's own mistake")
