@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from localaws.containers.container import Container
-from localaws.testing.waiting import lives, until
+from localaws.testing.waiting import HANG_S, lives, until
 
 pytestmark = pytest.mark.rehearsal
 LEAVES = """
@@ -31,7 +31,7 @@ def begin(folder: Path, seconds: str) -> tuple[Container, int]:
 
 def test_a_process_in_a_session_of_its_own_ends_with_the_command(tmp_path: Path) -> None:
     container, pid = begin(tmp_path, "0")
-    assert container.wait(10) == 3
+    assert container.wait(HANG_S) == 3
     assert not lives(pid)
 
 
@@ -39,5 +39,5 @@ def test_a_process_in_a_session_of_its_own_ends_with_a_kill(tmp_path: Path) -> N
     container, pid = begin(tmp_path, "600")
     assert lives(pid)
     container.kill()
-    assert container.wait(10) == 128 + 9
+    assert container.wait(HANG_S) == 128 + 9
     assert not lives(pid)

@@ -11,7 +11,7 @@ import pytest
 
 from localaws.containers import own_root
 from localaws.testing.roots import BASE_ROOT, NEEDED, ran, started
-from localaws.testing.waiting import until
+from localaws.testing.waiting import HANG_S, until
 
 FORKS = """
 import os, signal, time
@@ -130,7 +130,7 @@ def test_a_signal_reaches_the_command_which_decides_how_to_end(note: Path) -> No
         assert process.stdout is not None
         process.stdout.readline()
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 5
+        assert process.wait(HANG_S) == 5
 
 
 @NEEDED
@@ -139,7 +139,7 @@ def test_a_command_without_a_handler_ends_at_sigterm_although_it_is_nearly_proce
         assert process.stdout is not None
         process.stdout.readline()
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 128 + signal.SIGTERM
+        assert process.wait(HANG_S) == 128 + signal.SIGTERM
 
 
 @NEEDED
@@ -153,8 +153,8 @@ def test_one_that_forks_without_end_and_ignores_sigterm_ends_with_all_its_proces
         mine = [one for one in _all() if str(note) in one or "made = 0" in one]
         assert len(mine) > 20
         process.kill()
-        process.wait(20)
-    until(lambda: not [one for one in _all() if str(note) in one or "made = 0" in one], 20)
+        process.wait(HANG_S)
+    until(lambda: not [one for one in _all() if str(note) in one or "made = 0" in one])
 
 
 @NEEDED

@@ -11,11 +11,10 @@ from pathlib import Path
 from contract import tags
 from contract.orders import Order, OrderKind
 from contract.reports import Exit
-from localaws.testing.waiting import until
+from localaws.testing.waiting import HANG_S, until
 from tests.node.fakes import FakeS3, imds
 from tests.node.world import KEYS, FakeAws, Site, metadata
 
-WAIT_S = 60.0
 SUM = """
 import os
 from mpi4py import MPI
@@ -85,7 +84,7 @@ class Cluster:
     def run(self) -> list[Exit]:
         """Boots every node, and returns how each ended, by rank."""
         for thread in self.start():
-            thread.join(WAIT_S)
+            thread.join(HANG_S)
         return [self.ends[rank] for rank in sorted(self.ends)]
 
     def end_by_order(self, threads: Sequence[threading.Thread], kind: OrderKind, error: str, reason: str) -> None:
@@ -93,7 +92,7 @@ class Cluster:
         for site in self.sites:
             site.order(Order(kind=kind, error=error, reason=reason, by=2**31, author="attendant"))
         for thread in threads:
-            thread.join(WAIT_S)
+            thread.join(HANG_S)
 
     def lines(self, rank: int) -> list[str]:
         """What the training wrote on a node."""

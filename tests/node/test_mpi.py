@@ -14,7 +14,7 @@ from agent.launching import mpi
 from contract.errors import NodeLost, Stalled, TrainingFailed
 from contract.jobs import Launcher
 from contract.orders import Order, OrderKind
-from localaws.testing.waiting import until
+from localaws.testing.waiting import HANG_S, until
 from tests.node.clusters import SUM, TRAINS, Cluster, once_all_train, runs
 from tests.node.world import FAST
 
@@ -29,7 +29,6 @@ if world.rank == 2:
 while True:
     world.Barrier()
 """
-pytestmark = pytest.mark.timeout(200)
 
 
 def offer(cluster: Cluster, script: str, **changes: object) -> None:
@@ -130,7 +129,7 @@ def test_an_order_before_rank_0s_mpirun_asks_ends_a_node_that_waits_for_it(clust
     waits.order(
         Order(kind=OrderKind.STOP, error=NodeLost.__name__, reason="rank 0 is lost", by=2**31, author="attendant")
     )
-    threads[0].join(60)
+    threads[0].join(HANG_S)
     assert (cluster.ends[1].ordered, cluster.ends[1].reason) == (True, "rank 0 is lost")
 
 
@@ -141,7 +140,7 @@ def test_a_node_whose_daemon_is_killed_says_so_and_no_node_ends_well(cluster: Cl
     shown = once_all_train(cluster)
     os.kill(parent_of(shown[1][1]), signal.SIGKILL)
     for thread in threads:
-        thread.join(60)
+        thread.join(HANG_S)
     ends = [one for _, one in sorted(cluster.ends.items())]
     assert [one.error for one in ends] == [TrainingFailed.__name__] * 3
     # Processes that hear of it through a broken connection end by themselves, others by mpirun.
@@ -161,7 +160,7 @@ def test_nothing_runs_on_when_mpirun_is_killed(cluster: Cluster) -> None:
     ]
     os.kill(mpirun, signal.SIGKILL)
     for thread in threads:
-        thread.join(60)
+        thread.join(HANG_S)
     assert [one.error for one in cluster.ends.values()] == [TrainingFailed.__name__] * 3
     until(lambda: not [pid for pids in shown.values() for pid in pids if runs(pid)])  # the kernel takes its time
 
@@ -170,7 +169,7 @@ def test_a_job_without_mpirun_ends_with_what_it_lacks(cluster: Cluster, tmp_path
     for name in ("sh", "python"):
         (tmp_path / name).symlink_to(f"/bin/{name}")
     offer(cluster, SUM, environment={"PATH": str(tmp_path)})
-    cluster.start(ranks=(0,))[0].join(60)
+    cluster.start(ranks=(0,))[0].join(HANG_S)
     end = cluster.ends[0]
     assert (end.error, end.reason) == (
         TrainingFailed.__name__,
@@ -181,7 +180,7 @@ def test_a_job_without_mpirun_ends_with_what_it_lacks(cluster: Cluster, tmp_path
 def test_a_launch_without_addresses_starts_no_launcher(cluster: Cluster) -> None:
     offer(cluster, SUM)
     cluster.sites[0].give_credentials()
-    cluster.start(ranks=(0,))[0].join(60)
+    cluster.start(ranks=(0,))[0].join(HANG_S)
     assert "needs the addresses of all 3 nodes, and the launch named 0" in cluster.ends[0].reason
 
 
