@@ -43,10 +43,13 @@ class Activity:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="activity", daemon=True)
 
+    def expect(self) -> None:
+        """The training will be started. What its files say by now is none of its progress; whatever they say later is, however soon."""
+        self._said, self._files = self._words(), self._written()
+
     def begin(self, heard: Callable[[], float]) -> None:
         """The training has started; `heard` says when its output came last, by `now`."""
         self._heard = heard
-        self._said, self._files = self._words(), self._written()
         self._began = self._now()
         self._thread.start()
 

@@ -251,8 +251,8 @@ class Attempt:
             raise Ordered
 
     def _train(self, environment: Mapping[str, str]) -> Exit:
-        if self._watch.came.is_set():
-            raise Ordered
+        self._pause(0)  # an order may have come
+        self._activity.expect()
         child = self._launch.start(environment, self._metadata, self._logs.line)
         self._reporter.moment("started")
         self._note(f"started: {format_command(self._job)}")

@@ -39,6 +39,7 @@ class Training:
         self.activity = Activity(
             ProgressFile(self.file), self.folder, committing=lambda: self.busy_since, commit_most_s=MOST_S, now=lambda: self.time
         )  # fmt: skip
+        self.activity.expect()
         if begins:
             self.activity.begin(lambda: self.heard_at)
 
@@ -86,6 +87,14 @@ def test_whatever_new_the_progress_file_says_is_progress(training: Training, the
     training.tells(step=1)
     assert training.after(60) == 0
     training.tells(**then)
+    assert training.after(60) == 0
+    assert training.after(60) == 60
+
+
+def test_a_step_between_the_start_and_the_first_look_is_the_trainings_though_it_prints_on(tmp_path: Path) -> None:
+    training = Training(tmp_path, begins=False)
+    training.tells(step=1)
+    training.activity.begin(lambda: training.time)
     assert training.after(60) == 0
     assert training.after(60) == 60
 
@@ -148,8 +157,11 @@ def test_what_lay_there_before_the_training_is_no_progress(tmp_path: Path) -> No
     training = Training(tmp_path, begins=False)
     training.tells(step=9)
     (training.folder / "model.pt").write_bytes(b"x")
+    training.activity.expect()
     training.activity.begin(lambda: training.heard_at)
     assert training.after(60) == 60
+    training.heard_at = training.time + 50
+    assert training.after(60) == 10
 
 
 def test_of_very_many_files_the_first_are_looked_at(training: Training, monkeypatch: pytest.MonkeyPatch) -> None:
