@@ -59,6 +59,7 @@ def test_two_nodes_read_their_metadata_and_power_off(yard: Yard) -> None:
             f"master {address}",
             "0",
         ]
+        until(lambda one=one: yard.states_of(one)[-1:] == ["terminated"])  # type: ignore[misc]
         assert yard.states_of(one) == ["pending", "running", "shutting-down", "terminated"]
         assert not on(one)
     described = yard.ec2.describe_instances(InstanceIds=instances)["Reservations"][0]["Instances"]
@@ -77,27 +78,24 @@ def test_a_nodes_processes_are_not_born_deaf_to_the_signals_that_end_them(yard: 
 
 def test_terminating_kills_grandchildren_in_sessions_of_their_own(yard: Yard) -> None:
     instances = yard.run(1, UserData=FORKS)
-    until(lambda: yard.states(instances) == {"running"})
-    node = ec2.nodes().get(instances[0])
-    assert node is not None
+    node = until(lambda: ec2.nodes().get(instances[0]))  # its state comes first
     until(lambda: (node.folder / "grandchild").exists() and node.exit_code == 0)
     process = int((node.folder / "grandchild").read_text())
     assert lives(process)
     yard.ec2.terminate_instances(InstanceIds=instances)
-    assert yard.states(instances) == {"shutting-down"}
     until(lambda: yard.states(instances) == {"terminated"})
+    until(lambda: yard.states_of(instances[0])[-2:] == ["shutting-down", "terminated"])
     assert not lives(process)
     assert not lives(node.pid)
 
 
 def test_a_node_whose_user_data_has_ended_stays_on(yard: Yard) -> None:
     instances = yard.run(1, UserData="#!/bin/bash\nexit 3\n")
+    node = until(lambda: ec2.nodes().get(instances[0]))
+    until(lambda: node.exit_code == 3)
     until(lambda: yard.states(instances) == {"running"})
-    node = ec2.nodes().get(instances[0])
-    until(lambda: node is not None and node.exit_code == 3)
     time.sleep(0.3)
     assert yard.states(instances) == {"running"}
-    assert node is not None
     assert node.alive
 
 
