@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 os.environ.setdefault("CDK_VALIDATION", "false")
 
 
-# By default an example of hypothesis has 200 ms, and data have to be drawn as fast, on however busy a machine.
+# Hypothesis fails an example that takes longer than 200 ms, and examples that it draws slowly; a busy machine does both.
 settings.register_profile("at any speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("at any speed")
 

@@ -78,7 +78,7 @@ def test_a_nodes_processes_are_not_born_deaf_to_the_signals_that_end_them(yard: 
 
 def test_terminating_kills_grandchildren_in_sessions_of_their_own(yard: Yard) -> None:
     instances = yard.run(1, UserData=FORKS)
-    node = until(lambda: ec2.nodes().get(instances[0]))  # its state comes first
+    node = until(lambda: ec2.nodes().get(instances[0]))  # the state is running a moment before the node exists
     until(lambda: (node.folder / "grandchild").exists() and node.exit_code == 0)
     process = int((node.folder / "grandchild").read_text())
     assert lives(process)

@@ -44,7 +44,7 @@ class Activity:
         self._thread = threading.Thread(target=self._run, name="activity", daemon=True)
 
     def expect(self) -> None:
-        """The training will be started. What its files say by now is none of its progress; whatever they say later is, however soon."""
+        """Reads the files before the training starts: whatever changes after that is its progress."""
         self._said, self._files = self._words(), self._written()
 
     def begin(self, heard: Callable[[], float]) -> None:

@@ -251,7 +251,7 @@ class Attempt:
             raise Ordered
 
     def _train(self, environment: Mapping[str, str]) -> Exit:
-        self._pause(0)  # an order may have come
+        self._pause(0)  # raises Ordered where an order came during the preparation
         self._activity.expect()
         child = self._launch.start(environment, self._metadata, self._logs.line)
         self._reporter.moment("started")

@@ -126,7 +126,7 @@ class Reporter:
 
     def end(self, ending: Exit, *, tries: int, sleep: Callable[[float], None]) -> bool:
         """Sends the last report, with how the work ended, until it arrives, at most `tries` times."""
-        with self._sending:  # what the thread has begun to send arrives before it, and nothing after it
+        with self._sending:  # a report that is on its way arrives first, and none follows
             self._closed = True
         self._wake.set()
         self.moment("ended")

@@ -316,7 +316,8 @@ def test_a_profile_that_is_none_is_one_line() -> None:
 def test_an_endpoint_that_does_not_answer_is_one_line() -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{closed.getsockname()[1]}"  # bound until the end, so that nobody else answers there
+        # The socket keeps its port until the end, so that no other server answers there.
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
         keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_MAX_ATTEMPTS": "1"}
         ended = spawn("status", "--endpoint-url", url, *YARD, **keys)
     assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)

@@ -169,7 +169,7 @@ def test_a_server_that_never_answers_is_given_up_in_bounded_time(tmp_path: Path)
         it.sink.fault = lambda _: Mute(5)
         with pytest.raises(BotoCoreError, match="timeout"):
             it.send()
-        until(lambda: it.sink.calls["PutObject"] >= 2)  # the server may read what nobody waits for any more
+        until(lambda: it.sink.calls["PutObject"] >= 2)  # the server reads a request late whose client has given up
         assert it.sink.calls["PutObject"] == 2
 
 

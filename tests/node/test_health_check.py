@@ -170,7 +170,7 @@ def test_an_xid_since_the_boot_keeps_the_machine_from_training(gpu_site: Site, p
     gpu_site.offer("print('trains')", **CHECKED)
 
     def hears_first(call: str, _key: str) -> None:
-        """The preparation is no faster than the journal."""
+        """Holds up the preparation until the agent has read the Xid in the journal."""
         if call == "download":
             until(lambda: any("Xid" in line for line in gpu_site.lines))
 

@@ -60,7 +60,9 @@ def test_an_order_reaches_every_process_and_lets_it_save(cluster: Cluster) -> No
     assert [one.ordered for one in cluster.ends.values()] == [True] * 3
     for rank, site in enumerate(cluster.sites):
         assert (site.root / f"var/lib/trainyard/checkpoints/saved-{rank}").read_text() == "whole"
-    until(lambda: not [pid for pids in shown.values() for pid in pids if runs(pid)])  # the kernel takes its time
+    until(
+        lambda: not [pid for pids in shown.values() for pid in pids if runs(pid)]
+    )  # the kernel ends a killed process a moment later
 
 
 def test_a_process_that_fails_is_its_nodes_end_and_an_order_ends_the_others(cluster: Cluster) -> None:

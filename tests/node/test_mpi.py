@@ -90,7 +90,9 @@ def test_an_order_reaches_every_process_and_lets_it_save(cluster: Cluster) -> No
     assert [(one.ordered, one.reason) for _, one in sorted(cluster.ends.items())] == [(True, "it is time")] * 3
     for rank, site in enumerate(cluster.sites):
         assert (site.root / f"var/lib/trainyard/checkpoints/saved-{rank}").read_text() == "whole"
-    until(lambda: not [pid for pids in shown.values() for pid in pids if runs(pid)])  # the kernel takes its time
+    until(
+        lambda: not [pid for pids in shown.values() for pid in pids if runs(pid)]
+    )  # the kernel ends a killed process a moment later
 
 
 def test_an_order_that_comes_once_a_process_ends_lets_the_others_save(cluster: Cluster) -> None:
@@ -145,7 +147,9 @@ def test_a_node_whose_daemon_is_killed_says_so_and_no_node_ends_well(cluster: Cl
     assert [one.error for one in ends] == [TrainingFailed.__name__] * 3
     # Processes that hear of it through a broken connection end by themselves, others by mpirun.
     assert all("that is" in one.reason or "it was process" in one.reason for one in ends)
-    until(lambda: not [pid for pids in shown.values() for pid in pids if runs(pid)])  # the kernel takes its time
+    until(
+        lambda: not [pid for pids in shown.values() for pid in pids if runs(pid)]
+    )  # the kernel ends a killed process a moment later
 
 
 def test_nothing_runs_on_when_mpirun_is_killed(cluster: Cluster) -> None:
@@ -162,7 +166,9 @@ def test_nothing_runs_on_when_mpirun_is_killed(cluster: Cluster) -> None:
     for thread in threads:
         thread.join(HANG_S)
     assert [one.error for one in cluster.ends.values()] == [TrainingFailed.__name__] * 3
-    until(lambda: not [pid for pids in shown.values() for pid in pids if runs(pid)])  # the kernel takes its time
+    until(
+        lambda: not [pid for pids in shown.values() for pid in pids if runs(pid)]
+    )  # the kernel ends a killed process a moment later
 
 
 def test_a_job_without_mpirun_ends_with_what_it_lacks(cluster: Cluster, tmp_path: Path) -> None:

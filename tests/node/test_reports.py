@@ -167,7 +167,7 @@ def test_the_last_report_is_urgent_until_it_arrives(node: Node) -> None:
 
 
 class Overtaken:
-    """In the place of the lock of whoever sends: the first who wants it waits until the node has ended."""
+    """Replaces the lock of sending: the first thread that wants it waits until the node has ended."""
 
     def __init__(self, end: Callable[[], object]) -> None:
         self._lock, self._ends = threading.RLock(), [end]

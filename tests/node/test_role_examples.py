@@ -39,7 +39,7 @@ class Nodes:
     def start(self, *arguments: str) -> None:
         ranks = sum(role.count for role in self.roles)
         addresses = tuple(f"127.0.9.{rank + 1}" for rank in range(ranks))
-        for rank in reversed(range(ranks)):  # the training begins with rank 0, and the others shall have a part in it
+        for rank in reversed(range(ranks)):  # rank 0 begins the training, and the others take part
             place = find_place(self.roles, rank)
             assert place
             folder = self.folder(place.role.name, place.index)

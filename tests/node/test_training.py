@@ -82,7 +82,7 @@ def test_what_outlives_its_grace_is_killed_with_its_group(tmp_path: Path) -> Non
     )
     lines: list[str] = []
     child = start(GRANDCHILD.format(script=stubborn) + "time.sleep(60)", tmp_path, lines)
-    until(lambda: "ready" in lines and len(lines) == 2)  # either of the two may write first
+    until(lambda: "ready" in lines and len(lines) == 2)  # parent and child write at the same time
     (grandchild,) = (int(line) for line in lines if line != "ready")
     started = time.monotonic()
     child.stop(signal.SIGTERM, 0.3)

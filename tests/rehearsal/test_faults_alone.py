@@ -185,7 +185,7 @@ def test_what_one_job_meets_late_costs_no_second_cluster(late: dict[str, Started
 
 
 WHILE_TRAINING = {"crash-training", "no-network-late"}
-"""Those of DEADLY that meet a training, which goes on until they do."""
+"""Faults of DEADLY that strike a training. It goes on until they do."""
 
 
 def dies(name: str, attempts: int) -> dict[str, Any]:

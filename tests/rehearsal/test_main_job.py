@@ -52,7 +52,7 @@ def summary(job: StartedJob) -> Summary:
 
 
 def done_again(job: StartedJob) -> int:
-    """How often Train began again for a lost heartbeat: an attendant that had no time on a busy machine."""
+    """Counts how often Train began again for a lost heartbeat, which a busy machine loses."""
     return job.states().count("Lost heartbeat")
 
 

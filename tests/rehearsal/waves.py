@@ -22,13 +22,13 @@ from tests.rehearsal.mailbox import Mailbox
 DIGITS, SCENARIOS = ROOT / "examples" / "ddp_digits", ROOT / "rehearsal" / "scenarios"
 LOST = {"name": "lost", "fault": "node-lost", "keys": {"step": 10, "closed": 1, "rank": 0}}
 SLOWER = ["--seconds-per-epoch", "3"]
-"""Of the digits that two faults meet: the second one has half a minute in which it comes before the end."""
+"""Slows the digits that meet two faults, so that the second fault comes before the training ends."""
 STEPS = 40
 """Of most trainings here; of those that a fault is to end, in the attempt after it."""
 LOSE = {"s3-unread", "s3-refused"}
 """Jobs of STORAGE that lose a node."""
 UNSAVED = "s3-unsaved"
-"""The job of STORAGE that ends by itself, but not before its fault has begun."""
+"""The job of STORAGE that ends by itself once its fault has begun."""
 STORAGE: dict[str, list[dict[str, Any]]] = {
     "s3-late": [{"fault": "s3-slow", "keys": {"each": 20}}],
     UNSAVED: [

@@ -159,7 +159,7 @@ def test_an_interrupt_leaves_nothing_running(checkout: Checkout) -> None:
     os.killpg(make.pid, signal.SIGINT)
     make.communicate(timeout=HANG_S)
     assert make.returncode != 0
-    until(lambda: not group_lives(make.pid))  # a process that has ended belongs to it until somebody has noted that
+    until(lambda: not group_lives(make.pid))  # the kernel keeps an ended process in it for a moment
 
 
 @pytest.mark.parametrize("target", ["synth", "deploy", "destroy", "bake-image"])

@@ -62,7 +62,7 @@ class MeetingTable:
     def close(self) -> None:
         """Ends it; what has been said is delivered."""
         self._closed.set()
-        self._thread.join()  # soon: a socket that a thread waits on still listens once it is closed
+        self._thread.join()  # within LOOK_S: a socket that a thread waits on still listens once it is closed
         self._socket.close()
         with self._telling, self._lock:
             for one in self._came.values():

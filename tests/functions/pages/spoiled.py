@@ -15,7 +15,7 @@ from contract.jobs import Job
 
 def change_texts(facts: Any, change: Callable[[str], str]) -> Any:
     """Returns the facts with every text changed, names and keys among them."""
-    changed = cache(change)  # nodes share their lines, and copies of each are gigabytes
+    changed = cache(change)  # nodes share their lines; a copy for each node fills gigabytes
     return _walk(facts, lambda value: changed(value) if isinstance(value, str) else value, keys=True)
 
 

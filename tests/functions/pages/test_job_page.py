@@ -14,7 +14,6 @@ from aws.checkpoints import ClosedSet
 from aws.facts import GONE, Status
 from contract import errors
 from contract.curves import Curve, Point
-from contract.intents import LaunchOutcome
 from contract.jobs import Job
 from contract.reports import Exit
 from pages.attempts import (
@@ -30,7 +29,7 @@ from pages.attempts import (
 from pages.facts import JobFacts
 from pages.job import write_job
 from pages.nodes import list_nodes, list_tails
-from tests.builders import LAUNCHED, NOW, WITH_ROLES, shaped
+from tests.builders import NOW
 from tests.fakes.causes import write_cause
 from tests.fakes.pages import jobs
 from tests.functions.attendant.attempts import TRAINING, ended
@@ -362,81 +361,3 @@ def test_a_document_that_was_not_written_has_no_link() -> None:
 def test_a_job_with_a_garbled_execution_has_a_page_without_links() -> None:
     job: Job = replace(jobs.TRAINED, execution="garbled")
     assert read(replace(jobs.success(), job=job)).links == ["#page"]
-
-
-def with_roles() -> JobFacts:
-    done, over = jobs.success(), NOW + 2000
-    shown = shaped("eu-central-1a")
-    ids = tuple(f"i-{rank}" for rank in range(5))
-    step = replace(done.walks[0].steps[0], rung=shown, answer=replace(LAUNCHED, instances=ids))
-    reason = "rank 4: the command exited with code 3"
-    failed = Exit(code=3, error=errors.TrainingFailed.__name__, reason=reason, tail=("no such batch",))
-    reports = {rank: jobs.end_of(jobs.node(rank, NOW + 20, step=10), over) for rank in range(5)}
-    reports[4] = replace(reports[4], exit=failed)
-    job = replace(WITH_ROLES, id=done.name)
-    return replace(done, job=job, walks=(replace(done.walks[0], steps=(step,)),), reports={1: reports})
-
-
-def test_the_page_of_a_run_with_roles_says_which_node_has_which() -> None:
-    page = read(with_roles())
-    assert page.strange == []
-    for said in ("0, chief 0", "1, worker 0", "2, worker 1", "3, ps 0", "4, evaluator 0"):
-        assert said in page.text
-    assert "3 × g5.xlarge in eu-central-1a, on-demand; 2 × m5.large in eu-central-1a, on-demand" in page.text
-
-
-def test_the_last_output_of_a_run_with_roles_says_which_role_it_is_of() -> None:
-    assert "Rank 4, evaluator 0: TrainingFailed: rank 4: the command exited with code 3" in read(with_roles()).text
-
-
-def test_the_request_of_a_run_with_roles_shows_what_each_runs_and_what_its_end_means() -> None:
-    text = read(with_roles()).text
-    assert "Role ps" in text
-    assert "1, ends served: python serve.py" in text
-    assert "5 of g5.xlarge, m5.large" in text
-    assert "the image's entry point" not in text
-
-
-def with_half() -> JobFacts:
-    facts = with_roles()
-    (step,) = facts.walks[0].steps
-    code = "InsufficientInstanceCapacity"
-    lost = replace(
-        LAUNCHED,
-        at=facts.walks[0].started_at + 5,
-        outcome=LaunchOutcome.NO_CAPACITY,
-        code=code,
-        instances=("i-0",) * 3,
-        shape=1,
-    )
-    walk = replace(facts.walks[0], steps=(replace(step, answer=lost),))
-    return replace(
-        facts, status=jobs.running().status, walks=(walk,), reports={}, report=None, ends={}, curve=None, closed=()
-    )
-
-
-def test_the_page_of_half_a_launch_says_what_runs_and_what_was_missing() -> None:
-    facts = with_half()
-    text = read(facts).text
-    assert "3 × g5.xlarge in eu-central-1a, on-demand; no m5.large" in text
-    assert "launched machines for some of its roles only" in text
-    assert "nothing was launched" not in text
-    assert "asks EC2 for its machines" not in text
-    said = text[text.index("Launch answers") :]
-    assert "m5.large in eu-central-1a, on-demand" in said
-    assert "g5.xlarge + m5.large" not in said
-    assert "at most so far" in text
-    assert "Attempt 1 ends" in text
-
-
-def test_the_time_line_of_half_a_launch_asks_until_the_answer_and_then_ends_it() -> None:
-    facts = with_half()
-    (one,) = list_attempts(facts)
-    span = find_span(facts, [one])
-    assert [part.kind for part in draw_attempt(one, span)] == ["ask", "save"]
-    (spot,) = list_answers(one, span)
-    assert spot.words == "m5.large in eu-central-1a: InsufficientInstanceCapacity"
-
-
-def test_a_run_without_roles_speaks_of_none() -> None:
-    assert "Role " not in read(jobs.success()).text
