@@ -201,18 +201,22 @@ REHEARSALS := rehearsal-tests
 TOOL_TESTS := tool-tests local-aws
 DEPLOYMENTS := own-deployments
 SUMMARY = "$(PYTHON)" -m tools.summary $@ build/test
+# Alone, after the lanes: what passes then was disturbed by what ran beside it, and the summary names it.
+RERUN = python -m tools.rerun build/test
 
 test: ## The product: decisions, stacks, nodes, rights, one deployment with its rehearsals; a part: ARGS=tests/functions/reaper
 ifdef ARGS
 	@$(MAKE) -s -j4 $(TOOLS) && python -m pytest $(ARGS)
 else
 	@rm -rf build/test
-	@$(MAKE) --no-print-directory -k -j3 in-lanes; $(SUMMARY) checks $(CHECKS) -- rehearsals $(REHEARSALS)
+	@$(MAKE) --no-print-directory -k -j3 in-lanes; $(RERUN) $(CHECKS) $(REHEARSALS); \
+	  $(SUMMARY) checks $(CHECKS) -- rehearsals $(REHEARSALS)
 endif
 
 test-tools: ## What else must pass: the local AWS, benchmarks, load, pairs of faults; rehearsals that deploy for themselves
-	@rm -f $(addprefix build/test/,$(TOOL_TESTS) $(DEPLOYMENTS))
-	@$(MAKE) --no-print-directory -k -j2 tools-in-lanes; $(SUMMARY) tools $(TOOL_TESTS) -- deployments $(DEPLOYMENTS)
+	@rm -f $(foreach part,$(TOOL_TESTS) $(DEPLOYMENTS),build/test/$(part) build/test/$(part).flaky)
+	@$(MAKE) --no-print-directory -k -j2 tools-in-lanes; $(RERUN) $(TOOL_TESTS) $(DEPLOYMENTS); \
+	  $(SUMMARY) tools $(TOOL_TESTS) -- deployments $(DEPLOYMENTS)
 
 test-all: ## Everything that must pass before a change lands: make test, then make test-tools
 	@$(MAKE) --no-print-directory test; $(MAKE) --no-print-directory test-tools; \
@@ -232,7 +236,7 @@ GO_ON := 1
 endif
 # How a part ended, and for a part of pytest a file with each test, lie in build/test for the summary.
 NOTED = code=$$?; mkdir -p build/test && echo $$code > build/test/$@; exit $(if $(GO_ON),0,$$code)
-PYTEST = python -m pytest --junit-xml=build/test/$@.xml -o junit_family=xunit1
+PYTEST = python -m pytest --junit-xml=build/test/$@.xml -o junit_family=xunit1 -o junit_logging=all -o junit_log_passing_tests=False
 
 older-python: $(REHEARSAL) .venv/ready ## The tests that lean on the standard library most, for another Python than the usual one
 	@python -m pytest tests/architecture tests/image_builder tests/node/test_code.py tests/contract/test_unpacking.py tests/contract/test_unpacking_bombs.py tests/functions/image_build/test_archive.py

@@ -1,7 +1,8 @@
 """Prints the end of `make test` and its like: how each part of the lanes ended, and which tests failed.
 
 `python -m tools.summary TARGET FOLDER checks lint unit -- rehearsals ...`: the folder has a file with the exit status of each part
-that ended; a part that runs pytest also has its results in a .xml file.
+that ended; a part that runs pytest also has its results in a .xml file. `tools.rerun` lists in a .flaky file the tests that failed in
+a lane and passed when they ran alone. Up to MOST_FLAKY of them fail nothing; each is named in the last lines.
 """
 
 from __future__ import annotations
@@ -12,6 +13,13 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from xml.etree import ElementTree
+
+MOST_FLAKY = 3
+"""Tests that may fail in a lane and pass alone, in all parts together. More of them say that the change itself needs quiet."""
+SLOWEST = 10
+"""Tests whose seconds are printed, if they took at least one."""
+TESTS_FAILED = 1
+"""Exit status of pytest when tests failed and nothing else went wrong: it was neither interrupted nor broken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +33,25 @@ class Part:
     skipped: int = 0
     failed: tuple[str, ...] = ()
     """Names of failed tests, in the form that pytest takes."""
+    flaky: tuple[str, ...] = ()
+    """Names of tests that failed in the lane and passed alone; `passed` counts them."""
+    seconds: tuple[tuple[float, str], ...] = ()
+    """How long each test took with its fixtures, and its name."""
+
+    @property
+    def is_good(self) -> bool:
+        """True if the part ended and each test of it passed, in the lane or alone."""
+        return self.code == 0 or (self.code == TESTS_FAILED and bool(self.flaky) and not self.failed)
 
     @property
     def words(self) -> str:
-        ended = "not run" if self.code is None else "failed" if self.code else "passed"
-        counts = ((self.passed, "passed"), (len(self.failed), "failed"), (self.skipped, "skipped"))
+        ended = "not run" if self.code is None else "passed" if self.is_good else "failed"
+        counts = (
+            (self.passed, "passed"),
+            (len(self.failed), "failed"),
+            (self.skipped, "skipped"),
+            (len(self.flaky), "flaky"),
+        )
         told = ", ".join(f"{count:,} {word}" for count, word in counts if count)
         return f"{self.name} {ended}" + (f" ({told})" if told else "")
 
@@ -42,17 +64,27 @@ def read(folder: Path, name: str) -> Part:
         cases = list(ElementTree.parse(folder / f"{name}.xml").iter("testcase"))
     except (FileNotFoundError, ElementTree.ParseError):
         return Part(name, code)
-    failed = dict.fromkeys(_identity(case) for case in cases if _has(case, "failure") or _has(case, "error"))
+    red = dict.fromkeys(identify(case) for case in cases if has_failed(case))
+    listed = folder / f"{name}.flaky"
+    flaky = [test for test in red if test in listed.read_text().splitlines()] if listed.exists() else []
+    failed = [test for test in red if test not in flaky]
     skipped = sum(_has(case, "skipped") for case in cases)
-    return Part(name, code, len(cases) - len(failed) - skipped, skipped, tuple(failed))
+    seconds = tuple((float(case.get("time", 0)), identify(case)) for case in cases)
+    return Part(name, code, len(cases) - len(failed) - skipped, skipped, tuple(failed), tuple(flaky), seconds)
+
+
+def has_failed(case: ElementTree.Element) -> bool:
+    """True if the test, or a fixture of it, failed."""
+    return _has(case, "failure") or _has(case, "error")
+
+
+def identify(case: ElementTree.Element) -> str:
+    """Returns the name of a test in the form that pytest takes."""
+    return f"{case.get('file', case.get('classname', '?'))}::{case.get('name')}"
 
 
 def _has(case: ElementTree.Element, what: str) -> bool:
     return case.find(what) is not None
-
-
-def _identity(case: ElementTree.Element) -> str:
-    return f"{case.get('file', case.get('classname', '?'))}::{case.get('name')}"
 
 
 def summary(target: str, lanes: dict[str, list[Part]]) -> Iterator[str]:
@@ -63,11 +95,28 @@ def summary(target: str, lanes: dict[str, list[Part]]) -> Iterator[str]:
         yield f"{lane:{width}}  {'; '.join(part.words for part in parts)}"
         yield from (f"{'':{width}}  FAILED {test}" for part in parts for test in part.failed)
     everything = [part for parts in lanes.values() for part in parts]
-    passed = sum(part.passed for part in everything)
-    failed = sum(len(part.failed) for part in everything)
-    bad = [part.name for part in everything if part.code != 0]
-    yield f"make {target}: {'not passed: ' + ', '.join(bad) if bad else 'everything passed'}"
-    yield f"{passed} passed, {failed} failed"
+    seconds = sorted((one for part in everything for one in part.seconds if one[0] >= 1), reverse=True)[:SLOWEST]
+    if seconds:
+        yield "slowest tests, in seconds with their fixtures:"
+        yield from (f"{duration:8.1f}  {test}" for duration, test in seconds)
+    flaky = [test for part in everything for test in part.flaky]
+    yield from (f"flaky: {test}" for test in flaky)
+    yield f"make {target}: {_judge(everything)}"
+    yield f"{sum(part.passed for part in everything)} passed, {sum(len(part.failed) for part in everything)} failed"
+
+
+def is_passed(parts: Sequence[Part]) -> bool:
+    """True if every part is good and no more than MOST_FLAKY tests needed a second run."""
+    return all(part.is_good for part in parts) and sum(len(part.flaky) for part in parts) <= MOST_FLAKY
+
+
+def _judge(parts: Sequence[Part]) -> str:
+    if bad := [part.name for part in parts if not part.is_good]:
+        return "not passed: " + ", ".join(bad)
+    flaky = sum(len(part.flaky) for part in parts)
+    if not is_passed(parts):
+        return f"not passed: {flaky} tests are flaky, more than {MOST_FLAKY}"
+    return "everything passed" + (f", {flaky} of it in a second run" if flaky else "")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -75,7 +124,7 @@ def main(arguments: Sequence[str]) -> int:
     groups = [list(group) for is_mark, group in groupby(names, lambda name: name == "--") if not is_mark]
     lanes = {lane: [read(Path(folder), name) for name in parts] for lane, *parts in groups}
     print(*summary(target, lanes), sep="\n", flush=True)
-    return int(any(part.code != 0 for parts in lanes.values() for part in parts))
+    return int(not is_passed([part for parts in lanes.values() for part in parts]))
 
 
 if __name__ == "__main__":

@@ -101,6 +101,18 @@ def test_a_part_that_fails_stops_neither_lane_and_the_last_lines_tell_of_both(ch
     ]
 
 
+def test_what_failed_in_a_lane_runs_again_only_after_all_lanes(checkout: Checkout) -> None:
+    checkout.set_up(FAILS)
+    checkout.run_make("test-all")
+    calls = checkout.calls.splitlines()
+    runs = [number for number, call in enumerate(calls) if "-m pytest" in call]
+    first, second = (number for number, call in enumerate(calls) if "tools.rerun" in call)
+    assert calls[first] == "python -m tools.rerun build/test lint types unit nodes security rehearsal-tests"
+    assert calls[second] == "python -m tools.rerun build/test tool-tests local-aws own-deployments"
+    assert (sum(run < first for run in runs), sum(first < run < second for run in runs)) == (4, 3)
+    assert runs[-1] < second
+
+
 def test_when_everything_passes_the_last_line_says_so(checkout: Checkout) -> None:
     checkout.set_up()
     code, said = checkout.run_make("test")
