@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,9 @@ from hypothesis import HealthCheck, settings
 # any test imports aws_cdk, whose engine reads it once.
 os.environ.setdefault("CDK_VALIDATION", "false")
 
+# A shell script ignores SIGINT in what it starts in the background, and so would every process of the tests.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Hypothesis fails an example that takes longer than 200 ms, and examples that it draws slowly; a busy machine does both.
 settings.register_profile("at any speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -228,7 +228,7 @@ def test_a_command_that_does_not_hear_sigterm_is_killed_so_that_the_rest_of_the_
 def test_what_a_command_leaves_behind_does_not_hold_the_pod_up(tmp_path: Path) -> None:
     go, said = tmp_path / "go", tmp_path / "said"
     leaves = f"(while [ ! -e {go} ]; do sleep 0.1; done) &"
-    script = f"{leaves} echo loss=1; until grep -q loss {said}; do sleep 0.1; done; exit 3"
+    script = f"{leaves} echo loss=1; until grep -qs loss {said}; do sleep 0.1; done; exit 3"
     try:
         with say(tmp_path, script) as command:
             assert command.wait(HANG_S) == 3
