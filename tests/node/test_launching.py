@@ -52,7 +52,7 @@ def launched(tmp_path: Path, job: Job, one: NodeIdentity, environment: Mapping[s
     workspace = Recorder(line="started")
     launch = Launch(
         job, one, cast(Any, workspace), Store(s3, "bytes"), tmp_path,
-        note=lambda _: None, pause=lambda _: None, tell=lambda _: None,
+        note=lambda _: None, pause=lambda _: None, tell=lambda _: None, on_failure=lambda _: None,
     )  # fmt: skip
     launch.start(environment, cast(Metadata, Typed()), lambda _: None)
     return workspace
@@ -71,7 +71,8 @@ def test_torchrun_gets_the_nodes_place_in_the_cluster(tmp_path: Path) -> None:
     job = replace(JOB, launcher=Launcher.TORCHRUN, processes_per_node=2, command=("train.py",))
     ran = launched(tmp_path, job, node(1), {"A": "1"})
     assert ran.words[:7] == ["torchrun", "--nnodes", "2", "--node-rank", "1", "--nproc-per-node", "2"]
-    assert (ran.words[-1], ran.variables) == ("train.py", {"A": "1"})
+    assert (ran.words[-2:], ran.variables) == (["/opt/launcher/worker.py", "train.py"], {"A": "1"})
+    assert (tmp_path / "launcher/worker.py").exists()
 
 
 def test_rank_0_runs_mpirun_over_a_shell_around_each_process(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def test_a_failure_is_reported_while_the_peers_of_its_node_still_save(nodes: Clu
     assert (nodes.sites[1].root / "var/lib/trainyard/checkpoints/saved-2").read_text() == "whole"
 
 
-def test_an_order_reaches_every_process_once_and_lets_it_save(nodes: Cluster, shared: Path) -> None:
+def test_an_order_reaches_every_process_and_lets_it_save(nodes: Cluster, shared: Path) -> None:
     offer(nodes, shared, TRAINS)
     threads = nodes.start()
     until(lambda: all(len(nodes.lines(rank)) >= 2 for rank in (0, 1)))
