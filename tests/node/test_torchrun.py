@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,8 @@ from contract.jobs import Launcher
 from contract.orders import OrderKind
 from localaws.testing.waiting import HANG_S, until
 from tests.node.clusters import Cluster
-from tests.node.containers import AMI
+from tests.node.containers import AMI, Dock
+from tests.node.world import KEYS, Site
 
 BEGINS = """
 import os, pathlib, signal, sys, time
@@ -133,3 +135,18 @@ def test_processes_that_end_well_end_their_node_well(nodes: Cluster, shared: Pat
     for thread in nodes.start():
         thread.join(HANG_S)
     assert [(one.code, one.error) for _, one in sorted(nodes.ends.items())] == [(0, ""), (0, "")]
+
+
+def test_a_process_in_an_image_gives_its_node_the_code_too(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.imds.values["instance-type"] = "m7i.large"
+    site.gets_keys = False
+    site.give_credentials(replace(KEYS, addresses=("127.0.0.1",)))
+    dock = Dock(site, tmp_path / "images", monkeypatch)
+    dock.offer(
+        "import os, sys; sys.exit(75 + int(os.environ['RANK']))", command=("/app/main.py",),
+        launcher=Launcher.TORCHRUN, nodes=1, processes_per_node=1, environment={"PYTHONPATH": ""},
+    )  # fmt: skip
+    end = site.run()
+    assert (end.code, end.reason) == (75, "rank 0: the command exited with code 75; it was process 0 of the training")
