@@ -20,7 +20,7 @@ LAUNCHED = " or ".join(one.value for one in Launcher if one is not Launcher.NONE
 
 NEXT_PROGRAM = ":"
 """The word at which every mpirun ends one program and its arguments, and begins the next."""
-JUDGED_WITH = ("launcher", "nodes", "roles", "environment")
+JUDGED_WITH = ("launcher", "nodes", "roles", "environment", "secrets")
 """Fields without which it is not known whether a command joins its nodes."""
 
 
