@@ -12,7 +12,7 @@ from refusals.launching import Launch, read_options
 from refusals.wording import plain
 
 REST = "..."
-"""Stands for the words that stay as they are."""
+"""Stands for the words that stay as they are, if there are any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ def word_command(launch: Launch, launcher: Launcher, fields: LaunchFields) -> st
         return f"{fields.command} without it"
     first = program[:3] if program[1:2] == ("-m",) else program[:1]
     shown = [_quote(one) for one in (*(["python"] if is_script and launcher is Launcher.MPI else []), *first)]
-    return f'"{fields.command}": [{", ".join([*shown, *([REST] if len(program) > len(first) else [])])}]'
+    return f'"{fields.command}": [{", ".join([*shown, REST])}]'
 
 
 def _quote(word: str) -> str:

@@ -11,6 +11,7 @@ from contract.cluster import SCRIPT
 from refusals.commands import PYTHON, find_shell_text, split_python
 from refusals.launchers import LAUNCHERS, LauncherKind, Names
 from refusals.shell_commands import list_commands
+from refusals.wording import plain
 from refusals.wrappers import unwrap
 
 DEEPEST = 5
@@ -145,9 +146,9 @@ def find_fault(launch: Launch, numbers: Collection[int], environment: Mapping[st
     if not kind.counts:
         return f"it names no other nodes ({kind.hosts[0]})"
     if not launch.is_in_shell and (literal := [one for one in options.given.values() if "$" in one]):
-        return f"no shell replaces {literal[0]}"
+        return f"no shell replaces {plain(literal[0])}"
     if count and kind.counts_nodes and not _is_number_of(count[1], numbers):
-        return f"{count[0]} {count[1]} is not the number of nodes"
+        return f"{count[0]} {plain(count[1])} is not the number of nodes"
     if kind.masters and (master is None or LOOPBACK.fullmatch(master[1])):
         return f"it names no address of rank 0 ({' or '.join(one for one in kind.masters if one.startswith('-'))})"
     return ""

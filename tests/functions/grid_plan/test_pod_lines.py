@@ -198,7 +198,7 @@ def test_words_that_kubernetes_would_expand_arrive_unchanged(there: Account, tex
 @pytest.mark.parametrize("distribution", ["torchrun", "mpi"])
 def test_a_launcher_of_pods_starts_no_other_one(there: Account, distribution: str) -> None:
     (problem,) = refused(there, LINE | {"distribution": distribution, "entrypoint": ["accelerate", "launch", "t.py"]})
-    left = '["t.py"]' if distribution == "torchrun" else '["python", "t.py"]'
+    left = '["t.py", ...]' if distribution == "torchrun" else '["python", "t.py", ...]'
     assert problem == (
         f"distribution: {distribution} starts the entrypoint on its own, and that runs accelerate launch, which starts processes too; "
         f'allowed: none, or "entrypoint": {left}'
@@ -210,7 +210,7 @@ def test_pods_whose_own_launcher_leaves_each_alone_are_refused_with_the_line_tha
     (problem,) = refused(there, alone)
     assert problem == (
         "entrypoint: python -m torch.distributed.run would not join the 2 machines into one training: it names no number of nodes "
-        '(--nnodes); allowed: "distribution": "torchrun" with "entrypoint": ["t.py"], or bash -c with torchrun --nnodes $NUM_NODES '
+        '(--nnodes); allowed: "distribution": "torchrun" with "entrypoint": ["t.py", ...], or bash -c with torchrun --nnodes $NUM_NODES '
         "--node-rank $NODE_RANK --master-addr $MASTER_ADDR --master-port $MASTER_PORT ..."
     )
     told = "torchrun --nnodes $NUM_NODES --node-rank $NODE_RANK --master-addr $MASTER_ADDR t.py"

@@ -79,7 +79,7 @@ COMMAND = Section(
             ["python", "-m", "torch.distributed.run", "--standalone", "train.py"],
             "python -m torch.distributed.run",
             "--standalone is for one node",
-            '"launcher": "torchrun" with "command": ["train.py"]',
+            '"launcher": "torchrun" with "command": ["train.py", ...]',
             f"bash -c with {TORCHRUN}",
         ),
         _lone(
@@ -87,7 +87,7 @@ COMMAND = Section(
             ["bash", "-lc", "cd src && torchrun --nnodes 1 --master-addr $MASTER_ADDR train.py"],
             "torchrun",
             "--nnodes 1 is not the number of nodes",
-            '"launcher": "torchrun" with "command": ["train.py"]',
+            '"launcher": "torchrun" with "command": ["train.py", ...]',
             TORCHRUN,
         ),
         _lone(
@@ -95,7 +95,7 @@ COMMAND = Section(
             ["torchrun", "--nnodes", "$NUM_NODES", "--master-addr", "$MASTER_ADDR", "train.py"],
             "torchrun",
             "no shell replaces $NUM_NODES",
-            '"launcher": "torchrun" with "command": ["train.py"]',
+            '"launcher": "torchrun" with "command": ["train.py", ...]',
             f"bash -c with {TORCHRUN}",
         ),
         _lone(
@@ -113,7 +113,7 @@ COMMAND = Section(
             ],
             "torchrun",
             "it names no address of rank 0 (--master-addr or --rdzv-endpoint)",
-            '"launcher": "torchrun" with "command": ["python", "-m", "package.train"]',
+            '"launcher": "torchrun" with "command": ["python", "-m", "package.train", ...]',
             f"bash -c with {TORCHRUN}",
         ),
         _lone(
@@ -121,7 +121,7 @@ COMMAND = Section(
             ["accelerate", "launch", "--multi_gpu", "train.py"],
             "accelerate launch",
             "it names no number of nodes (--num_machines)",
-            '"launcher": "torchrun" with "command": ["train.py"]',
+            '"launcher": "torchrun" with "command": ["train.py", ...]',
             f"bash -c with {ACCELERATE}",
         ),
         _lone(
@@ -136,7 +136,7 @@ COMMAND = Section(
             ["mpirun", "-np", "8", "python", "train.py"],
             "mpirun",
             "it names no other nodes (-H)",
-            '"launcher": "mpi" with "command": ["python", "train.py"]',
+            '"launcher": "mpi" with "command": ["python", "train.py", ...]',
         ),
         Row(
             "a script that the archive lacks",

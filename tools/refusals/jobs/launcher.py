@@ -40,14 +40,14 @@ LAUNCHER = Section(
         ("false, in place of none", False, "false is not a launcher"),
         ("a list", ["torchrun"], "a list is not a launcher"),
         ("an object", {"torchrun": 8}, "an object is not a launcher"),
-        _row("torchrun twice", "torchrun", ["torchrun", "--nnodes=2", "train.py"], "torchrun", '"command": ["train.py"]'),
+        _row("torchrun twice", "torchrun", ["torchrun", "--nnodes=2", "train.py"], "torchrun", '"command": ["train.py", ...]'),
         _row(
             "mpirun twice, by its path", "mpi", ["/usr/bin/mpirun", "./a"], "/usr/bin/mpirun", "command without it",
         ),
-        _row("one in the other", "torchrun", "mpiexec python train.py", "mpiexec", '"command": ["train.py"]'),
+        _row("one in the other", "torchrun", "mpiexec python train.py", "mpiexec", '"command": ["train.py", ...]'),
         _row(
             "torchrun as a module", "mpi", ["python", "-m", "torch.distributed.run", "train.py"], "python -m torch.distributed.run",
-            '"command": ["python", "train.py"]',
+            '"command": ["python", "train.py", ...]',
         ),
         _row(
             "torchrun in a shell", "torchrun", ["bash", "-c", "cd src && torchrun --nnodes $NUM_NODES train.py -x"], "torchrun",
@@ -55,7 +55,7 @@ LAUNCHER = Section(
         ),
         _row(
             "accelerate, behind another program", "torchrun", ["uv", "run", "accelerate", "launch", "train.py"], "accelerate launch",
-            '"command": ["train.py"]',
+            '"command": ["train.py", ...]',
         ),
         _row(
             "deepspeed with its options", "torchrun", "deepspeed --num_gpus 4 train.py --deepspeed ds.json", "deepspeed",

@@ -72,7 +72,7 @@ ROWS = (
     Row(
         "a template whose command leaves each node by itself",
         "template.command: accelerate launch would not join the 2 nodes into one training: it names no number of nodes (--num_machines); "
-        'allowed: "launcher": "torchrun" with "command": ["train.py"], or bash -c with accelerate launch --num_machines $NUM_NODES '
+        'allowed: "launcher": "torchrun" with "command": ["train.py", ...], or bash -c with accelerate launch --num_machines $NUM_NODES '
         "--machine_rank $NODE_RANK --main_process_ip $MASTER_ADDR --main_process_port $MASTER_PORT ... (with --num_processes for all "
         "nodes together)",
         given={
