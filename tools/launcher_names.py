@@ -113,7 +113,7 @@ LAUNCHERS = (
     ),
     LauncherName(
         what="why it failed",
-        job_torchrun="the exit code of the node whose command failed first, and the last lines of its log",
+        job_torchrun="the exit code of the process that failed first, and the last lines of its node's log",
         job_mpi="the exit code of the process that failed first, and the last lines of its node's log",
         line_torchrun="`ExecuteUserScriptError` with the lines from the first error on",
         line_mpi="`ExecuteUserScriptError` with mpirun's exit code, and the lines from the first error on",

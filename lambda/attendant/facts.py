@@ -15,6 +15,8 @@ from contract.sessions import AttemptSessions
 
 SURE_S = 2.0
 """The times of AWS's answers have whole seconds: of two that are closer than this, it is not known which came first."""
+FAILING_S = 60.0
+"""Seconds to wait for a node with a failed process: torchrun gives the node's other processes 30 seconds, and the node reports then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

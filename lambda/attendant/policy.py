@@ -14,7 +14,7 @@ from attendant import words
 from attendant.ages import CheckpointAge, checkpoint_age
 from attendant.causes import Cause, format_cause
 from attendant.costs import RunningCost
-from attendant.facts import SURE_S, AttemptFacts, MissingAttempt
+from attendant.facts import FAILING_S, SURE_S, AttemptFacts, MissingAttempt
 from attendant.points import JobPoint
 from attendant.roles import find_completion, is_bad, is_judged, release
 from attendant.silence import find_lost
@@ -247,8 +247,10 @@ def _find_first(facts: AttemptFacts, ranks: list[int]) -> int:
 
 
 def _heard_after(facts: AttemptFacts, rank: int, failed: int) -> bool:
-    node = facts.nodes.get(rank)
-    return node is not None and node.age_s <= facts.nodes[failed].failed_s - SURE_S
+    """Whether the rank has reported after the other's error, and has none of its own that it still has to report."""
+    node, ago_s = facts.nodes.get(rank), facts.nodes[failed].failed_s
+    has_none = node is None or "failed" not in node.report.timeline or ago_s > FAILING_S
+    return node is not None and node.age_s <= ago_s - SURE_S and has_none
 
 
 def _of_order(facts: AttemptFacts, rank: int) -> bool:

@@ -9,13 +9,16 @@ from fnmatch import fnmatchcase
 from contract import keys, names
 from contract.environments import GridEnvironment
 from contract.grid import GRIDS, grid_of
+from contract.jobs import Launcher
 from contract.tag_forms import find_twins
 from grid_plan import code
-from grid_plan.columns import AUTO, MPI, REQUIRED, SPOT, sent
+from grid_plan.columns import AUTO, MPI, NONE, REQUIRED, SPOT, sent
 from grid_plan.limits import MOST_ARGUMENTS, MOST_CHANNELS, MOST_HYPERPARAMETERS, MOST_TAGS, MOST_VALUE, allowed
 from grid_plan.spellings import find_oddity
 from grid_plan.wanted import Wanted, bytes_buckets
 from refusals.addresses import Address
+from refusals.launch_words import POD_LINE, SAGEMAKER_LINE, Gang, word_command, word_lone_launch
+from refusals.launching import find_fault, find_launches
 from refusals.places import is_offered
 from refusals.wording import plain
 
@@ -37,6 +40,7 @@ def problems(training: Wanted, types: Collection[str], excused: Collection[str] 
     yield from _limits(training, may_be)
     yield from _machines(training, types)
     yield from _together(training, may_be)
+    yield from _launchers(training)
     yield from _image(training)
     yield from _data(training)
     yield from _code(training, excused)
@@ -117,6 +121,23 @@ def _together(training: Wanted, may_be: dict[str, str]) -> Iterator[str]:
         yield f"hyperparameters.{name}: is set by {'program' if name in training.toolkit else 'distribution'}; allowed: one of them"
     if (count := len(settings.keys() | said.keys())) > MOST_HYPERPARAMETERS:
         yield f"hyperparameters: are {count} with those of sweep, program and distribution; allowed: up to {MOST_HYPERPARAMETERS}"
+
+
+def _launchers(training: Wanted) -> Iterator[str]:
+    """Checks an entry point that starts processes itself: pods start it as often as `distribution` says, and several machines have to be
+    joined by it. What an image's own entry point starts is not known."""
+    spec, is_pods = training.spec, training.is_pods
+    count = spec.instance_count or 1
+    fields, gang = POD_LINE if is_pods else SAGEMAKER_LINE, Gang(count=count, who=f"the {count} machines")
+    for launch in find_launches([*spec.entrypoint, *(spec.arguments or ())] if spec.entrypoint else []):
+        fault = find_fault(launch, {count}, spec.environment or {}) if count > 1 else ""
+        if is_pods and spec.distribution != NONE:
+            yield (
+                f"distribution: {spec.distribution} starts the entrypoint on its own, and that runs {plain(launch.words)}, which starts "
+                f"processes too; allowed: {'' if fault else f'{NONE}, or '}{word_command(launch, Launcher(spec.distribution), fields)}"
+            )
+        elif fault and spec.distribution == NONE:
+            yield f"entrypoint: {word_lone_launch(launch, fault, gang, fields)}"
 
 
 def _image(training: Wanted) -> Iterator[str]:

@@ -13,7 +13,6 @@ from git_code.commit import GIT_MAY_BE
 from git_code.fields import CodeSource
 from job_requests import values
 from job_requests.values import AUTO, MOST_PROCESSES, STRINGS, MayBe, Passable, one_of
-from refusals.commands import TORCHRUN
 from refusals.fields import ARCHIVE_MAY_BE
 
 MOST_ARGUMENTS = 1000
@@ -112,7 +111,7 @@ class ProgramFields(BaseModel):
         """The words that run, as they name the file that runs: torchrun itself opens a script, and starts a program as the node does."""
         words = self.program_words
         is_script = self.launcher is Launcher.TORCHRUN and bool(words) and words[0].endswith(SCRIPT)
-        return [TORCHRUN, *words] if is_script else words
+        return [Launcher.TORCHRUN.value, *words] if is_script else words
 
     @field_validator("command")
     @classmethod

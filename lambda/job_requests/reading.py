@@ -11,7 +11,7 @@ from contract.jobs import CheckpointLayout, Scope
 from contract.limits import Limits
 from contract.request_rules import NO_RULES, RequestRules
 from contract.workbench import build_command
-from job_requests.launchers import list_launcher_problems
+from job_requests.launchers import list_launcher_problems, list_lone_problems
 from job_requests.presets import PRESET, fill_from_preset
 from job_requests.request import JobRequest
 from job_requests.roles import count_nodes, list_argument_problems, list_role_conflicts, list_role_problems
@@ -98,12 +98,12 @@ def list_preset_problems(preset: Mapping[str, object], limits: Limits, rules: Re
     fields = {name: value for name, value in preset.items() if name not in NEVER_PRESET}
     left = find_placeholders(fields)
     request, problems, given = _validate(fields, limits, left.keys())
-    whole = {"launcher", "command"} <= fields.keys()
+    list_own = list_launcher_problems if {"launcher", "command"} <= fields.keys() else list_lone_problems
     return [
         *never,
         *left.values(),
         *problems,
-        *(list_launcher_problems(given, request) if whole else []),
+        *list_own(given, request),
         *list_bench_conflicts(given, request, rules),
         *list_role_conflicts(fields, request, limits),
         *_list_doubles(request),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator
 
 _EXPANSION = r"\$(?:[A-Za-z_]\w*|\{[^}]*\}?|\([^)]*\)?|[0-9@*#?$!-])|`[^`]*`?"
@@ -54,30 +53,6 @@ def shell_syntax(text: str) -> list[str]:
     `[`, `]`, `{` and `}` are not reported, because a shell passes them on where no file matches: `model.layers=[1,2]` is common.
     """
     return list(dict.fromkeys(NAMES.get(piece, piece) for piece in _pieces(text.strip())))
-
-
-def read_first_words(text: str) -> list[str]:
-    """Returns the words with which the first command of a shell's text begins, up to the first one that only a shell can read."""
-    words = list[str]()
-    for piece in text.strip().partition("\n")[0].split():
-        name, equals, value = piece.partition("=")
-        if not words and (
-            piece == "exec" or (equals and _ASSIGNMENT.fullmatch(piece) and _is_plain(f"{name} {value}"))
-        ):
-            continue  # the program stands behind it
-        if not _is_plain(piece):
-            break
-        words += shlex.split(piece)
-    return words
-
-
-def _is_plain(text: str) -> bool:
-    """Whether a shell reads the text as `shlex` does."""
-    try:
-        shlex.split(text)
-    except ValueError:
-        return False
-    return not shell_syntax(text)
 
 
 def _pieces(text: str) -> Iterator[str]:

@@ -1,34 +1,19 @@
-"""Finds what a command runs: a file, the text of a shell, a launcher of processes. What is not certain is not found."""
+"""Finds what a command runs: a file, a module, the text of a shell. What is not certain is not found."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
+from refusals.launchers import TORCHRUN, TORCHRUN_FLAGS
+
 PYTHON = re.compile(r"python(3(\.[0-9]+)?)?")
 SHELLS = frozenset({"bash", "sh", "dash", "zsh", "ksh"})
 PYTHON_FLAGS = frozenset("bBdEIOPqRsSuvx")
 PYTHON_VALUES = frozenset("WX")
 SHELL_FLAGS = frozenset("abefhiklmnptuvxBCEHPT")
-LAUNCHERS = frozenset({"torch.distributed.run", "torch.distributed.launch"})
-"""Modules that are torchrun."""
-TORCHRUN = "torchrun"
-LAUNCHER_PROGRAMS = frozenset(
-    {
-        TORCHRUN, "mpirun", "mpiexec", "orterun", "prterun", "mpiexec.hydra",
-        "mpirun.openmpi", "mpiexec.openmpi", "mpirun.mpich", "mpiexec.mpich",
-    }
-)  # fmt: skip
-"""Programs that start the processes of a training. The last four are Debian's names for those of two MPIs side by side."""
-LAUNCHER_FLAGS = frozenset({"--standalone", "--virtual-local-rank", "--use-env"})
-LAUNCHER_VALUES = frozenset(
-    {
-        "--nnodes", "--nproc-per-node", "--rdzv-backend", "--rdzv-endpoint", "--rdzv-id", "--rdzv-conf", "--max-restarts",
-        "--monitor-interval", "--start-method", "--role", "--log-dir", "--redirects", "--tee", "--local-ranks-filter",
-        "--node-rank", "--master-addr", "--master-port", "--local-addr", "--logs-specs", "--log-line-prefix-template", "-r", "-t",
-    }
-)  # fmt: skip
-"""Options of torchrun. An option that is not here may take a value, so the script behind it is unknown."""
+SHELL_WORDS = frozenset({"--login", "--noprofile", "--norc", "--posix"})
+"""Options of bash that change nothing of what it runs."""
 
 
 def script(command: Sequence[str]) -> str | None:
@@ -38,27 +23,11 @@ def script(command: Sequence[str]) -> str | None:
         found = _of_python(arguments)
     elif _is_shell(program):
         found = _of_shell(arguments)
-    elif program == TORCHRUN:
+    elif (program,) in TORCHRUN.programs:
         found = _of_launcher(arguments)
     else:
         found = program if "/" in program else None
     return found if found and not found.startswith(("/", "~", "-")) else None
-
-
-def find_launcher(command: Sequence[str]) -> str:
-    """Returns the words with which a command starts processes by itself, as in `torchrun` or `python -m torch.distributed.run`; empty
-    where it does not, or may not."""
-    if not command:
-        return ""
-    program, arguments = command[0], command[1:]
-    if _name(program) in LAUNCHER_PROGRAMS:
-        return program
-    if not PYTHON.fullmatch(_name(program)):
-        return ""
-    option, word, _ = _split_python(arguments)
-    if option == "-m" and word in LAUNCHERS:
-        return f"{program} -m {word}"
-    return f"{program} {word}" if not option and _name(word) in LAUNCHER_PROGRAMS else ""
 
 
 def find_shell_text(command: Sequence[str]) -> str | None:
@@ -82,13 +51,13 @@ def _is_shell(program: str) -> bool:
 
 
 def _of_python(arguments: Sequence[str]) -> str | None:
-    option, word, rest = _split_python(arguments)
-    if option == "-m" and word in LAUNCHERS:
+    option, word, rest = split_python(arguments)
+    if option == "-m" and (word,) in TORCHRUN.modules:
         return _of_launcher(rest)
     return word if not option and word else None
 
 
-def _split_python(arguments: Sequence[str]) -> tuple[str, str, list[str]]:
+def split_python(arguments: Sequence[str]) -> tuple[str, str, list[str]]:
     """Returns `-m` and the module that Python runs, or nothing and the file, and in both cases the arguments of that; an option and nothing
     where Python runs neither, or where this is not known."""
     left = list(arguments)
@@ -121,6 +90,8 @@ def _split_shell(arguments: Sequence[str]) -> tuple[str, str]:
         word = left.pop(0)
         if not word.startswith(("-", "+")):
             return option, word
+        if word in SHELL_WORDS:
+            continue
         letters = word[1:]
         if word[0] == "-" and "c" in letters:
             option, letters = "-c", letters.replace("c", "")
@@ -141,8 +112,8 @@ def _of_launcher(arguments: Sequence[str]) -> str | None:
             return word
         option, equals, _ = word.partition("=")
         option = option.replace("_", "-")
-        if option in LAUNCHER_VALUES:
+        if option in TORCHRUN.values:
             left = left if equals else left[1:]
-        elif option not in LAUNCHER_FLAGS:
+        elif option not in TORCHRUN_FLAGS:
             return None  # --module, --no-python and unknown options
     return None

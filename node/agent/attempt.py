@@ -115,7 +115,7 @@ class Attempt:
         )  # fmt: skip
         self._launch = Launch(
             job, node, self._workspace, bucket, self._work, note=self._note, pause=self._pause, places=self._mounts.places,
-            tell=lambda text: self._reporter.enter(Phase.CHECKING, text),
+            tell=lambda text: self._reporter.enter(Phase.CHECKING, text), on_failure=lambda at: self._reporter.moment("failed", at),
         )  # fmt: skip
         artifacts = Artifacts(
             bucket, self._files[CommitKind.ARTIFACTS],
@@ -262,7 +262,7 @@ class Attempt:
         status = self._accompany(child)
         self._activity.end()
         self._tail = tuple(child.tail)
-        self._note(how := f"the command {described(status)}{child.why or self._workspace.explain(status, self._tail)}")
+        self._note(how := f"the command {described(status)}{child.why}{self._workspace.explain(status, self._tail)}")
         reason = f"rank {self._node.rank}: {how}"
         if self._saver.refused and self._obeyed is None:
             reason = f"rank {self._node.rank}: its checkpoints could not be restored: {self._saver.refused}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
 from collections import deque
@@ -16,6 +17,7 @@ from agent.identity import NodeIdentity
 from agent.launching.mpi import DAEMON, MpiShare
 from agent.launching.relay import Meeting
 from agent.launching.start import AWS_OPEN_MPI, Launch, describe_cluster, format_command
+from agent.launching.torchrun import TorchrunShare
 from agent.metadata import Metadata
 from agent.store import Store
 from contract.codec import encode
@@ -52,7 +54,7 @@ def launched(tmp_path: Path, job: Job, one: NodeIdentity, environment: Mapping[s
     workspace = Recorder(line="started")
     launch = Launch(
         job, one, cast(Any, workspace), Store(s3, "bytes"), tmp_path,
-        note=lambda _: None, pause=lambda _: None, tell=lambda _: None,
+        note=lambda _: None, pause=lambda _: None, tell=lambda _: None, on_failure=lambda _: None,
     )  # fmt: skip
     launch.start(environment, cast(Metadata, Typed()), lambda _: None)
     return workspace
@@ -71,7 +73,8 @@ def test_torchrun_gets_the_nodes_place_in_the_cluster(tmp_path: Path) -> None:
     job = replace(JOB, launcher=Launcher.TORCHRUN, processes_per_node=2, command=("train.py",))
     ran = launched(tmp_path, job, node(1), {"A": "1"})
     assert ran.words[:7] == ["torchrun", "--nnodes", "2", "--node-rank", "1", "--nproc-per-node", "2"]
-    assert (ran.words[-1], ran.variables) == ("train.py", {"A": "1"})
+    assert (ran.words[-2:], ran.variables) == (["/opt/launcher/worker.py", "train.py"], {"A": "1"})
+    assert (tmp_path / "launcher/worker.py").exists()
 
 
 def test_rank_0_runs_mpirun_over_a_shell_around_each_process(tmp_path: Path) -> None:
@@ -192,6 +195,43 @@ def test_a_share_ends_well_only_where_each_process_did_whatever_mpirun_says(
     )  # fmt: skip
     said = [share.wait(0.0) for _ in range(5)]
     assert next(code for code in said if code is not None) == end
+
+
+@pytest.mark.parametrize(
+    ("ended", "codes", "code"),
+    [
+        (1, {}, 1),
+        (1, {0: 0, 1: 0}, 1),
+        (1, {0: 75}, 75),
+        (1, {0: 143}, 143),
+        (1, {0: 143, 1: 137}, 137),
+        (0, {0: 75}, 0),
+        (127, {}, 127),
+    ],
+)
+def test_a_share_under_torchrun_ends_as_the_process_that_explains_its_end(
+    tmp_path: Path, ended: int, codes: dict[int, int], code: int
+) -> None:
+    (tmp_path / "codes").mkdir()
+    for rank, one in codes.items():
+        (tmp_path / f"codes/{rank}").write_text(f"{one}\n")
+    training = Ended()
+    training.wait = lambda _: ended  # type: ignore[method-assign]
+    share = TorchrunShare(training, tmp_path, on_failure=lambda _: None)
+    assert share.wait(0.0) == code
+    assert ("it was process" in share.why) is (code not in (0, ended))
+
+
+def test_a_failure_under_torchrun_is_noted_once_with_its_moment_while_torchrun_runs(tmp_path: Path) -> None:
+    training, noted = Ended(), list[float]()
+    training.wait = lambda _: None  # type: ignore[assignment, method-assign]
+    share = TorchrunShare(training, tmp_path, on_failure=noted.append)
+    (tmp_path / "codes").mkdir()
+    for code, moment in ((0, 100.0), (143, 200.0), (75, 300.0), (1, 400.0)):
+        (tmp_path / f"codes/{moment:.0f}").write_text(f"{code}\n")
+        os.utime(tmp_path / f"codes/{moment:.0f}", (moment, moment))
+        assert share.wait(0.0) is None
+    assert noted == [300.0]
 
 
 @pytest.mark.parametrize(("nodes", "addresses"), [(1, ADDRESSES[:1]), (2, ()), (3, ADDRESSES)])

@@ -147,7 +147,7 @@ class ContainerWorkspace:
 
     @property
     def _has_scripts(self) -> bool:
-        return self._job.launcher is Launcher.MPI or self._job.workbench is not None
+        return self._job.launcher is not Launcher.NONE or self._job.workbench is not None
 
     def _mounts(self) -> list[Mount]:
         shown = {"checkpoints": containers.CHECKPOINTS, "artifacts": containers.ARTIFACTS, "data": containers.DATA}

@@ -13,23 +13,18 @@ from pathlib import Path
 
 from agent import dumps
 from agent.failures import CannotStart
-from agent.launching import shared
+from agent.launching.ends import find_cause, read_ends
 from agent.launching.mpi_variables import ADDRESSES, COMMAND, HYDRA_HOSTS, OPEN_MPI_HOSTS, PROCESS, REMOTE, SHARE
 from agent.launching.relay import COMMANDS, ENDS
+from agent.launching.worker import CODES
 from agent.training import LINGER_S, RunningTraining, WrappedTraining
 from contract.cluster import Cluster
 
-CODES = "codes"
-"""A file for each process of the node that has ended by itself, with its exit code."""
 EFFECT_S = 5.0
 """How long an end waits that no process of this node explains: the node that has the cause reports it at once, and of ends that are closer
 than two seconds the attendant does not know which came first."""
-ENDED_BY_MPIRUN = 128 + signal.SIGTERM
-"""Exit code of a process that mpirun ended because of another. Its SIGKILL ends the shell as well, which then writes nothing: a written
-code of SIGKILL is the process' own end, where memory was full."""
 TELL_S, TELL_AGAIN_S = 300.0, 5.0
 """How long a node tries to tell rank 0 of its end before it reports it, and how often."""
-MOST_CODE = 8
 LOOK_S = 0.2
 ABSENT = 127
 """Exit code of share.sh where there is no such program."""
@@ -84,18 +79,14 @@ class MpiShare(WrappedTraining):
         if code is None:
             return None
         ended_s = self._tell_end(code)
-        codes = self._read_codes()
-        if failed := [one for one in codes if one[2] not in (0, ENDED_BY_MPIRUN)]:
+        ends = read_ends(self._folder)
+        if cause := find_cause(ends):
             # Processes of other nodes fail within milliseconds of the first: its own moment counts, not when the agent looked.
-            moment, rank, own = failed[0]
-            self.ended_s, self.why = (
-                max(0.0, time.time() - moment),
-                f"{self._inner.why}; it was process {rank} of the training",
-            )
-            return own
-        if code == ABSENT and not codes and self._what == MPIRUN:
+            self.ended_s, self.why = max(0.0, time.time() - cause.at), f"{self._inner.why}{cause.words}"
+            return cause.code
+        if code == ABSENT and not ends and self._what == MPIRUN:
             raise CannotStart("launcher mpi needs mpirun, which neither the job's image nor its requirements bring")
-        well = sum(one == 0 for _, _, one in codes)
+        well = sum(one.code == 0 for one in ends)
         ended_well = code == 0 and well == self._processes
         if ended_well and (self._told or ended_s > TELL_S):
             return 0
@@ -140,16 +131,6 @@ class MpiShare(WrappedTraining):
             with suppress(OSError):
                 os.kill(one, number)
         return len(found)
-
-    def _read_codes(self) -> list[tuple[float, int, int]]:
-        """Returns when the node's processes ended that have ended by themselves (epoch seconds), with rank and exit code, in that order."""
-        codes = list[tuple[float, int, int]]()
-        for rank in shared.list_numbers(self._folder, CODES):
-            found = shared.read(self._folder, f"{CODES}/{rank}", MOST_CODE)
-            with suppress(ValueError):  # code of the job may write there
-                if found is not None:
-                    codes.append((found.written_at, rank, int(found.content)))
-        return sorted(codes)
 
 
 def _is_process(pid: int) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agent.failures import CannotStart
 from agent.identity import NodeIdentity
-from agent.launching import bench, mpi
+from agent.launching import bench, mpi, torchrun
 from agent.launching.mpi_variables import EFA, PROCESS, SHARE, build_variables
 from agent.launching.relay import CommandRelay, Meeting, tell_end, wait_for_command
 from agent.metadata import Metadata
@@ -42,12 +42,15 @@ class Launch:
         note: Callable[[str], None],
         pause: Callable[[float], None],
         tell: Callable[[str], None],
+        on_failure: Callable[[float], None],
         places: Sequence[tuple[Path, JobMount]] = (),
     ) -> None:
         """`store`: the bucket of the node's region; `places`: where the machine has the job's file systems. `pause` raises what ends the
-        wait, such as an order; `tell` says in the node's report what it waits for."""
+        wait, such as an order; `tell` says in the node's report what it waits for; `on_failure` gets the moment (epoch seconds) at which a
+        process has failed whose launcher still ends the others."""
         self._job, self._node, self._workspace, self._store = job, node, workspace, store
         self._folder, self._note, self._pause, self._tell = work / FOLDER, note, pause, tell
+        self._on_failure = on_failure
         self._work, self._places = work, places
         self._arguments = job.container.arguments if job.container else ()
 
@@ -73,8 +76,7 @@ class Launch:
             addresses=node.addresses, rank=node.rank, port=job.master_port, processes=job.processes_of(kind)
         )
         if job.launcher is Launcher.TORCHRUN:
-            words = cluster.build_torchrun(job.command)
-            return self._workspace.start(words, environment, on_line, self._arguments)
+            return self._start_torchrun(cluster, environment, on_line)
         return self._start_mpi(cluster, self._mpi_environment(environment, job.efas_of(kind) > 0), on_line)
 
     def _start_bench(self, environment: Mapping[str, str], on_line: Callable[[str], None]) -> RunningTraining:
@@ -86,6 +88,15 @@ class Launch:
         for line in bench.word_way_in(self._node.region, self._node.instance, token):
             on_line(line)  # and to nothing else that the agent writes: the machine's own console may be read by others
         return bench.BenchServer(inner, job, folder, note=self._note)
+
+    def _start_torchrun(
+        self, cluster: Cluster, environment: Mapping[str, str], on_line: Callable[[str], None]
+    ) -> RunningTraining:
+        torchrun.lay_out(self._folder)
+        worker = f"{self._workspace.folders.launcher}/{torchrun.WORKER}"
+        words = cluster.build_torchrun([worker, *self._job.command])
+        inner = self._workspace.start(words, environment, on_line, self._arguments)
+        return torchrun.TorchrunShare(inner, self._folder, on_failure=self._on_failure)
 
     def _start_mpi(
         self, cluster: Cluster, environment: Mapping[str, str], on_line: Callable[[str], None]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from attendant.facts import AttemptFacts
+from attendant.facts import FAILING_S, AttemptFacts
 from attendant.policy import Action, judge
 from aws.facts import Given, Instance
 from contract.errors import NEW_ATTEMPT
@@ -48,6 +48,23 @@ def test_an_error_is_nobodys_before_the_others_were_heard_after_it(age_s: float)
     assert (
         verdict.reason == "rank 1 exited with code 3; a later report of rank 0 will show whether the error is its own"
     )
+
+
+def test_an_error_waits_for_a_node_whose_own_process_failed_while_torchrun_still_ends_the_others() -> None:
+    failing = heard(0, age_s=1, timeline={"started": NOW, "failed": NOW - 2})
+    assert judge(replace(ALONE, nodes={**ALONE.nodes, 0: failing}), now=LATER).action is Action.AWAIT
+    first = ended(0, 75, ago_s=22, at=NOW - 2)
+    verdict = judge(replace(ALONE, nodes={**ALONE.nodes, 0: first}), now=LATER)
+    assert verdict.reason.startswith("rank 0: the command exited with code 75. Rank 1 exited with code 3 after it.")
+
+
+def test_an_error_waits_no_longer_for_such_a_node_than_torchrun_can_need() -> None:
+    nodes = {
+        0: heard(0, age_s=1, timeline={"started": NOW, "failed": NOW - 2}),
+        1: ended(1, 3, ago_s=FAILING_S + 1),
+    }
+    verdict = judge(replace(ALONE, nodes=nodes), now=LATER)
+    assert (verdict.action, verdict.error) == (Action.FAIL, "TrainingFailed")
 
 
 def test_an_error_that_its_node_always_calls_new_outlives_no_deadline() -> None:

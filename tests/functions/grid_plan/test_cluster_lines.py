@@ -207,6 +207,11 @@ def test_what_a_job_cannot_have_is_refused_by_name(there: Account, field: str, v
         ({"nodes": 0}, "nodes: 0 is too small"),
         ({"nodes": 10**6}, "nodes: 1000000 is too large"),
         ({"launcher": "mpi"}, "launcher: mpi starts a command"),
+        ({"nodes": 2, "command": ["deepspeed", "t.py"]}, "command: deepspeed would not join the 2 nodes"),
+        (
+            {"launcher": "torchrun", "command": ["deepspeed", "t.py"]},
+            "launcher: torchrun starts the command on its own",
+        ),
         ({"processes_per_node": 2}, "processes_per_node: the request has no launcher"),
         ({"instance_types": None}, "instance_types: is missing"),
         ({"instance_type": "ml.g5.xlarge"}, "instance_type: is another name of instance_types"),

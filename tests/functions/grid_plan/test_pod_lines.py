@@ -195,6 +195,29 @@ def test_words_that_kubernetes_would_expand_arrive_unchanged(there: Account, tex
         assert re.sub(r"\$\$|\$\([^)]*\)", lambda one: "$" if one[0] == "$$" else "expanded", sent) == text
 
 
+@pytest.mark.parametrize("distribution", ["torchrun", "mpi"])
+def test_a_launcher_of_pods_starts_no_other_one(there: Account, distribution: str) -> None:
+    (problem,) = refused(there, LINE | {"distribution": distribution, "entrypoint": ["accelerate", "launch", "t.py"]})
+    left = '["t.py", ...]' if distribution == "torchrun" else '["python", "t.py", ...]'
+    assert problem == (
+        f"distribution: {distribution} starts the entrypoint on its own, and that runs accelerate launch, which starts processes too; "
+        f'allowed: none, or "entrypoint": {left}'
+    )
+
+
+def test_pods_whose_own_launcher_leaves_each_alone_are_refused_with_the_line_that_joins_them(there: Account) -> None:
+    alone = LINE | {"instance_count": 2, "entrypoint": ["python", "-m", "torch.distributed.run"], "arguments": ["t.py"]}
+    (problem,) = refused(there, alone)
+    assert problem == (
+        "entrypoint: python -m torch.distributed.run would not join the 2 machines into one training: it names no number of nodes "
+        '(--nnodes); allowed: "distribution": "torchrun" with "entrypoint": ["t.py", ...], or bash -c with torchrun --nnodes $NUM_NODES '
+        "--node-rank $NODE_RANK --master-addr $MASTER_ADDR --master-port $MASTER_PORT ..."
+    )
+    told = "torchrun --nnodes $NUM_NODES --node-rank $NODE_RANK --master-addr $MASTER_ADDR t.py"
+    one = alone | {"instance_count": 1}
+    assert len(planned(there, one, alone | {"entrypoint": ["sh", "-c", told], "arguments": ["x"]})) == 2
+
+
 def test_only_mpirun_waits_for_its_workers(there: Account) -> None:
     two = LINE | {"instance_count": 2}
     lines = planned(there, *(two | {"distribution": one} for one in ("mpi", "torchrun", "none")))

@@ -173,6 +173,12 @@ ROWS = (
         "line 1: mpi_options: means nothing with the distribution torchrun",
     ),
     Row(
+        "an entry point that starts processes on each instance by itself",
+        line(instance_count=2, entrypoint=["torchrun", "--nproc-per-node", "4", "train.py"]),
+        "line 1: entrypoint: torchrun would not join the 2 machines into one training: it names no number of nodes (--nnodes); allowed: "
+        '"distribution": "torchrun" with "program": "train.py"',
+    ),
+    Row(
         "a hyperparameter that mpi becomes",
         line(distribution="mpi", hyperparameters={"sagemaker_mpi_enabled": True}),
         "line 1: hyperparameters.sagemaker_mpi_enabled: is set by distribution; allowed: one of them",

@@ -5,6 +5,21 @@ from __future__ import annotations
 from tools.refusals.jobs import archives
 from tools.refusals.jobs.table import Row, Section
 
+TORCHRUN = (
+    "torchrun --nnodes $NUM_NODES --node-rank $NODE_RANK --master-addr $MASTER_ADDR --master-port $MASTER_PORT ..."
+)
+ACCELERATE = (
+    "accelerate launch --num_machines $NUM_NODES --machine_rank $NODE_RANK --main_process_ip $MASTER_ADDR --main_process_port "
+    "$MASTER_PORT ... (with --num_processes for all nodes together)"
+)
+
+
+def _lone(what: str, command: list[str] | str, words: str, fault: str, *allowed: str) -> Row:
+    """A launcher of the command's own, on two nodes."""
+    line = f"command: {words} would not join the 2 nodes into one training: {fault}; allowed: {', or '.join(allowed)}"
+    return Row(what, {"nodes": 2, "command": command}, line)
+
+
 COMMAND = Section(
     "command",
     "a list of 1 to 1,000 strings, or one string of such words",
@@ -50,6 +65,78 @@ COMMAND = Section(
             "has shell syntax, and no shell runs the command: OMP_NUM_THREADS=4"
             '; allowed: ["bash", "-c", "OMP_NUM_THREADS=4 python train.py"]'
             ", or quotes around what the program must receive unchanged",
+        ),
+        _lone(
+            "torchrun on two nodes, each by itself",
+            "torchrun --nproc-per-node 4 train.py --epochs 3",
+            "torchrun",
+            "it names no number of nodes (--nnodes)",
+            '"launcher": "torchrun", "processes_per_node": 4 with "command": ["train.py", ...]',
+            f"bash -c with {TORCHRUN}",
+        ),
+        _lone(
+            "torchrun for one node on two",
+            ["python", "-m", "torch.distributed.run", "--standalone", "train.py"],
+            "python -m torch.distributed.run",
+            "--standalone is for one node",
+            '"launcher": "torchrun" with "command": ["train.py", ...]',
+            f"bash -c with {TORCHRUN}",
+        ),
+        _lone(
+            "another number of nodes",
+            ["bash", "-lc", "cd src && torchrun --nnodes 1 --master-addr $MASTER_ADDR train.py"],
+            "torchrun",
+            "--nnodes 1 is not the number of nodes",
+            '"launcher": "torchrun" with "command": ["train.py", ...]',
+            TORCHRUN,
+        ),
+        _lone(
+            "variables that no shell replaces",
+            ["torchrun", "--nnodes", "$NUM_NODES", "--master-addr", "$MASTER_ADDR", "train.py"],
+            "torchrun",
+            "no shell replaces $NUM_NODES",
+            '"launcher": "torchrun" with "command": ["train.py", ...]',
+            f"bash -c with {TORCHRUN}",
+        ),
+        _lone(
+            "two nodes that each wait for the other on their own address",
+            [
+                "torchrun",
+                "--nnodes",
+                "2",
+                "--rdzv-backend",
+                "c10d",
+                "--rdzv-endpoint",
+                "localhost:29500",
+                "-m",
+                "package.train",
+            ],
+            "torchrun",
+            "it names no address of rank 0 (--master-addr or --rdzv-endpoint)",
+            '"launcher": "torchrun" with "command": ["python", "-m", "package.train", ...]',
+            f"bash -c with {TORCHRUN}",
+        ),
+        _lone(
+            "accelerate without the machines",
+            ["accelerate", "launch", "--multi_gpu", "train.py"],
+            "accelerate launch",
+            "it names no number of nodes (--num_machines)",
+            '"launcher": "torchrun" with "command": ["train.py", ...]',
+            f"bash -c with {ACCELERATE}",
+        ),
+        _lone(
+            "deepspeed without the machines",
+            ["deepspeed", "train.py", "--deepspeed", "ds.json"],
+            "deepspeed",
+            "it names no number of nodes (--num_nodes)",
+            '"launcher": "torchrun" with "command": ["train.py", ...]',
+        ),
+        _lone(
+            "mpirun without the machines",
+            ["mpirun", "-np", "8", "python", "train.py"],
+            "mpirun",
+            "it names no other nodes (-H)",
+            '"launcher": "mpi" with "command": ["python", "train.py", ...]',
         ),
         Row(
             "a script that the archive lacks",

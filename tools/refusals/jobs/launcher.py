@@ -7,14 +7,19 @@ from typing import Any
 from tools.refusals.jobs.image import IN_IMAGE
 from tools.refusals.jobs.table import LEAST, Row, Section
 
-TWICE = "which starts processes too; allowed: none, or the command without it"
 ALONE = "the request has no launcher, so each node starts the command once; allowed: processes_per_node beside launcher torchrun or mpi"
 
 
-def _begins(what: str, launcher: str, command: list[str] | str, words: str) -> Row:
-    """A command that starts processes itself."""
-    line = f"launcher: {launcher} starts the command on its own, and the command begins with {words}, {TWICE}"
-    return Row(what, {"launcher": launcher, "command": command}, line)
+def _nests(launcher: str, words: str, left: str) -> str:
+    """The line of a command that starts processes itself, with what is left of the command without that."""
+    starts = (
+        f"launcher: {launcher} starts the command on its own, and the command runs {words}, which starts processes too"
+    )
+    return f"{starts}; allowed: none, or {left}"
+
+
+def _row(what: str, launcher: str, command: list[str] | str, words: str, left: str) -> Row:
+    return Row(what, {"launcher": launcher, "command": command}, _nests(launcher, words, left))
 
 
 def _processes(what: str, number: object, *says: str, **more: Any) -> Row:
@@ -35,16 +40,28 @@ LAUNCHER = Section(
         ("false, in place of none", False, "false is not a launcher"),
         ("a list", ["torchrun"], "a list is not a launcher"),
         ("an object", {"torchrun": 8}, "an object is not a launcher"),
-        _begins("torchrun twice", "torchrun", ["torchrun", "--nnodes=2", "train.py"], "torchrun"),
-        _begins("mpirun twice, by its path", "mpi", ["/usr/bin/mpirun", "python", "train.py"], "/usr/bin/mpirun"),
-        _begins("one in the other", "torchrun", "mpiexec python train.py", "mpiexec"),
-        _begins(
-            "torchrun as a module",
-            "mpi",
-            ["python", "-m", "torch.distributed.run", "train.py"],
-            "python -m torch.distributed.run",
+        _row("torchrun twice", "torchrun", ["torchrun", "--nnodes=2", "train.py"], "torchrun", '"command": ["train.py", ...]'),
+        _row(
+            "mpirun twice, by its path", "mpi", ["/usr/bin/mpirun", "./a"], "/usr/bin/mpirun", "command without it",
         ),
-        _begins("torchrun in a shell", "torchrun", ["bash", "-c", "torchrun --nnodes $NUM_NODES train.py"], "torchrun"),
+        _row("one in the other", "torchrun", "mpiexec python train.py", "mpiexec", '"command": ["train.py", ...]'),
+        _row(
+            "torchrun as a module", "mpi", ["python", "-m", "torch.distributed.run", "train.py"], "python -m torch.distributed.run",
+            '"command": ["python", "train.py", ...]',
+        ),
+        _row(
+            "torchrun in a shell", "torchrun", ["bash", "-c", "cd src && torchrun --nnodes $NUM_NODES train.py -x"], "torchrun",
+            '"command": ["train.py", ...]',
+        ),
+        _row(
+            "accelerate, behind another program", "torchrun", ["uv", "run", "accelerate", "launch", "train.py"], "accelerate launch",
+            '"command": ["train.py", ...]',
+        ),
+        _row(
+            "deepspeed with its options", "torchrun", "deepspeed --num_gpus 4 train.py --deepspeed ds.json", "deepspeed",
+            '"command": ["train.py", ...]',
+        ),
+        _row("a launcher that no node has", "mpi", ["srun", "./a"], "srun", "command without it"),
         Row(
             "an option in the place of a program",
             {"launcher": "torchrun", "command": ["--help"]},
@@ -65,7 +82,7 @@ LAUNCHER = Section(
             without=IN_IMAGE,
         ),
     ),
-)
+)  # fmt: skip
 PROCESSES = Section(
     "processes_per_node",
     "auto, or a whole number from 1 to 1,024",
@@ -117,7 +134,7 @@ PROCESSES = Section(
         _processes(
             "beside a command that starts processes itself",
             2,
-            f"launcher: torchrun starts the command on its own, and the command begins with mpirun, {TWICE}",
+            _nests("torchrun", "mpirun", "command without it"),
             "processes_per_node: 2 is too large for g5.xlarge, which has 1 GPU; allowed: auto, or a whole number from 1 to 1",
             command=["mpirun", "./run.sh"],
         ),

@@ -99,6 +99,20 @@ ROLES = Section(
             "allowed: a file of the archive, by its path from the archive's root",
         ),
         _wrong(
+            "nodes of a role whose torchrun leaves each by itself",
+            {"count": 2, "command": ["torchrun", "train.py"]},
+            "roles.1.command: torchrun would not join the 2 nodes of role worker into one training: it names no number of nodes "
+            "(--nnodes); allowed: bash -c with torchrun --nnodes 2 --node-rank $ROLE_RANK --master-addr ${ROLE_ADDRESSES_WORKER%%,*} "
+            "--master-port $MASTER_PORT ...",
+        ),
+        _row(
+            "roles of one command whose torchrun leaves each node by itself",
+            [CHIEF, {"name": "worker", "count": 2}],
+            "command: torchrun would not join the 3 nodes into one training: it names no number of nodes (--nnodes); allowed: "
+            "bash -c with torchrun --nnodes $NUM_NODES --node-rank $NODE_RANK --master-addr $MASTER_ADDR --master-port $MASTER_PORT ...",
+            command=["torchrun", "train.py"],
+        ),
+        _wrong(
             "a type that the deployment does not allow",
             {"instance_types": ["m5.large"]},
             "roles.1.instance_types: m5.large is not allowed in this deployment; "

@@ -70,6 +70,17 @@ ROWS = (
         given={"template": {**JOB, "max_cost_usd": 2}, "objective": BY_JOB, "max_cost_usd": 5},
     ),
     Row(
+        "a template whose command leaves each node by itself",
+        "template.command: accelerate launch would not join the 2 nodes into one training: it names no number of nodes (--num_machines); "
+        'allowed: "launcher": "torchrun" with "command": ["train.py", ...], or bash -c with accelerate launch --num_machines $NUM_NODES '
+        "--machine_rank $NODE_RANK --main_process_ip $MASTER_ADDR --main_process_port $MASTER_PORT ... (with --num_processes for all "
+        "nodes together)",
+        given={
+            "template": {**JOB, "nodes": 2, "command": ["accelerate", "launch", "train.py"]},
+            "objective": BY_JOB,
+        },
+    ),
+    Row(
         "a template that sweeps",
         "template.sweep: makes several trainings of a trial; allowed: search",
         given={"template": template(sweep={"depth": [1, 2]})},
