@@ -12,7 +12,7 @@ from localaws.containers import real
 from rehearsal.diagnosis import diagnose
 from rehearsal.director import Director
 from rehearsal.grid import build_image
-from rehearsal.options import LAST_LAYER_S
+from rehearsal.options import LAST_LAYER_S, bound_wait
 from rehearsal.pages import leave_page
 from rehearsal.parts import Parts
 from rehearsal.runs import Run, leave, shorten
@@ -71,7 +71,7 @@ def _followed(
         late.append(str(problem))
     if not late:
         with screen.parts.part("nodes' processes end"):
-            job.settle(LAST_LAYER_S / options.speed)
+            job.settle(bound_wait(LAST_LAYER_S, options.speed))
     with screen.parts.part("summary"):
         time_execution(job, screen.parts, offset)
         summary = summarise(job, wall_s=time.monotonic() - screen.began)
