@@ -78,7 +78,7 @@ def _followed(
         job.download(run.out)
         leave(run.out, summary.document(), yard.aws.recorder.calls)
     wrong = late or shortcomings(summary, nodes=count_nodes(request), metric_at_least=options.metric_at_least)
-    wrong = [*wrong, *(f"fault {name} of the scenario never happened" for name in director.missing())]
+    wrong = [*wrong, *(f"fault {one}" for one in director.missing())]
     if options.entries:
         director.write(run.out / "scenario.json")
     if wrong:

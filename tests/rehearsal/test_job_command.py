@@ -163,7 +163,7 @@ def test_a_check_that_fails_is_its_last_line(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_check_needs_nothing_that_only_the_command_line_has() -> None:
     """What a rehearsal sets up has no Typer."""
-    asks = "import sys; sys.modules['typer'] = None; from rehearsal.request_check import check; print(check('job', {'nodes': 0}))"
+    asks = "import sys; sys.modules['typer'] = None; from rehearsal.request_check import check; print(*check('job', {'nodes': 0}).values())"
     paths = os.pathsep.join(str(ROOT / folder) for folder in (".", "lambda"))
     done = subprocess.run(
         [sys.executable, "-c", asks],
