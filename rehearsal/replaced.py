@@ -24,7 +24,8 @@ REPLACED = (
     "the Price List (a few types' prices stand in), spot prices (made up), capacity and interruptions of "
     "spot (only when a fault says so), the delay "
     "of metrics. Rates of schedules, periods of alarms and time-outs of queues run at the rehearsal's speed, time-outs of "
-    "functions and builds do not, nor how long CloudFormation waits for a custom resource. pip's download cache is shared between nodes, and so are processors: each node computes with one thread "
+    "functions and builds do not, nor how long CloudFormation waits for a custom resource. pip's download cache is shared "
+    "between nodes, and so are processors: each node computes with one thread "
     "(OMP_NUM_THREADS)."
 )
 SAME_PATH = "Every node sees its own disk at one path, as on EC2, and no other node's."

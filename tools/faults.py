@@ -25,8 +25,9 @@ Written by `make docs`; edit the table in `rehearsal/faults.py` instead.
 its speed (10, a grid's 30). Those of a grid are `child-killed`, `create-response-lost`, `quota-reached`, `sagemaker-throttled`,
 `spot-interrupted` (lines whose market is spot) and `task-retired`; those of nodes strike its lines with the backend ec2. A fault that
 cannot strike what is rehearsed is refused before anything is deployed, and of one that struck nothing the rehearsal says why, and fails.
-What has the key `job` can be for one job, or grid, among several (`Yard.faults` in tests; the command line refuses it). A moment (`at`) is `boot` (the first line of user data), `agent` (the
-agent's first), a phase that the node reports (`preparing`, `waiting`, `training`, `saving`), or a step of the training.
+What has the key `job` can be for one job, or grid, among several (`Yard.faults` in tests; the command line refuses it). A moment
+(`at`) is `boot` (the first line of user data), `agent` (the agent's first), a phase that the node reports (`preparing`, `waiting`,
+`training`, `saving`), or a step of the training.
 """
 SCENARIO = """## A scenario
 
