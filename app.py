@@ -240,6 +240,7 @@ def _grid(
         grid=grids,
         settings=settings.grid,
         job_limits=settings.limits,
+        master_port=settings.master_port,
         child_image=child_tag(settings.grid.child_base),
         output_key=names.region_key(settings.deployment) if settings.compliance else "",
         catalogue=catalogue.exports if catalogue else None,

@@ -353,6 +353,8 @@ class GridEnvironment(JobsEnvironment):
     """As whom queries are run; None in a deployment without a catalogue."""
     kubernetes: LineCluster | None = None
     """Where lines with the backend kubernetes run; None in a deployment without a cluster."""
+    master_port: int = 29500
+    """At which rank 0 of such a line listens."""
     rules: str = ""
     """Of the functions that read lines, as in AdmissionEnvironment."""
 

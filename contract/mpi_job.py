@@ -42,7 +42,6 @@ INSTANCE_TYPE, HOST = "node.kubernetes.io/instance-type", "kubernetes.io/hostnam
 GPU, DISK = "nvidia.com/gpu", "ephemeral-storage"
 HOST_FILE = "/etc/mpi/hostfile"
 """Where the operator puts the list of hosts."""
-PORT = 29500
 STAYS = {"karpenter.sh/do-not-disrupt": "true"}
 """Annotation of pods whose machine is not to be replaced by a better one. A machine that drifts or expires takes no notice after a day."""
 GRACE_S = 120
@@ -84,6 +83,8 @@ class PodPlace:
     region: str
     keeper_image: str
     """The platform's image that brings and saves files."""
+    port: int
+    """At which rank 0 listens (MASTER_PORT)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,7 +294,7 @@ def list_words(
         return [*_escape(it.unpack), "/bin/sh", "-c", SSHD], []
     if not it.command:
         return [], _escape(it.arguments)
-    cluster = Cluster(addresses=list_hosts(it, nodes, place), rank=0, port=PORT, processes=it.processes)
+    cluster = Cluster(addresses=list_hosts(it, nodes, place), rank=0, port=place.port, processes=it.processes)
     words = list(it.command)
     if it.launcher is Launcher.MPI:
         exports = [word for name in (*EXPORTED, *variables) for word in ("-x", name)]
@@ -347,7 +348,7 @@ def _variables(arguments: Mapping[str, Any], it: PodTraining, place: PodPlace, n
         training.JOB_ID: it.name,
         training.ATTEMPT: "1",
         training.MASTER_ADDR: hosts[0],
-        training.MASTER_PORT: str(PORT),
+        training.MASTER_PORT: str(place.port),
         training.NUM_NODES: str(nodes),
         training.CHECKPOINT_DIR: containers.CHECKPOINTS,
         training.ARTIFACTS_DIR: containers.ARTIFACTS,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TypeVar
 
 T = TypeVar("T")
+UNDIVIDED = frozenset({"image_patience_s", "drain_patience_s"})
+"""How long CloudFormation waits for builds, and for machines to end: a rehearsal has them compute and end in real seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,5 +153,6 @@ class Timing:
         return kind(**{field.name: getattr(self, field.name) for field in fields(kind)})  # type: ignore[arg-type]
 
     def divided(self, speed: float) -> Timing:
-        """Returns the same durations, `speed` times shorter (for a rehearsal)."""
-        return Timing(**{field.name: round(getattr(self, field.name) / speed, 3) for field in fields(self)})
+        """Returns the same durations, `speed` times shorter (for a rehearsal), but for those of UNDIVIDED."""
+        shorter = {field.name: round(getattr(self, field.name) / speed, 3) for field in fields(self)}
+        return replace(self, **{name: value for name, value in shorter.items() if name not in UNDIVIDED})

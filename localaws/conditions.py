@@ -14,6 +14,8 @@ Marks = Mapping[str, str]
 
 EXECUTION = "execution"
 """Key of the mark of a state machine's execution: its name."""
+LEAST_GRACE_S = 5.0
+"""The least time that a process has from SIGTERM to SIGKILL, in seconds of this computer."""
 
 
 class Fault(Protocol):
@@ -112,6 +114,11 @@ class Conditions:
     def scaled(self, span: tuple[float, float], chance: random.Random) -> float:
         """Draws a value from `span`, in seconds of the rehearsal."""
         return chance.uniform(*span) / self.speed
+
+    def grace(self, seconds: float) -> float:
+        """Returns the time from SIGTERM to SIGKILL of what has `seconds` on AWS, in seconds of the rehearsal. Processes end in real ones,
+        so it is never less than LEAST_GRACE_S."""
+        return max(seconds / self.speed, LEAST_GRACE_S)
 
     def fault(self, name: str, marks: Marks) -> Fault | None:
         """Returns the first fault of that name that applies to these marks, None where there is none."""

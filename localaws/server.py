@@ -23,6 +23,7 @@ from localaws.account import LocalAccount
 from localaws.authentication import Authentication
 from localaws.conditions import Conditions
 from localaws.machines.mischief import Mischief, Peace
+from localaws.ports import Addresses
 from localaws.recorder import Recorder
 from localaws.workers import Workers
 
@@ -85,6 +86,7 @@ class LocalAws(LocalAccount):
         self.work.mkdir(parents=True, exist_ok=True)
         self.work.chmod(0o700)  # disks of machines hold keys, which other users of the computer must not read
         self.workers = Workers(self, self.work, echo)
+        self.addresses = Addresses()
         self._gaps = (*GAPS, *gaps)
         self._undo: list[Callable[[], object]] = []
         self._before_stop: list[Callable[[], None]] = []
@@ -125,6 +127,7 @@ class LocalAws(LocalAccount):
         self.stopping.set()
         with contextlib.ExitStack() as ending:  # callbacks run in reverse order
             ending.callback(_ONE.release)
+            ending.callback(self.addresses.release)
             if self._temporary:
                 ending.callback(self._temporary.cleanup)
             ending.callback(self._reset)

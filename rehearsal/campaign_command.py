@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from rehearsal.fault_check import list_grid_fault_problems, names_clusters
 from rehearsal.faults import UnknownFault, parse_faults
 from rehearsal.grid_command import image_problems, read_object, region_problems
 from rehearsal.options import Parser, UnreadableFile, add_conditions, folder_problem, numbers, read
@@ -42,6 +43,7 @@ def arguments(given: list[str]) -> argparse.Namespace:
     else:
         problems += _setting_problems(options.settings)
     parser.refuse(problems)
+    parser.refuse(list_grid_fault_problems(options.faults, clusters=names_clusters(options.settings)))
     return options
 
 

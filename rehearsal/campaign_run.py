@@ -16,7 +16,7 @@ from localaws.containers import real
 from rehearsal import campaign, grid, grid_screen
 from rehearsal.deployment import context
 from rehearsal.grid_run import keep, keep_logs, prepare
-from rehearsal.options import LAST_LAYER_S
+from rehearsal.options import LAST_LAYER_S, bound_wait
 from rehearsal.runs import Run, leave, shorten
 from rehearsal.screen import Screen
 from rehearsal.yard import Yard
@@ -63,14 +63,14 @@ def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace, run: Run) 
     late, rows = list[str](), list[dict[str, Any]]()
     try:
         with screen.parts.part("start by the uploaded object"):
-            campaign.wait_for_start(job, START_S / speed)
+            campaign.wait_for_start(job, bound_wait(START_S, speed))
         screen.say(f"grid [bold]{job.name}[/bold] started {(time.monotonic() - began) * speed:.0f} s after the upload")
         with screen.parts.part("execution"):
             grid_screen.follow(job, screen.say, options.limit)
         _show_manifest(screen, job)
-        job.settle_grid(LAST_LAYER_S / speed)
+        job.settle_grid(bound_wait(LAST_LAYER_S, speed))
         with screen.parts.part("catalogue: the grid's lines"):
-            rows = campaign.wait_for_runs(catalogue, job.name, len(job.records()), RUNS_S / speed)
+            rows = campaign.wait_for_runs(catalogue, job.name, len(job.records()), bound_wait(RUNS_S, speed))
     except TimeoutError as problem:
         late.append(str(problem))
     return _end(yard, screen, run, job, rows, late)

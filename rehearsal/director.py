@@ -13,7 +13,8 @@ from types import TracebackType
 from contract import tags
 from localaws.services import ec2
 from rehearsal.faults import FAULTS
-from rehearsal.node_faults import PHASES, NodeFaults
+from rehearsal.idle_faults import PHASES
+from rehearsal.node_faults import NodeFaults
 from rehearsal.scenario import Entry, ScenarioMoment
 from rehearsal.state import reports
 from rehearsal.yard import Yard
@@ -105,9 +106,14 @@ class Director:
         file.write_text(json.dumps(told, indent=2) + "\n")
 
     def missing(self) -> list[str]:
-        """Names of the entries that did not happen, in their order."""
-        happened = self.happened
-        return [one.name for one in self._entries if one.name not in happened]
+        """Says which entries did not happen, in their order, and whether their moment came."""
+        happened, begun = self.happened, dict(self._begun)
+        why = {True: "it began and struck nothing", False: "its moment never came"}
+        return [
+            f"{one.name} ({one.fault.name}) of the scenario never happened: {why[one.name in begun]}"
+            for one in self._entries
+            if one.name not in happened
+        ]
 
     def _direct(self) -> None:
         while not self._over.wait(LOOK_S):

@@ -27,6 +27,10 @@ def _whole(text: str) -> bool:
     return text.isdecimal()
 
 
+def _is_attempt(text: str) -> bool:
+    return _whole(text) and int(text) >= 1
+
+
 @dataclass(frozen=True, slots=True)
 class FaultKey:
     """One key of a fault."""
@@ -67,6 +71,7 @@ def moment(default: str, what: str, *, least: str = BOOT) -> FaultKey:
 
 JOB = FaultKey("", "name of the job; empty: every job", "a job's name", lambda _: True)
 RANK = FaultKey("0", "of the node, or `all`", "a whole number or all", lambda text: text == ALL or _whole(text))
+SECOND = FaultKey("1", f"{RANK.what}; by default 0 in a job of one node", RANK.allowed, RANK.fits)
 EVERY_RANK = FaultKey(ALL, RANK.what, RANK.allowed, RANK.fits)
 ATTEMPTS = number("1", "this many first attempts of the job", least=1)
 STEP = number("5", "once rank 0 reports this many steps; 0: once it trains, whether it tells steps or not")
@@ -83,9 +88,11 @@ LATER_ON_NODE = {"closed": CLOSED, **OF_NODE}
 OF_SPOT = {
     "step": STEP,
     "closed": CLOSED,
-    "rank": FaultKey("1", RANK.what, RANK.allowed, RANK.fits),
+    "rank": SECOND,
     "times": number("1", "in this many attempts", least=1),
-    "attempt": FaultKey("", "of the job; empty: any that no other interruption has struck", "a whole number", _whole),
+    "attempt": FaultKey(
+        "", "of the job; empty: any that no other interruption has struck", "a whole number from 1", _is_attempt
+    ),
     "job": JOB,
 }
 """Keys of what takes spot nodes back: several in a job strike one attempt after the other."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from contract import sessions, tags
-from contract.environments import VARIABLE_PREFIX
-from localaws.conditions import EXECUTION
+from contract import tags
 from rehearsal.fault_keys import (
     AFTER,
     ALL,
@@ -22,7 +20,8 @@ from rehearsal.fault_keys import (
     LASTING,
     LATER_ON_NODE,
     LINE,
-    RANK,
+    OF_SPOT,
+    SECOND,
     STATES,
     STEP,
     FaultKey,
@@ -34,6 +33,7 @@ from rehearsal.fault_keys import (
     number,
     seconds,
 )
+from rehearsal.fault_marks import choose_rank, job_of, line_of, nodes_of, rank_of
 from rehearsal.machine_faults import MACHINE_FAULTS
 from rehearsal.spot_faults import SPOT_FAULTS
 from rehearsal.storage_faults import STORAGE_FAULTS
@@ -77,7 +77,7 @@ FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
             "market": choice("", "of the place", "", "on-demand", "spot"),
             "as": choice("capacity", "what EC2 says", "capacity", "quota", "throttled"),
             "attempt": FaultKey(
-                "", "of the job; empty: every attempt", "a whole number", lambda text: text.isdecimal()
+                "", "of the job; empty: every attempt", OF_SPOT["attempt"].allowed, OF_SPOT["attempt"].fits
             ),
             "job": JOB,
             **LASTING,
@@ -187,7 +187,7 @@ FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
         {
             "step": STEP,
             "closed": CLOSED,
-            "rank": FaultKey("1", RANK.what, RANK.allowed, RANK.fits),
+            "rank": SECOND,
             "attempts": ATTEMPTS,
             "running": seconds("0", "how long EC2 calls it running all the same: for minutes, where a host fails"),
             "job": JOB,
@@ -336,35 +336,12 @@ class Fault:
         """Whether it applies to the node, line or execution with these marks; a key that the fault lacks limits nothing."""
         keys = FAULTS[self.name].keys
         return (
-            ("job" not in keys or self.text("job") in {"", _job(marks)})
-            and (keys.get("line") is not LINE or self.text("line") in {ALL, _line(marks)})
-            and ("rank" not in keys or self.text("rank") in {ALL, str(rank_of(marks))})
+            ("job" not in keys or self.text("job") in {"", job_of(marks)})
+            and (keys.get("line") is not LINE or self.text("line") in {ALL, line_of(marks)})
+            and ("rank" not in keys or choose_rank(self, nodes_of(marks)) in {ALL, str(rank_of(marks))})
             and ("attempt" not in keys or self.text("attempt") in {"", marks.get(tags.ATTEMPT, "")})
             and ("attempts" not in keys or int(marks.get(tags.ATTEMPT, "0")) <= self.number("attempts"))
         )
-
-
-def rank_of(marks: Mapping[str, str]) -> int:
-    """Returns the rank of a node, which is that of the first of its launch and its index there; -1 for what is no node."""
-    return int(marks["rank"]) + int(marks.get(tags.FIRST_RANK, "0")) if "rank" in marks else -1
-
-
-def _job(marks: Mapping[str, str]) -> str:
-    """Returns the job of an instance, a training, a session, a grid's child or an execution."""
-    return next(
-        (
-            marks[key]
-            for key in (tags.JOB, tags.GRID, sessions.TAG, f"{VARIABLE_PREFIX}GRID", EXECUTION)
-            if key in marks
-        ),
-        "",
-    )
-
-
-def _line(marks: Mapping[str, str]) -> str:
-    """Returns the line of a training, by its tag, or of a grid's child, by its place in the array, which begins at a line."""
-    place = int(marks.get(f"{VARIABLE_PREFIX}FIRST", "0")) + int(marks.get("AWS_BATCH_JOB_ARRAY_INDEX", "0"))
-    return marks.get(tags.LINE, str(place))
 
 
 def to_faults(faults: Mapping[str, Mapping[str, str]] | Iterable[Fault]) -> tuple[Fault, ...]:

@@ -13,6 +13,7 @@ from contract.grid import Backend
 from contract.kubernetes_objects import NEW
 from localaws.surroundings import open_session
 from rehearsal.deployment import context
+from rehearsal.fault_check import list_grid_fault_problems
 from rehearsal.faults import UnknownFault, parse_faults
 from rehearsal.options import Parser, UnreadableFile, add_conditions, folder_problem, numbers, parse_json, read
 from rehearsal.request_check import list_grid_problems
@@ -48,6 +49,7 @@ def arguments(given: list[str]) -> argparse.Namespace:
                 f"--input {options.input}: has `manifest`; --manifest is uploaded in its place, so leave it out"
             )
     parser.refuse(problems)
+    parser.refuse(list_grid_fault_problems(options.faults, clusters=has_clusters(options)))
     name = options.input.name if options.input else options.manifest.name
     parser.refuse([f"{name}: {one}" for one in list_grid_problems(options.request, options.manifest.name)])
     return options

@@ -13,8 +13,9 @@ from localaws.conditions import Conditions
 from localaws.containers import real
 from rehearsal import grid, grid_screen
 from rehearsal.deployment import context
+from rehearsal.fault_check import list_missing_lines
 from rehearsal.grid_command import describe_cluster, has_clusters, regions
-from rehearsal.options import LAST_LAYER_S
+from rehearsal.options import LAST_LAYER_S, bound_wait
 from rehearsal.pages import leave_page
 from rehearsal.runs import Run, leave, shorten
 from rehearsal.screen import Screen
@@ -60,11 +61,11 @@ def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace, run: Run) 
     try:
         with screen.parts.part("execution"):
             grid_screen.follow(job, screen.say, options.limit)
-        job.settle_grid(LAST_LAYER_S / options.speed)
+        job.settle_grid(bound_wait(LAST_LAYER_S, options.speed))
     except TimeoutError as problem:
         late.append(str(problem))
     summary = grid.summarise(job, wall_s=time.monotonic() - screen.began)
-    wrong = [*late, *grid.shortcomings(summary)]
+    wrong = [*late, *grid.shortcomings(summary), *list_missing_lines(options.faults, summary.lines)]
     keep(job, summary, run.out, whole=bool(wrong))
     if summary.lines:
         grid_screen.show(

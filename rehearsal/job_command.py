@@ -7,10 +7,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+from rehearsal.fault_check import list_fault_problems
 from rehearsal.faults import UnknownFault, parse_faults
 from rehearsal.options import Parser, UnreadableFile, add_conditions, folder_problem, numbers, parse_json, read
 from rehearsal.packing import pack
-from rehearsal.request_check import list_request_problems
+from rehearsal.request_check import examine_request
 from rehearsal.scenario import OPTION, BadScenario, load
 
 SPEED = 10.0
@@ -61,16 +62,17 @@ def arguments(given: list[str]) -> argparse.Namespace:
 
 
 def _check(options: argparse.Namespace) -> list[str]:
-    """Completes the request, packs the code, and returns what Admit would refuse without asking AWS."""
+    """Completes the request, packs the code, and returns what Admit would refuse without asking AWS, and which faults
+    cannot strike the job."""
     options.request |= {"nodes": options.nodes} if options.nodes is not None else {}
     if options.code is not None:
         try:
             options.archive = pack(options.code)
         except OSError as problem:
             return [f"--code {options.code}: {problem.filename}: {problem.strerror}; allowed: files that you may read"]
-    return [
-        f"{options.job.name}: {one}" for one in list_request_problems(options.request, options.code, options.archive)
-    ]
+    problems, facts = examine_request(options.request, options.code, options.archive)
+    faults = [*options.faults, *(one.fault for one in options.entries)]
+    return [f"{options.job.name}: {one}" for one in problems] or list_fault_problems(faults, facts)
 
 
 def _describe_missing_code(request: dict[str, Any]) -> str:

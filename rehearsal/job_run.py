@@ -6,13 +6,14 @@ import argparse
 import time
 from typing import Any
 
-from contract import keys
+from contract import keys, workbench
 from localaws.conditions import Conditions
 from localaws.containers import real
+from localaws.ports import Port
 from rehearsal.diagnosis import diagnose
 from rehearsal.director import Director
 from rehearsal.grid import build_image
-from rehearsal.options import LAST_LAYER_S
+from rehearsal.options import LAST_LAYER_S, bound_wait
 from rehearsal.pages import leave_page
 from rehearsal.parts import Parts
 from rehearsal.runs import Run, leave, shorten
@@ -23,6 +24,10 @@ from rehearsal.yard import StartedJob, Yard
 STACKS = ("workflow", "reaper", "pages")
 """Stacks that a job needs, without those they depend on; the reaper is one of the layers that end what a job leaves."""
 
+BENCH_TAKEN = (
+    f"port {workbench.PORT}, on which every workbench listens, is taken on this computer: by another rehearsal of one, or by a JupyterLab "
+    "of your own. End it first"
+)
 PHASES = {
     "Train: nodes boot and prepare": ("booted", "prepared"),
     "Train: nodes wait for each other": ("prepared", "started"),
@@ -34,6 +39,20 @@ PHASES = {
 
 def carry_out(options: argparse.Namespace, screen: Screen, run: Run) -> int:
     """Returns 0 only if the job is what was asked for; see `rehearsal.summary.shortcomings`."""
+    if "workbench" not in options.request:
+        return _carry_out(options, screen, run)
+    try:
+        port = Port(workbench.PORT, many=1)
+    except OSError:
+        screen.say(f"[red]{BENCH_TAKEN}[/red]")
+        return 1
+    try:
+        return _carry_out(options, screen, run)
+    finally:
+        port.release()
+
+
+def _carry_out(options: argparse.Namespace, screen: Screen, run: Run) -> int:
     conditions = Conditions(speed=options.speed, seed=options.seed)
     wanted = (*STACKS, "builds") if options.image else STACKS
     really = bool(options.image) and real.announced(screen.say)
@@ -71,14 +90,14 @@ def _followed(
         late.append(str(problem))
     if not late:
         with screen.parts.part("nodes' processes end"):
-            job.settle(LAST_LAYER_S / options.speed)
+            job.settle(bound_wait(LAST_LAYER_S, options.speed))
     with screen.parts.part("summary"):
         time_execution(job, screen.parts, offset)
         summary = summarise(job, wall_s=time.monotonic() - screen.began)
         job.download(run.out)
         leave(run.out, summary.document(), yard.aws.recorder.calls)
     wrong = late or shortcomings(summary, nodes=count_nodes(request), metric_at_least=options.metric_at_least)
-    wrong = [*wrong, *(f"fault {name} of the scenario never happened" for name in director.missing())]
+    wrong = [*wrong, *(f"fault {one}" for one in director.missing())]
     if options.entries:
         director.write(run.out / "scenario.json")
     if wrong:

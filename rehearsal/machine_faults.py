@@ -15,7 +15,7 @@ from pathlib import Path
 from localaws.machines import gpus
 from localaws.machines.gpus import GpuState
 from localaws.machines.init import descendants
-from rehearsal.fault_keys import LATER_ON_NODE, MOMENTS, OF_NODE, RANK, FaultKey, FaultKind, choice, moment
+from rehearsal.fault_keys import LATER_ON_NODE, MOMENTS, OF_NODE, SECOND, FaultKind, choice, moment
 
 BAD_GPU, SLOW_LINK = "bad-gpu", "slow-link"
 MACHINE_FAULTS = {
@@ -39,7 +39,7 @@ MACHINE_FAULTS = {
         "but for a moment every few seconds, and its bytes with them. The training is not slowed down",
         "With `health: deep` in the request NodeUnhealthy, before the training: a new attempt, which tries the node's zone last. With two "
         "nodes either may be named, and the reason has both instances; with more, this one's. With another `health` nothing happens.",
-        {**OF_NODE, "rank": FaultKey("1", RANK.what, RANK.allowed, RANK.fits)},
+        {**OF_NODE, "rank": SECOND},
     ),
 }
 LOOK_S = 0.2

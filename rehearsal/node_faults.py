@@ -7,7 +7,7 @@ import os
 import resource
 import signal
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,32 +18,20 @@ from localaws.machines.init import descendants
 from localaws.machines.mischief import Birth, FaultyNode, Losses
 from localaws.services.ec2_instance import Machine
 from localaws.services.ec2_moto import gpus_of
-from localaws.services.ec2_request import target
 from rehearsal import machine_faults
 from rehearsal.fault_keys import BOOT, MOMENTS
-from rehearsal.faults import FAULTS, rank_of
+from rehearsal.fault_marks import rank_of
+from rehearsal.faults import FAULTS
+from rehearsal.idle_faults import PHASES, can_befall, explain_idle, read_moment
 from rehearsal.interruptions import read_step
 from rehearsal.machine_faults import BAD_GPU, SLOW_LINK
 from rehearsal.state import reports
 
 AGENT = MOMENTS[1]
-PHASES = [phase.value for phase in Phase]
+USER_DATA = "user-data-fails"
 TRAINING = PHASES.index(Phase.TRAINING.value)
 BROKEN = {"fails": b"false", "killed": b"kill -KILL $$"}
 AGENTS_COMMAND = b"\0-m\0agent\0"
-
-
-def _any(_machine: Machine) -> bool:
-    return True
-
-
-MARKETS: Mapping[str, Callable[[Machine], bool]] = {
-    "spot-kill": lambda machine: machine.is_spot,
-    "spot-notice": lambda machine: machine.is_spot,
-    "spot-rebalance": lambda machine: machine.is_spot,
-    "block-ends": lambda machine: bool(target(machine.request)),
-}
-"""Which machines a fault can befall at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +57,8 @@ class NodeFaults:
         self.strikes: list[Strike] = []
         self.last_steps: dict[str, int | None] = {}
         """The last step that the trainer of a node told, by the instance; of nodes that have ended."""
+        self.missed: dict[int, str] = {}
+        """By the identity of a fault of nodes' births: why it changed nothing."""
 
     striking = frozenset(
         {
@@ -94,7 +84,11 @@ class NodeFaults:
             return conditions.fault(name, machine.marks)
 
         made = Birth(user_data=machine.user_data)
-        if broken := fault("user-data-fails"):
+        if broken := fault(USER_DATA):
+            if (lines := made.user_data.count(b"\n")) < broken.number("line"):
+                self.missed[id(broken)] = (
+                    f"the user data has {lines} lines, and it waits for line {broken.number('line')}"
+                )
             made = replace(
                 made, user_data=_with_line(made.user_data, broken.number("line"), BROKEN[broken.text("how")])
             )
@@ -116,11 +110,11 @@ class NodeFaults:
     def befalls(self, fault: Fault, node: FaultyNode) -> bool:
         """Whether the fault's moment has come for a node that it applies to."""
         machine = node.machine
-        if not fault.meets(machine.marks) or not MARKETS.get(fault.name, _any)(machine):
+        if not fault.meets(machine.marks) or not can_befall(fault, machine):
             return False
         if not self._has_turn(fault, machine) or not _has_closed(fault, machine):
             return False
-        when = _moment(fault)
+        when = read_moment(fault)
         if when == BOOT:
             return False  # the node started with it
         if when == AGENT:
@@ -157,17 +151,29 @@ class NodeFaults:
         ended = self.last_steps.get(node.machine.id)
         return read_step(node.folder) if ended is None else ended
 
-    def idle(self, faults: Iterable[Fault], job: str) -> list[str]:
-        """Names of those among `faults` that should have struck a running node of the job, and struck none."""
-        struck = {id(strike.fault) for strike in self.strikes if strike.job == job}
+    def list_idle(self, faults: Iterable[Fault], job: str, machines: Sequence[Machine]) -> list[str]:
+        """Says of each of `faults` that should have struck one of the job's `machines`, and has struck none, why it has not."""
+        mine = [one for one in reports() if one.job == job]
         return [
-            fault.name
+            f"{fault.name} struck no node: {self._explain(fault, job, machines, mine)}"
             for fault in faults
-            if fault.name in self.striking
-            and fault.text("job") in {"", job}
-            and _moment(fault) != BOOT
-            and id(fault) not in struck
+            if self._is_idle(fault, job, machines)
         ]
+
+    def _is_idle(self, fault: Fault, job: str, machines: Sequence[Machine]) -> bool:
+        if fault.name not in self.striking | {USER_DATA} or fault.text("job") not in {"", job}:
+            return False
+        if fault.name == USER_DATA:
+            return id(fault) in self.missed
+        if read_moment(fault) == BOOT:  # the nodes started with it
+            return bool(machines) and not any(can_befall(fault, one) for one in machines)
+        return not any(strike.job == job and strike.fault is fault for strike in self.strikes)
+
+    def _explain(self, fault: Fault, job: str, machines: Sequence[Machine], found: Sequence[NodeReport]) -> str:
+        if id(fault) in self.missed:
+            return self.missed[id(fault)]
+        others = [one for one in self.strikes if one.job == job and "times" in FAULTS[one.fault.name].keys]
+        return explain_idle(fault, machines, found, {one.attempt for one in others if one.fault is not fault})
 
     def _has_turn(self, fault: Fault, machine: Machine) -> bool:
         """Whether a fault that strikes one attempt after another may strike this one."""
@@ -188,12 +194,6 @@ def _has_closed(fault: Fault, machine: Machine) -> bool:
         return True
     first = _report(machine, 0)
     return first is not None and first.closed_step >= int(wanted)
-
-
-def _moment(fault: Fault) -> str:
-    if fault.name == SLOW_LINK:
-        return AGENT
-    return fault.text("at" if "at" in FAULTS[fault.name].keys else "step")
 
 
 def _with_line(script: bytes, number: int, line: bytes) -> bytes:

@@ -14,6 +14,13 @@ from rehearsal.faults import table
 LAST_LAYER_S = 1500.0
 """How long after an execution's end the reaper, the last layer, has ended what was left: its grace period of ten
 minutes, two passes of five, and a margin. In real-world seconds."""
+LEAST_WAIT_S = 300.0
+
+
+def bound_wait(seconds: float, speed: float) -> float:
+    """Returns how long to wait for what takes at most `seconds` in a real account: functions, builds and nodes are processes here, which a
+    speed does not make faster, so never less than five minutes."""
+    return max(seconds / speed, LEAST_WAIT_S)
 
 
 class Parser(argparse.ArgumentParser):

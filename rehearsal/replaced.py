@@ -13,7 +13,7 @@ FILE = "replaced.txt"
 """The file, in a run's folder, with everything that is not as in an account."""
 REPLACED = (
     "What this rehearsal replaces: EC2, its capacity and placement groups (interfaces are checked as EC2 checks them, and no node "
-    "has EFA; nodes are processes on loopback, in one network: each rehearsal has a `master_port` of its own, and security "
+    "has EFA; nodes are processes on loopback, in one network: each rehearsal has a `master_port` and addresses of its own, and security "
     "groups, which launches must name as on EC2, keep no node out; nodes have the computer's own name, so variables of the machines "
     "keep the shared memory of Open MPI apart and leave out its hierarchical collectives), the AMI and its "
     "drivers (a virtual environment with PyTorch), disks (a folder for each node, which is gone when it ends), "
@@ -24,7 +24,8 @@ REPLACED = (
     "the Price List (a few types' prices stand in), spot prices (made up), capacity and interruptions of "
     "spot (only when a fault says so), the delay "
     "of metrics. Rates of schedules, periods of alarms and time-outs of queues run at the rehearsal's speed, time-outs of "
-    "functions do not. pip's download cache is shared between nodes, and so are processors: each node computes with one thread "
+    "functions and builds do not, nor how long CloudFormation waits for a custom resource. pip's download cache is shared "
+    "between nodes, and so are processors: each node computes with one thread "
     "(OMP_NUM_THREADS)."
 )
 SAME_PATH = "Every node sees its own disk at one path, as on EC2, and no other node's."

@@ -10,9 +10,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from rehearsal.fault_check import RequestFacts
+
+if TYPE_CHECKING:
+    from stacks.settings import Settings
 
 ROOT = Path(__file__).parent.parent
 UPLOADED = "s3://home/uploads/"
@@ -23,28 +29,36 @@ class CannotCheck(Exception):
     """The process that checks has failed; the message is its last line."""
 
 
-def list_request_problems(request: Mapping[str, Any], code: Path | None, archive: bytes | None) -> list[str]:
-    """Returns a line for every problem of a job that needs no account to be found. `archive` is the folder `code`, packed."""
+def examine_request(
+    request: Mapping[str, Any], code: Path | None, archive: bytes | None
+) -> tuple[list[str], RequestFacts]:
+    """Returns a line for every problem of a job that needs no account to be found, and what decides on its faults. `archive` is the folder
+    `code`, packed."""
     if archive is None:
-        return _ask("job", request)
+        return _read_answer(_ask("job", request))
     with TemporaryDirectory() as folder:
         file = Path(folder, "code.tar.gz")
         file.write_bytes(archive)
-        return _ask("job", request, str(code), str(file))
+        return _read_answer(_ask("job", request, str(code), str(file)))
+
+
+def _read_answer(answer: Mapping[str, Any]) -> tuple[list[str], RequestFacts]:
+    facts = RequestFacts(**answer["facts"])
+    return answer["problems"], replace(facts, markets=tuple(facts.markets))
 
 
 def list_grid_problems(request: Mapping[str, Any], manifest: str) -> list[str]:
     """Returns the same for the input of a grid, whose manifest will have that name; of its lines, the account has to be asked."""
-    return _ask("grid", {**request, "manifest": f"{UPLOADED}{manifest}"})
+    return list(_ask("grid", {**request, "manifest": f"{UPLOADED}{manifest}"})["problems"])
 
 
 def list_search_problems(request: Mapping[str, Any]) -> list[str]:
     """Returns the same for the input of a search."""
-    return _ask("search", request)
+    return list(_ask("search", request)["problems"])
 
 
-def _ask(kind: str, request: Mapping[str, Any], *code: str) -> list[str]:
-    """Has the other process check. An interrupt ends it. Raises CannotCheck."""
+def _ask(kind: str, request: Mapping[str, Any], *code: str) -> dict[str, Any]:
+    """Has the other process check; returns its `problems` and, of a job, `facts`. An interrupt ends it. Raises CannotCheck."""
     done = subprocess.run(
         [sys.executable, "-m", __name__, kind, *code],
         input=json.dumps(request),
@@ -57,26 +71,40 @@ def _ask(kind: str, request: Mapping[str, Any], *code: str) -> list[str]:
     )
     if done.returncode:
         raise CannotCheck(done.stderr.strip().rpartition("\n")[2] or f"the check ended with {done.returncode}")
-    found: list[str] = json.loads(done.stdout)
+    found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
-def check(kind: str, request: Mapping[str, Any], code: str = "", archive: str = "") -> list[str]:
+def check(kind: str, request: Mapping[str, Any], code: str = "", archive: str = "") -> dict[str, Any]:
     """Does the work in the other process. `archive` is the file of the folder `code`, packed; both are empty where there is none."""
     from rehearsal.deployment import ACCOUNT, context
     from stacks.settings import BLOCK, BadSettings, Settings
     from trainyard.checking import examine_grid, examine_job, examine_search
 
     if kind == "search":
-        return examine_search(request).problems
+        return {"problems": examine_search(request).problems}
     try:
         settings = Settings.parse(context(1.0)[BLOCK])
     except BadSettings as problem:
-        return str(problem).splitlines()
+        return {"problems": str(problem).splitlines(), "facts": asdict(RequestFacts())}
     if kind == "grid":
-        return examine_grid(request, settings).problems
+        return {"problems": examine_grid(request, settings).problems}
     packed = Path(archive) if archive else None
-    return examine_job(request, settings, archive=packed, shown=code, account=ACCOUNT).problems
+    found = examine_job(request, settings, archive=packed, shown=code, account=ACCOUNT)
+    return {"problems": found.problems, "facts": asdict(_read_facts(request, settings))}
+
+
+def _read_facts(request: Mapping[str, Any], settings: Settings) -> RequestFacts:
+    from job_requests.reading import read
+
+    found, _ = read(request, settings.limits, settings.rules)
+    markets = [found.market, *(one.market for one in found.roles or () if one.market is not None)]
+    return RequestFacts(
+        nodes=found.nodes,
+        markets=tuple(one.value for one in markets),
+        health=found.health.value,
+        reserved=found.reservation is not None,
+    )
 
 
 if __name__ == "__main__":

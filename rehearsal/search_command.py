@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rehearsal.deployment import context
+from rehearsal.fault_check import list_grid_fault_problems, names_clusters
 from rehearsal.faults import UnknownFault, parse_faults
 from rehearsal.grid_command import image_problems, read_object, region_problems
 from rehearsal.options import Parser, UnreadableFile, add_conditions, numbers
@@ -36,6 +37,7 @@ def arguments(given: list[str]) -> argparse.Namespace:
     except (UnreadableFile, UnknownFault) as problem:
         problems.append(str(problem))
     parser.refuse(problems)
+    parser.refuse(list_grid_fault_problems(options.faults, clusters=names_clusters(options.request)))
     parser.refuse([f"{options.search.name}: {one}" for one in list_search_problems(options.request)])
     return options
 

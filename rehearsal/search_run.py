@@ -20,7 +20,7 @@ from localaws.containers import real
 from localaws.services import kubernetes
 from rehearsal import grid, grid_screen, search
 from rehearsal.grid_run import keep_logs
-from rehearsal.options import LAST_LAYER_S
+from rehearsal.options import LAST_LAYER_S, bound_wait
 from rehearsal.pages import leave_page
 from rehearsal.replaced import not_deployed
 from rehearsal.runs import Run, leave, shorten
@@ -81,7 +81,7 @@ def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace, run: Run, 
         done = pool.map(one, requests)
         _follow(screen, jobs, len(requests))
         ended = list(done)
-    ended[0].settle_grid(LAST_LAYER_S / options.speed)
+    ended[0].settle_grid(bound_wait(LAST_LAYER_S, options.speed))
     summaries = [
         search.summarise(job, request, score, options.found_at) for job, request in zip(ended, requests, strict=True)
     ]

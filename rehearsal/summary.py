@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -13,6 +13,8 @@ from contract.roles import find_place
 from localaws.services import ec2
 from rehearsal.interruptions import AttemptRecord, Interruption, interruptions
 from rehearsal.yard import StartedJob
+
+ABORT = "abort-in-state"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +49,7 @@ class Summary:
     interruptions: list[dict[str, Any]] = field(default_factory=list)
     """Of `rehearsal.interruptions`: attempt, error, cause, steps_lost and recovery_s of each attempt that another one followed."""
     idle_faults: list[str] = field(default_factory=list)
-    """Faults of nodes that were asked for and struck none."""
+    """Of the faults that were asked for and struck nothing: the name, and why."""
     cost_usd: float | None = None
     """What the instances cost at most by the prices of an account, as the job's report has it; None where nothing was launched."""
     layer: str = ""
@@ -96,7 +98,7 @@ def summarise(job: StartedJob, *, wall_s: float) -> Summary:
         error=execution.get("error", ""),
         cause=execution.get("cause", ""),
         interruptions=[asdict(one) for one in _interruptions(job)],
-        idle_faults=job.yard.node_faults.idle(job.yard.aws.conditions.faults, job.name),
+        idle_faults=_list_idle(job, states),
         cost_usd=read_cost(job.read_report()),
         layer=("the deployed layer" if whole else "NOT the deployed layer") + f": {detail}",
         calls=_calls(job),
@@ -117,7 +119,7 @@ def count_nodes(request: Mapping[str, Any]) -> int:
 
 def shortcomings(summary: Summary, *, nodes: int, metric_at_least: float | None) -> list[str]:
     """Returns why a rehearsal is not a success, a line per reason; empty if all is as promised."""
-    lines = [f"the fault {name} struck no node: {_why_idle(name)}" for name in summary.idle_faults]
+    lines = [f"the fault {one}" for one in summary.idle_faults]
     if summary.status != "SUCCEEDED":
         lines.append(f"the execution ended as {summary.status} ({summary.error})")
     if summary.instances_left:
@@ -144,10 +146,15 @@ def _format_world(nodes: int, processes: int) -> str:
     return str(nodes * processes) if processes else f"{nodes}, or a multiple of it"
 
 
-def _why_idle(fault: str) -> str:
-    if fault.startswith("spot-"):
-        return "none was a spot node, or the training was over before; the request needs a market of spot"
-    return "the training was over before"
+def _list_idle(job: StartedJob, states: Sequence[str]) -> list[str]:
+    faults = job.yard.aws.conditions.faults
+    machines = [one for one in ec2.machines().all() if one.marks.get(tags.JOB) == job.name]
+    never = [
+        f"{one.name} stopped nothing: the execution did not come to {one.text('state')}"
+        for one in faults
+        if one.name == ABORT and one.text("job") in {"", job.name} and one.text("state") not in states
+    ]
+    return [*job.yard.node_faults.list_idle(faults, job.name, machines), *never]
 
 
 def _interruptions(job: StartedJob) -> list[Interruption]:

@@ -25,7 +25,7 @@ from localaws.containers import real
 from localaws.containers.images import publish
 from localaws.machines import file_systems
 from localaws.machines.nodes import Nodes
-from localaws.ports import Port
+from localaws.ports import APART, Port
 from localaws.server import LocalAws
 from localaws.services import ec2, kubernetes
 from rehearsal.account import DeployedAccount, guard
@@ -82,7 +82,7 @@ class Yard:
         self.conditions = conditions
         self.parts = parts or Parts()
         self._using = ExitStack()
-        self._port = Port(MASTER_PORT)
+        self._port = Port(MASTER_PORT, apart=APART)
         self._using.callback(self._port.release)
         self.context = context(conditions.speed, overrides={"master_port": self._port.number, **(settings or {})})
         self.region: str = self.context["trainyard"]["home_region"]

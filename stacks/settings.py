@@ -178,7 +178,7 @@ class Settings(Block):
     """Host from which requests may take code, to the name of a secret of the home region with a token for it (`TOKEN` or `USER:TOKEN`),
     empty for none. Whoever may start jobs may read what the token may read."""
     master_port: int = Field(default=29500, ge=1024, le=65535)
-    """The port on which rank 0 of a job listens for the other ranks; the default is PyTorch's."""
+    """The port on which rank 0 of a job, or of a line on Kubernetes, listens for the other ranks; the default is PyTorch's."""
     limits: LimitSettings = LimitSettings()
     """What a request for a job may ask for."""
     timing: TimingSettings = TimingSettings()

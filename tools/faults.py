@@ -23,9 +23,11 @@ Written by `make docs`; edit the table in `rehearsal/faults.py` instead.
 
 `--fault NAME[:key=value,...]` may be given several times. Seconds are those of a real account: the rehearsal divides them by
 its speed (10, a grid's 30). Those of a grid are `child-killed`, `create-response-lost`, `quota-reached`, `sagemaker-throttled`,
-`spot-interrupted` (lines whose market is spot) and `task-retired`; those of nodes do nothing to it. What has the key `job` can be
-for one job, or grid, among several (`Yard.faults` in tests). A moment (`at`) is `boot` (the first line of user data), `agent` (the
-agent's first), a phase that the node reports (`preparing`, `waiting`, `training`, `saving`), or a step of the training.
+`spot-interrupted` (lines whose market is spot) and `task-retired`; those of nodes strike its lines with the backend ec2. A fault that
+cannot strike what is rehearsed is refused before anything is deployed, and of one that struck nothing the rehearsal says why, and fails.
+What has the key `job` can be for one job, or grid, among several (`Yard.faults` in tests; the command line refuses it). A moment
+(`at`) is `boot` (the first line of user data), `agent` (the agent's first), a phase that the node reports (`preparing`, `waiting`,
+`training`, `saving`), or a step of the training.
 """
 SCENARIO = """## A scenario
 

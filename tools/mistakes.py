@@ -137,6 +137,20 @@ ROWS = (
         ),
     ),
     Mistake(
+        name="a fault of a node that the job does not have",
+        stage=Stage.READING,
+        options=("--code", "my-code", "--fault", "node-lost:rank=1"),
+        says=("--fault node-lost: rank is 1, and the job has rank 0 alone; allowed: 0, or all",),
+    ),
+    Mistake(
+        name="a fault of spot nodes in a job without them",
+        stage=Stage.READING,
+        options=("--code", "my-code", "--fault", "spot-kill"),
+        says=(
+            "--fault spot-kill: strikes spot nodes, and the request's market is on-demand; allowed: beside a market of spot",
+        ),
+    ),
+    Mistake(
         name="a wrong type",
         stage=Stage.READING,
         fields={"nodes": "2"},

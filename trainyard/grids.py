@@ -19,7 +19,7 @@ from trainyard.options import Command
 from trainyard.patience import PatientReader, Timekeeper, keep_following
 from trainyard.printer import Printer
 from trainyard.results import Shown, read_plan, read_results, read_trials
-from trainyard.settings import read_object
+from trainyard.settings import read_object, refuse_sql
 from trainyard.starting import begin, choose_name, require_free, upload
 from trainyard.stops import CannotProceed, CommandExit
 from trainyard.watching import Watched, find, read_last_state
@@ -41,6 +41,8 @@ def run_grid(
     origin = manifest or given
     if origin is None or (manifest is None and not {"manifest", "query"} & request.keys()):
         raise CannotProceed(f"MANIFEST: is missing. {NO_LINES}")
+    if manifest is not None:
+        refuse_sql(manifest)
     if manifest is not None and not manifest.is_file():
         raise CannotProceed(f"MANIFEST: {manifest}: there is no such file; allowed: CSV or JSON Lines")
     name = choose_name(name, origin.resolve().stem)

@@ -64,10 +64,22 @@ def read_json(path: Path) -> Any:
 
 def read_object(path: Path) -> dict[str, Any]:
     """Returns the object that a file of JSON holds. Raises CannotProceed."""
+    refuse_sql(path)
     found = read_json(path)
     if not isinstance(found, dict):
         raise CannotProceed(f"{path}: is not a JSON object")
     return found
+
+
+def refuse_sql(path: Path) -> None:
+    """Raises CannotProceed for a file of SQL, which no command reads."""
+    from grid_plan.statements import OF_SQL
+
+    if path.suffix.lower() in OF_SQL:
+        raise CannotProceed(
+            f"{path}: is SQL; allowed: its text as `query` in the input of a grid (jq -Rs '{{query: .}}' {path} > grid.json, then "
+            "`trainyard grid run --input grid.json`)"
+        )
 
 
 def find_settings(named: Path | None, here: Path) -> SettingsFile:

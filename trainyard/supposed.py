@@ -106,6 +106,7 @@ def describe_grids(settings: Settings, account: str) -> GridEnvironment:
         defaults=settings.grid.defaults,
         tags=settings.tags,
         kubernetes=_describe_cluster(settings),
+        master_port=settings.master_port,
     )
 
 

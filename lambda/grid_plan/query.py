@@ -1,7 +1,7 @@
 """Reads the rows of a person's query from the catalogue, as its reader, in one transaction that only reads.
 
-Nothing here reads SQL. The protocol takes one statement, a cursor takes one that gives rows, the transaction and the role may only read,
-and each statement has its own time-out, whatever the query sets.
+Nothing here reads SQL, beyond what `grid_plan.statements` refuses before. The protocol takes one statement, a cursor takes one that gives
+rows, the transaction and the role may only read, and each statement has its own time-out, whatever the query sets.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from contract.catalogue import SCHEMA, TEAM
 from contract.errors import DatabaseAway
 from grid_plan.problems import Report
 from grid_plan.rows import find_targets, write_line
+from grid_plan.sql_states import find_unknown, say_allowed, suggest_name
 from refusals.wording import plain
 
 PAGES = (1000, 100, 10)
@@ -42,7 +43,11 @@ BY_A_SESSION = "due to user request"
 """What PostgreSQL says of a statement that `pg_cancel_backend` ended; one that ran into its time-out has the same SQLSTATE."""
 CURSOR = "declare lines no scroll cursor for "
 PLACE = re.compile(r"[;\s]*\bPosition: ([0-9]+)")
-READABLE = "one statement that reads, such as a select, with the rights of the catalogue's reader"
+NAMES = (
+    "select table_name::text from information_schema.tables where table_schema in (:schema, :team) "
+    "union select column_name::text from information_schema.columns where table_schema in (:schema, :team) order by 1"
+)
+"""Names that a query may mean: of the tables and columns that the reader sees."""
 ENTRANCE = (
     "a catalogue whose database is there, and whose reader has the password of its secret "
     "(invoke the function CatalogueSchema of the catalogue's stack with {})"
@@ -70,7 +75,7 @@ def read_lines(database: DataApi, query: str, *, most: int, clock: Callable[[], 
             try:
                 with database.transaction(commits=False) as transaction:
                     ends_at = clock() + WHOLE_S if ends_at is None else ends_at
-                    return _Reading(transaction, most, ends_at, clock).read(query, pages[0])
+                    return _Reading(transaction, most, ends_at, clock, database).read(query, pages[0])
             except AnswerTooLarge:  # the cursor has passed its rows, and the transaction may be over
                 del pages[0]
             except StatementRefused as refused:  # our own statements, or the login: that tells nothing of the query
@@ -93,9 +98,11 @@ class _Interrupted(Exception):
 class _Reading:
     """One try, with one size of pages."""
 
-    def __init__(self, transaction: Transaction, most: int, ends_at: float, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, transaction: Transaction, most: int, ends_at: float, clock: Callable[[], float], database: DataApi
+    ) -> None:
         self._transaction, self._most = transaction, most
-        self._ends_at, self._clock = ends_at, clock
+        self._ends_at, self._clock, self._database = ends_at, clock, database
 
     def read(self, query: str, page: int) -> bytes:
         self._transaction.run("set transaction isolation level repeatable read, read only")
@@ -133,7 +140,18 @@ class _Reading:
         try:
             self._transaction.run(CURSOR + query)
         except (StatementRefused, DatabaseAway) as refused:
-            raise _explain(refused, shift=len(CURSOR)) from None
+            raise _explain(refused, shift=len(CURSOR), hint=self._suggest(refused)) from None
+
+    def _suggest(self, refused: StatementRefused | DatabaseAway) -> str:
+        """Names the table or column that an unknown name may mean; the transaction is over, so in one of its own."""
+        unknown = find_unknown(refused.text)
+        if not unknown:
+            return ""
+        try:
+            found = self._database.run(NAMES, {"schema": SCHEMA, "team": TEAM})
+        except (StatementRefused, DatabaseAway, NoDatabase, AnswerTooLarge):
+            return ""  # the refusal is right without it
+        return suggest_name(unknown, [str(name) for (name,) in found.rows])
 
     def _fetch(self, page: int) -> StatementAnswer:
         try:
@@ -153,16 +171,16 @@ class _Reading:
         )
 
 
-def _explain(refused: StatementRefused | DatabaseAway, shift: int = 0) -> Exception:
-    """Returns what to raise: the query is to blame, unless it was interrupted, or nothing is known of it."""
+def _explain(refused: StatementRefused | DatabaseAway, shift: int = 0, hint: str = "") -> Exception:
+    """Returns what to raise: the query is to blame, unless it was interrupted, or nothing is known of it. `hint` follows the words."""
     if isinstance(refused, DatabaseAway) and not refused.state:
         return refused
     if isinstance(refused, DatabaseAway):
         return _Interrupted(f"query: {_word(refused)}; allowed: {UNENDED}")
     if refused.state == CANCELLED and BY_A_SESSION in refused.text:
         return _Interrupted(f"query: {_word(refused)}; allowed: {UNCANCELLED}")
-    allowed = IN_TIME if refused.state == CANCELLED else READABLE
-    return QueryRefused(f"query: {_word(refused, shift)}; allowed: {allowed}")
+    allowed = IN_TIME if refused.state == CANCELLED else say_allowed(refused.state, refused.text)
+    return QueryRefused(f"query: {_word(refused, shift)}{hint}; allowed: {allowed}")
 
 
 def _word(refused: StatementRefused | DatabaseAway, shift: int = 0) -> str:

@@ -17,6 +17,7 @@ from grid_plan.cluster_lines import OWN
 from grid_plan.columns import TrainingSpec
 from grid_plan.job_columns import JOB_ONLY, add_job_fields
 from grid_plan.limits import MOST_SWEEP, allowed
+from grid_plan.statements import EXAMPLE, OF_SQL, find_mistake
 from refusals.addresses import Address
 from refusals.fields import MOST_ADDRESS, OWNER_MAY_BE, Owner, without_nul
 from refusals.wording import plain
@@ -26,7 +27,7 @@ SOURCES = ("manifest", "query")
 """Fields that say where the lines are: an input has one of them."""
 ALLOWED = {
     "manifest": "s3://bucket/key of a manifest: CSV or JSON Lines",
-    "query": f"1 to {MOST_QUERY:,} characters of SQL: one statement whose rows are the lines of a manifest",
+    "query": f"1 to {MOST_QUERY:,} characters of SQL: one statement whose rows are the lines of a manifest, as in {EXAMPLE}",
     "defaults": "an object of the fields of a manifest's line, which a line without them gets",
     "sweep": f"an object of hyperparameters and lists of 1 to {MOST_SWEEP:,} different values",
     "max_cost_usd": "a number above 0: a plan that could cost more is refused",
@@ -43,6 +44,16 @@ def _manifest(value: str) -> str:
     address = Address.parse(value)
     if not address.key or address.key.endswith("/"):
         raise ValueError(f"{plain(value)} names no object")
+    if address.key.lower().endswith(OF_SQL):
+        raise ValueError(
+            f"{plain(value)} names a file of SQL; allowed: {ALLOWED['manifest']}, or query with the SQL itself"
+        )
+    return value
+
+
+def _statement(value: str) -> str:
+    if mistake := find_mistake(value):
+        raise ValueError(mistake)
     return value
 
 
@@ -56,7 +67,9 @@ class GridRequest(BaseModel):
         description="S3 address of the manifest: CSV (`region,s3_location`, or with a header) or JSON Lines.",
         examples=["s3://my-bucket/uploads/manifest.csv"],
     )
-    query: Annotated[str, Field(min_length=1, max_length=MOST_QUERY), AfterValidator(without_nul)] = Field(
+    query: Annotated[
+        str, Field(min_length=1, max_length=MOST_QUERY), AfterValidator(without_nul), AfterValidator(_statement)
+    ] = Field(
         default="",
         description="SQL in the place of a manifest: the catalogue's rows are the lines. Needs `catalogue` in cdk.json.",
         examples=["select region, address as data from data_sets where campaign = 'drive-eu'"],

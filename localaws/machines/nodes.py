@@ -266,7 +266,7 @@ class Nodes:
         with self._lock:
             if self._stopped.is_set():
                 return
-            grace_s = GRACE_S / self._aws.conditions.speed
+            grace_s = self._aws.conditions.grace(GRACE_S)
             folder = self._folder / machine.id
             born = self._aws.mischief.birth(machine, self._aws.conditions)
             images = self._aws.work / "images"

@@ -55,7 +55,7 @@ class Fargate:
         attempt.status_reason = why
         attempt.ending.set()
         if attempt.container:
-            attempt.container.end(GRACE_S / self._aws.conditions.speed)
+            attempt.container.end(self._aws.conditions.grace(GRACE_S))
 
     def _started(
         self, attempt: Attempt, properties: Mapping[str, Any], variables: Mapping[str, str]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import random
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -29,7 +28,6 @@ KEPT_AFTER = frozenset({"running", "stopped", "terminated"})
 """States after which EC2 keeps the console's output."""
 LEAST_PAGE = 5
 """DescribeInstances takes a MaxResults of at least 5."""
-_chance = random.SystemRandom()  # two rehearsals on one computer must not meet on an address, whatever their seeds
 
 
 class MachineHost(Protocol):
@@ -236,11 +234,7 @@ class Region(Ec2):
 
     def address(self) -> str:
         """Returns an address in 127.0.0.0/8, so that a node's processes can bind and reach the private address."""
-        taken = {machine.address for machine in self._owner.all()}
-        while True:
-            address = f"127.{_chance.randrange(16, 255)}.{_chance.randrange(256)}.{_chance.randrange(4, 255)}"
-            if address not in taken:
-                return address
+        return self._aws.addresses.take()
 
     def said(self, machine: Machine) -> str:
         return self._owner.host.said(machine)

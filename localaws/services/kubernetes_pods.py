@@ -82,7 +82,6 @@ class Operator:
         roles: Mapping[tuple[str, str], str],
     ) -> None:
         self._aws, self.model, self._region, self._turn, self._roles = aws, model, region, turn, roles
-        self._numbers = iter(range(1, 60_000))
         self.runs: dict[str, JobRun] = {}
         """By the object's uid."""
         model.changed = self._change
@@ -107,11 +106,6 @@ class Operator:
             one.kill()
 
     # for its runs
-
-    def address(self) -> str:
-        """An address for one pod; SageMaker's hosts begin at 127.2, EC2's nodes at 127.16."""
-        number = next(self._numbers)
-        return f"127.15.{number // 256}.{number % 256}"
 
     def pull(self, image: str) -> Unpacked:
         """Returns the image with its own root, pulled by the machine and not with the pod's role. Raises PodFailed."""
@@ -196,7 +190,8 @@ class JobRun:
         """Starts the pods. False where the job waits for a worker for ever, or its launcher cannot start."""
         root = self._operator.aws.work / "pods" / self.name
         self.pods = [
-            Pod(one, root / str(rank), self._operator.address()) for rank, one in enumerate(build_pods(self._job))
+            Pod(one, root / str(rank), self._operator.aws.addresses.take())
+            for rank, one in enumerate(build_pods(self._job))
         ]
         mpi.share_shell(root / "shell")
         hosts = root / "hostfile"
@@ -281,11 +276,11 @@ class JobRun:
 
     def _end(self, pod: Pod) -> None:
         """As the kubelet ends a pod: SIGTERM to what trains, then to its helpers, each with the rest of the grace."""
-        grace = pod.spec.get("terminationGracePeriodSeconds", 30) / self._operator.aws.conditions.speed
+        grace = self._operator.aws.conditions.grace(pod.spec.get("terminationGracePeriodSeconds", 30))
         order = [pod.training["name"], *(one["name"] for one in pod.spec.get("initContainers", []))]
         for container in (pod.containers[name] for name in order if name in pod.containers):
             if container.code is None:
-                container.end(max(grace, 5.0))
+                container.end(grace)
 
     def _fail(self, pod: Pod, code: int, message: str) -> None:
         state = {"terminated": {"exitCode": code, "reason": "Error", "message": message}}

@@ -5,7 +5,6 @@ moto only has records that never change.
 
 from __future__ import annotations
 
-import itertools
 import threading
 import time
 from functools import partial
@@ -98,7 +97,6 @@ class Trainings:
     def __init__(self, aws: LocalAws) -> None:
         self._aws = aws
         self._places = threading.Semaphore(AT_ONCE)
-        self._numbers = itertools.count()
         self.runs: list[Run] = []
         self.service = Service(
             aws, "sagemaker", lambda region: Region(region, self, aws), invalid="ValidationException"
@@ -106,14 +104,9 @@ class Trainings:
         aws.at_stop(self._end_all)
 
     def begin(self, region: str, image: str, training: Training) -> None:
-        run = Run(self._aws, training, region, image, ami=AMI, addresses=self._address, places=self._places)
+        run = Run(self._aws, training, region, image, ami=AMI, addresses=self._aws.addresses.take, places=self._places)
         self.runs.append(run)
         threading.Thread(target=run.run, name=training.name, daemon=True).start()
-
-    def _address(self) -> str:
-        """Returns an address for one instance; EC2's nodes begin at 127.16."""
-        number = next(self._numbers)
-        return f"127.{2 + number // 65536 % 14}.{number // 256 % 256}.{number % 256}"
 
     def _end_all(self) -> None:
         for run in self.runs:

@@ -17,7 +17,7 @@ from localaws.containers.container import Container
 from localaws.containers.images import Image, NotRunnable, image_of
 from localaws.containers.logs import LogStream
 from localaws.containers.unpacked import COPIED, OWN, Unpacked, built
-from localaws.ports import Port
+from localaws.ports import APART, Port
 from localaws.services.sagemaker_bytes import Bytes, DataProblem
 from localaws.services.sagemaker_code import Reason, ToolkitError
 from localaws.services.sagemaker_container import Host, Started, checkpoints_at, lay_out, started
@@ -123,7 +123,7 @@ class Run:
         self._wait_for_instances()
         while not self._places.acquire(timeout=LOOK_S):
             self._check_waiting()
-        port = Port(MASTER_PORT)
+        port = Port(MASTER_PORT, apart=APART)
         try:
             while not self._attempt(port.number):
                 self.interruptions += 1
@@ -243,7 +243,7 @@ class Run:
     def _sigterm(self) -> None:
         for container in self.containers:
             container.terminate()
-        until = time.monotonic() + SIGKILL_S / self._aws.conditions.speed
+        until = time.monotonic() + self._aws.conditions.grace(SIGKILL_S)
         for container in self.containers:
             if container.wait(max(0.0, until - time.monotonic())) is None:
                 container.kill()

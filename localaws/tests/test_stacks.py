@@ -91,3 +91,43 @@ def test_custom_resources_side_by_side_make_their_bucket_once(monkeypatch: pytes
     for one in asked:
         one.join(HANG_S)
     assert made == ["answers"]
+
+
+class LateAnswer:
+    """A local AWS at a speed of 120, and the clock of CloudFormation: a function answers after so many seconds of this computer."""
+
+    def __init__(self, after_s: float) -> None:
+        self.now, self.after_s = 0.0, after_s
+        self.account, self.conditions = "1", Conditions(speed=120.0)
+        self.stopping = SimpleNamespace(wait=self._wait)
+        self.keys = SimpleNamespace(get=self._find)
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def _wait(self, _seconds: float) -> bool:
+        self.now += 1.0
+        return False
+
+    def _find(self, _key: str) -> Any:
+        return SimpleNamespace(value=b'{"Status": "SUCCESS"}') if self.now >= self.after_s else None
+
+
+@pytest.mark.parametrize(("after_s", "comes"), [(1.0, True), (299.0, True), (301.0, False)])
+def test_a_custom_resource_is_waited_for_in_seconds_of_this_computer_at_any_speed(
+    after_s: float, comes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    aws: Any = LateAnswer(after_s)
+    monkeypatch.setattr(custom_resources, "time", aws)
+    buckets = {"answers": SimpleNamespace(keys=aws.keys)}
+    monkeypatch.setattr(custom_resources, "s3_backends", {"1": {"aws": SimpleNamespace(buckets=buckets)}})
+    if comes:
+        assert custom_resources._answer(aws, "answers", "key", 300.0) == {"Status": "SUCCESS"}
+    else:
+        with pytest.raises(custom_resources.Failed, match="did not receive a response"):
+            custom_resources._answer(aws, "answers", "key", 300.0)
+
+
+@pytest.mark.parametrize(("speed", "grace_s"), [(1.0, 30.0), (3.0, 10.0), (30.0, 5.0), (400.0, 5.0)])
+def test_a_process_has_seconds_to_end_at_any_speed(speed: float, grace_s: float) -> None:
+    assert Conditions(speed=speed).grace(30.0) == grace_s

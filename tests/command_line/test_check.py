@@ -312,6 +312,17 @@ def test_a_query_is_refused_where_the_settings_have_no_catalogue_and_has_no_mani
     assert run("check", query, "--settings", write(tmp_path, settings, "cdk.json")).code == 0
 
 
+def test_a_query_that_names_a_file_is_refused_and_a_file_of_sql_is_said_to_belong_in_an_input(tmp_path: Path) -> None:
+    ran = run("check", write(tmp_path, {"query": "query.sql"}, "grid.json"))
+    assert ran.code == 2
+    assert "- query: query.sql names a file; allowed: the SQL that it holds" in ran.err
+    file = tmp_path / "query.SQL"
+    file.write_text("select 1")
+    ran = run("check", file)
+    assert ran.code == 2
+    assert f"{file}: is SQL; allowed: its text as `query` in the input of a grid" in ran.err
+
+
 def test_the_input_of_a_search_is_known_by_its_fields(tmp_path: Path) -> None:
     assert "nothing stands against this search" in run("check", EXAMPLES / "search" / "search.json").out
     ran = run("check", write(tmp_path, {"template": {}, "search": {}, "trials": 0}))

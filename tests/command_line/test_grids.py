@@ -125,6 +125,8 @@ def test_a_refused_manifest_is_plans_own_words(there: Account, manifest: Path) -
     [
         (["grid", "run"], "MANIFEST: is missing"),
         (["grid", "run", "none.csv"], "there is no such file"),
+        (["grid", "run", "query.sql"], "is SQL; allowed: its text as `query`"),
+        (["grid", "run", "--input", "query.sql"], "is SQL; allowed: its text as `query`"),
         (["grid", "run", "--input", "none.json"], "there is no such file"),
         (["search", "run", "none.json"], "there is no such file"),
     ],

@@ -16,7 +16,7 @@ from localaws.testing.waiting import HANG_S
 
 PROGRAMS = ("/usr/sbin/sshd", "ssh", "ssh-keygen", "unshare", "ip")
 LACKS = [one for one in PROGRAMS if shutil.which(one) is None] + ["root"] * (os.geteuid() != 0)
-PLACE = PodPlace(cluster="lab", namespace="y-lines", region="eu-central-1", keeper_image="k")
+PLACE = PodPlace(cluster="lab", namespace="y-lines", region="eu-central-1", keeper_image="k", port=29500)
 POD = """set -e
 ip link set lo up
 grep -q '^sshd:' /etc/passwd || {

@@ -124,7 +124,9 @@ def pod_line_of(index: int, slot: int = 0, *, nodes: int = 2, **changes: Any) ->
     }
     notes = f"s3://{BYTES}/{PREFIX.pod_notes(index)}"
     it = PodTraining(name=name, command=("python", "train.py"), launcher=Launcher.MPI, gpus=1, notes=notes)
-    place = PodPlace(cluster=CLUSTER, namespace=pod_namespace(DEPLOYMENT), region=HOME, keeper_image="platform:child-1")
+    place = PodPlace(
+        cluster=CLUSTER, namespace=pod_namespace(DEPLOYMENT), region=HOME, keeper_image="platform:child-1", port=29500
+    )
     return Line(
         index=index,
         line=index + 1,

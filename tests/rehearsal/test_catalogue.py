@@ -41,13 +41,16 @@ CHEAPEST_FIRST = (
 )
 ONE_LINE = "select region, address as data, jsonb_build_object('steps', 3) as hyperparameters from data_sets order by region limit 1"
 ATTACKS = {
-    "drop": ("select region from data_sets; drop table trainyard.runs", "cannot insert multiple commands"),
-    "insert": ("insert into trainyard.campaigns (name) values ('x') returning name", "syntax error"),
+    "drop": (
+        "select region from data_sets; drop table trainyard.runs",
+        "has a second statement, which begins with drop",
+    ),
+    "insert": ("insert into trainyard.campaigns (name) values ('x') returning name", "begins with INSERT"),
     "hidden-insert": ("with x as (insert into campaigns (name) values ('x') returning name) table x", "data-modifying"),
     "sleep": ("select pg_sleep(3600)::text as region", "canceling statement due to statement timeout"),
-    "program": ("copy trainyard.data_sets to program 'cat > /tmp/taken'", "syntax error"),
+    "program": ("copy trainyard.data_sets to program 'cat > /tmp/taken'", "begins with copy"),
     "other-schema": ("select * from hidden.things", "permission denied for schema hidden"),
-    "set-role": ("set role keeper", "syntax error"),
+    "set-role": ("set role keeper", "begins with set"),
     "become": ("select set_config('role', 'keeper', false) as region", 'permission denied to set role "keeper"'),
     "many-rows": ("select 'eu-central-1' as region from generate_series(1, 10001)", "gives more than 10,000 rows"),
     "wrong-columns": ("select region, 0.1 as lr from data_sets", "gives the column lr, which is unknown"),

@@ -153,7 +153,7 @@ def test_a_notice_and_a_kill_strike_one_attempt_each() -> None:
     assert strikes(faults, BOTH, node(1)) == [("spot-notice", 1)]  # the local AWS itself spares a node that was struck
     assert strikes(faults, BOTH, node(2)) == [("spot-kill", 2)]
     assert strikes(faults, BOTH, node(3)) == []
-    assert faults.idle(BOTH, "job-1") == []
+    assert faults.list_idle(BOTH, "job-1", [node(1).machine, node(2).machine]) == []
 
 
 def test_a_fault_of_every_rank_strikes_all_nodes_of_one_attempt() -> None:
@@ -175,12 +175,12 @@ def test_several_times_are_several_attempts() -> None:
 def test_a_node_that_no_fault_names_is_spared_and_the_fault_counts_as_idle(wrong: Node) -> None:
     faults, asked = NodeFaults(), parse_faults(["spot-kill:job=job-1"])
     assert strikes(faults, asked, wrong) == []
-    assert faults.idle(asked, "job-1") == ["spot-kill"]
+    assert faults.list_idle(asked, "job-1", []) == ["spot-kill struck no node: the job had no node"]
 
 
 def test_a_fault_of_another_job_or_of_a_nodes_birth_is_not_idle() -> None:
     asked = parse_faults(["spot-kill:job=other", "no-network:at=boot", "events-dropped"])
-    assert NodeFaults().idle(asked, "job-1") == []
+    assert NodeFaults().list_idle(asked, "job-1", [node(1).machine]) == []
 
 
 @pytest.mark.parametrize("closed", [-1, 39])
@@ -190,7 +190,9 @@ def test_a_fault_that_waits_for_a_checkpoint_strikes_no_attempt_without_it(
     monkeypatch.setattr(node_faults, "reports", lambda: [replace(report(0, step=50), closed_step=closed)])
     asked = parse_faults(["spot-kill:step=20,closed=40"])
     assert strikes(NodeFaults(), asked, node(1)) == []
-    assert NodeFaults().idle(asked, "job-1") == ["spot-kill"]
+    there = "there was none" if closed < 0 else f"the newest is of step {closed}"
+    why = f"it waits for a checkpoint of step 40, and {there}"
+    assert NodeFaults().list_idle(asked, "job-1", [node(1).machine]) == [f"spot-kill struck no node: {why}"]
 
 
 @pytest.mark.parametrize("fault", ["spot-kill:step=20,closed=40", "node-lost:step=20,closed=0"])

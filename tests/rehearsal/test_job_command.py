@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 
+from localaws.ports import Port
+from rehearsal import job_run
 from rehearsal.deployment import ROOT
 from rehearsal.diagnosis import LINES, matters
 from rehearsal.job_command import arguments
 from rehearsal.parts import Part
 from rehearsal.replaced import OWN_PATHS, SAME_PATH, describe_replaced, not_deployed
 from rehearsal.request_check import CannotCheck, list_search_problems
+from rehearsal.runs import Run
 from rehearsal.screen import Screen
 
 EXAMPLE = ROOT / "examples" / "ddp_digits"
 FIRST = ROOT / "examples" / "first_job"
+FIRST_PORT = 8940
+"""Not that of a workbench: a test may serve one beside this one."""
 JOB = ["--job", str(EXAMPLE / "job.json"), "--code", str(EXAMPLE)]
 WRONG = [
     *(
@@ -163,7 +170,7 @@ def test_a_check_that_fails_is_its_last_line(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_check_needs_nothing_that_only_the_command_line_has() -> None:
     """What a rehearsal sets up has no Typer."""
-    asks = "import sys; sys.modules['typer'] = None; from rehearsal.request_check import check; print(check('job', {'nodes': 0}))"
+    asks = "import sys; sys.modules['typer'] = None; from rehearsal.request_check import check; print(*check('job', {'nodes': 0}).values())"
     paths = os.pathsep.join(str(ROOT / folder) for folder in (".", "lambda"))
     done = subprocess.run(
         [sys.executable, "-c", asks],
@@ -233,3 +240,19 @@ def test_of_a_function_s_log_what_is_an_error_matters() -> None:
 def test_of_much_trouble_the_last_lines_matter() -> None:
     entries = [json.dumps({"level": "ERROR", "message": f"error {number}"}) for number in range(100)]
     assert matters(entries) == [f"error {n}" for n in range(100 - LINES, 100)]
+
+
+def test_a_workbench_is_not_rehearsed_beside_another_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def refuse(*_given: Any, **_named: Any) -> None:
+        raise AssertionError("something was deployed")
+
+    monkeypatch.setattr(job_run, "Yard", refuse)
+    monkeypatch.setattr(job_run.workbench, "PORT", FIRST_PORT)
+    console = io.StringIO()
+    run, screen = Run("bench", out=tmp_path / "out", work=tmp_path / "work"), Screen(Console(file=console, width=200))
+    options = argparse.Namespace(request={"workbench": {}})
+    other = Port(FIRST_PORT, many=1)
+    assert job_run.carry_out(options, screen, run) == 1
+    assert "on which every workbench listens, is taken on this computer" in console.getvalue()
+    other.release()
+    run.close()

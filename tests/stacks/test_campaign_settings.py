@@ -147,6 +147,17 @@ def refusal(**changes: object) -> str:
             'campaigns.drive-eu.input has a query, and the deployment no catalogue; allowed: manifest, or "catalogue": true',
         ),
         (
+            {"campaigns": campaign(input={"query": "{data}/query.sql"}), "catalogue": True},
+            "campaigns.drive-eu.input.query: s3://home-bucket/uploads/drive-eu/query.sql is an address; allowed: the SQL that it holds",
+        ),
+        (
+            {
+                "campaigns": campaign(input={"query": "select * from data_sets where address = '{key}/'"}),
+                "catalogue": True,
+            },
+            "campaigns.drive-eu.input.query: has {key}, which nothing fills in; allowed: the value itself: a campaign fills in {data}",
+        ),
+        (
             {"campaigns": {f"c{n}": {**CAMPAIGNS["drive-eu"], "suffix": "x" * 400} for n in range(4)}},
             "campaigns: prefixes and suffixes take 1,668 characters together; allowed: up to 1,500",
         ),

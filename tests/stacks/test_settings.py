@@ -404,6 +404,12 @@ def test_a_divided_timing_is_accepted(speed: float) -> None:
     assert asdict(Settings.parse({"timing": divided}).timing) == divided
 
 
+def test_a_rehearsal_divides_every_duration_but_those_of_cloudformation() -> None:
+    usual, divided = asdict(Timing()), asdict(Timing().divided(10.0))
+    assert {name for name, value in divided.items() if value == usual[name]} == {"image_patience_s", "drain_patience_s"}
+    assert all(value == round(usual[name] / 10, 3) for name, value in divided.items() if value != usual[name])
+
+
 def test_every_knob_is_read_somewhere() -> None:
     folders = ("contract", "stacks", "lambda", "node", "grid_child")
     source = "\n".join(

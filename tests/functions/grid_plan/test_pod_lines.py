@@ -172,6 +172,14 @@ def test_mpirun_stands_before_the_command_and_sshd_waits_on_the_workers(there: A
     assert (spec["slotsPerWorker"], spec["mpiReplicaSpecs"]["Worker"]["replicas"]) == (2, 2)
 
 
+def test_rank_0_of_a_line_listens_on_the_port_of_the_settings(there: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAINYARD_MASTER_PORT", "23456")
+    (line,) = planned(there, LINE | {"instance_count": 2, "distribution": "torchrun", "entrypoint": ["t.py"]})
+    assert {one["name"]: one.get("value") for one in training_of(line)["env"]}["MASTER_PORT"] == "23456"
+    words = training_of(line)["command"]
+    assert words[words.index("--master-port") + 1] == "23456"
+
+
 def test_torchrun_starts_on_every_pod_with_its_own_rank(there: Account) -> None:
     (line,) = planned(there, LINE | {"instance_count": 2, "distribution": "torchrun", "entrypoint": ["t.py"]})
     for role in ("Launcher", "Worker"):

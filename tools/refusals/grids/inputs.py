@@ -26,6 +26,54 @@ ROWS = (
         whole=True,
     ),
     Row(
+        "a file's name for a query",
+        "",
+        "query: query.sql names a file; allowed: the SQL that it holds, as in select region, address as data from data_sets where "
+        "campaign = 'drive-eu' (jq -Rs '{query: .}' FILE makes an input of a file)",
+        given={"query": "query.sql"},
+        whole=True,
+    ),
+    Row(
+        "an address for a query",
+        "",
+        "query: s3://data-eu/lines.csv is an address; allowed: the SQL that it holds, as in select region, address as data from "
+        "data_sets where campaign = 'drive-eu' (jq -Rs '{query: .}' FILE makes an input of a file); the address of a manifest "
+        "belongs in manifest",
+        given={"query": "s3://data-eu/lines.csv"},
+        whole=True,
+    ),
+    Row(
+        "a query that writes",
+        "",
+        "query: begins with DELETE, which writes; allowed: one statement that reads, as in "
+        "select region, address as data from data_sets where campaign = 'drive-eu'",
+        given={"query": "delete from runs"},
+        whole=True,
+    ),
+    Row(
+        "a query of two statements",
+        "",
+        "query: has a second statement, which begins with drop; allowed: one statement that reads, as in "
+        "select region, address as data from data_sets where campaign = 'drive-eu'",
+        given={"query": "select 1 as volume_gb; drop table runs"},
+        whole=True,
+    ),
+    Row(
+        "a query with a place left open",
+        "",
+        "query: has {campaign}, which nothing fills in; allowed: the value itself: a campaign fills in {data}, and nothing else "
+        "is filled in",
+        given={"query": "select region, address as data from data_sets where campaign = {campaign}"},
+        whole=True,
+    ),
+    Row(
+        "SQL for a manifest",
+        GOOD,
+        f"manifest: s3://{BUCKET}/uploads/query.sql names a file of SQL; allowed: s3://bucket/key of a manifest: CSV or JSON Lines, or "
+        "query with the SQL itself",
+        given={"manifest": f"s3://{BUCKET}/uploads/query.sql"},
+    ),
+    Row(
         "no object",
         "",
         "request: a list is not an object; allowed: an object of the fields manifest, query, defaults, sweep, "
