@@ -105,6 +105,8 @@ class Commit:
     """Whether files of it came after the checkpoint was named."""
     place: str = ""
     """The layout of the checkpoint and its file or folder, where a layout shows which one it is: `transformers checkpoint-40`."""
+    beside: bool = False
+    """Whether nothing names it, and its files are no part of a checkpoint by what is in them: logs, small texts and tables."""
 
     @property
     def contents(self) -> Contents:

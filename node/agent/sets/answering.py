@@ -75,6 +75,12 @@ class AnsweringRank:
         """What it would commit."""
         return self.saved.choose(self.plan, self.shards)
 
+    @cached_property
+    def has_nothing_to_say(self) -> bool:
+        """Whether it has none, or only what is no part of a checkpoint; where the request wants files of it, whatever it has is a part."""
+        wanted = self.place.rank in self.place.must_have
+        return not self.chosen or (not wanted and self.saved.word is None and all(map(self.saved.is_beside, self.chosen)))
+
     @property
     def files(self) -> Mapping[str, float]:
         """The same by path: when each changed, UTC epoch seconds by its machine's clock."""
@@ -142,10 +148,12 @@ def _judge_silent(rank: AnsweringRank) -> Answer | None:
     """The same for a rank whose trainer names none, where another rank's does."""
     plan = rank.plan
     if plan.names == 1 and not rank.has_ended:  # its own trainer may be about to name its first one
-        if not rank.saved.own and not rank.is_saving:
+        if rank.has_nothing_to_say and not rank.is_saving:
             return Answer(None) if rank.lags else None
         if rank.place.rank not in rank.place.must_have:
             return Answer(None, f"it has not named checkpoint {plan.step} in PROGRESS_FILE, as rank {plan.rank} has")
+    if rank.has_nothing_to_say:
+        return None
     advice = "where each rank names its checkpoints in PROGRESS_FILE it needs no clock"
     return _judge_time(rank, rank.files, plan.named_at, advice)
 

@@ -32,6 +32,13 @@ def explain_unnamed(writers: Sequence[int], scope: Scope) -> str:
     )  # fmt: skip
 
 
+def list_unnamed(parts: Sequence[Commit]) -> list[int]:
+    """Returns the ranks whose files may be shards of one checkpoint, where no rank says so; none where one rank alone has a checkpoint. What
+    others have beside it belongs to none: logs, small texts and tables."""
+    weights = [one.rank for one in parts if not one.beside] or [one.rank for one in parts]
+    return weights if len(weights) > 1 else []
+
+
 def is_hopeless(answered: Mapping[int, Mapping[int, Part]], *, any_closed: bool, since_s: float) -> bool:
     """Whether sets that all ranks answered show that no set of this job will ever be closed. One that a rank missed says less than one
     whose parts are no checkpoint: a rank may be late again and again. `since_s` is the age of the attempt's first set."""
@@ -51,8 +58,8 @@ def judge_parts(
     if lacking_ranks := sorted(set(must_have) - set(writers)):
         without = ", ".join(map(str, lacking_ranks))
         return f"checkpoint_scope is shards, and these ranks have nothing in CHECKPOINT_DIR: {without}"
-    if plan.names == 0 and plan.number != LAST_SET and len(parts) > 1:
-        return explain_unnamed(writers, scope)
+    if plan.names == 0 and plan.number != LAST_SET and (shards := list_unnamed(parts)):
+        return explain_unnamed(shards, scope)
     names = {one.step: one.rank for one in reversed(parts) if one.named}
     if len(names) > 1:
         shown = ", ".join(f"rank {rank} {step}" for step, rank in sorted(names.items(), key=lambda each: each[1])[:8])
@@ -97,11 +104,12 @@ def _judge_last(parts: Sequence[Commit], scope: Scope) -> str:
     a plan. Where every command ended well, files that came after its name are of it as well."""
     namers = [one for one in parts if one.named]
     if not namers:
-        return explain_unnamed([one.rank for one in parts], scope) if len(parts) > 1 else ""
+        shards = list_unnamed(parts)
+        return explain_unnamed(shards, scope) if shards else ""
     if all(one.ended_well for one in parts):
         return ""
     if beyond := [one.rank for one in parts if one.goes_beyond]:
         return f"rank {beyond[0]} ended with files after checkpoint {namers[0].step}, others did not"
     named_at = min(one.moment for one in namers)
-    late = [one.rank for one in parts if not one.named and not 0.0 < one.moment <= named_at]
+    late = [one.rank for one in parts if not one.named and not one.beside and not 0.0 < one.moment <= named_at]
     return f"rank {late[0]} has files that are newer than checkpoint {namers[0].step}" if late else ""
