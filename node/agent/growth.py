@@ -72,9 +72,7 @@ class Growth:
         self._kept = {one.path: (one.size, sample) for one in lines if (sample := self._sample(one.path, one.size))}
         self._extending.clear()
 
-    def mark(
-        self, states: Iterable[FileState], *, since: float, lines_since: float | None = None
-    ) -> list[FileState]:
+    def mark(self, states: Iterable[FileState], *, since: float, lines_since: float | None = None) -> list[FileState]:
         """Returns the states, with `grows` set for files that have only grown since that time or longer, by the machine's clock: those with
         the name of a log since `since`. `lines_since`: for lines of text of any name; None where the names of logs alone count."""
         every = list(states)

@@ -79,7 +79,9 @@ class AnsweringRank:
     def has_nothing_to_say(self) -> bool:
         """Whether it has none, or only what is no part of a checkpoint; where the request wants files of it, whatever it has is a part."""
         wanted = self.place.rank in self.place.must_have
-        return not self.chosen or (not wanted and self.saved.word is None and all(map(self.saved.is_beside, self.chosen)))
+        return not self.chosen or (
+            not wanted and self.saved.word is None and all(map(self.saved.is_beside, self.chosen))
+        )
 
     @property
     def files(self) -> Mapping[str, float]:

@@ -142,7 +142,7 @@ class Recogniser:
         self._seen: Whole | None = None
         self._noted = ""
         self._judgements = Judgements()
-        self.resting = Resting(self._evidence)
+        self.resting = Resting(self._evidence, is_alone=place.ranks == 1)
         self._uses_layouts, self._is_bench = layout != "none", place.job.workbench is not None
         self.due_s: Callable[[], float] = lambda: 0.0
         """For how long a set has been due, in seconds; negative before that."""

@@ -8,11 +8,11 @@ one go, is no part of a checkpoint, and a database or a picture neither: these h
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from agent.layouts.kinds import Kind
 from agent.sets.evidence import Evidence
-from agent.sets.rows import find_open_saves
+from agent.sets.rows import find_open_saves, mask
 from agent.snapshot import FileState
 
 RESTS_S = 10.0
@@ -43,8 +43,9 @@ def long_rest_s(every_s: float) -> float:
 class Resting:
     """What one folder's files were in the last set, and which of them are saved together. Not for use by two threads at once."""
 
-    def __init__(self, evidence: Evidence) -> None:
-        self._format = evidence
+    def __init__(self, evidence: Evidence, *, is_alone: bool = True) -> None:
+        """`is_alone`: whether no other rank may have the checkpoint."""
+        self._format, self._is_alone = evidence, is_alone
         self._taken: dict[str, FileState] = {}
         self._together: frozenset[str] = frozenset()
         self._seen: dict[str, FileState] = {}
@@ -122,12 +123,16 @@ class Resting:
             if one.path in notes:
                 if not self._may_take_note(one, now - changes.get(one.path, 0.0)):
                     return f"{one.path} may still be written"
-            elif not evidence and rested_s <= enough_s:
-                return f"{one.path} may still be written: it changed {rested_s:.0f} s ago"
-        if (missing := self._missing(changed, own)) and rested_s <= enough_s:
+            elif not evidence and (age_s := now - changes.get(one.path, 0.0)) <= enough_s:
+                return f"{one.path} may still be written: it changed {age_s:.0f} s ago"
+        if (missing := self._missing(self._list_saved(changed, notes), own)) and rested_s <= enough_s:
             return f"{missing} is of the save before, and other files are of the next one"
         between_s = 0.0 if late else BETWEEN_S if due_s > every_s / 4 else short_s
-        return "" if late or rested_s > min(between_s, short_s) else f"{(saved or changed)[0].path} changed {rested_s:.0f} s ago"
+        return (
+            ""
+            if late or rested_s > min(between_s, short_s)
+            else f"{(saved or changed)[0].path} changed {rested_s:.0f} s ago"
+        )
 
     def find_unrest(
         self, own: Sequence[FileState], changes: Mapping[str, float], now: float, *, every_s: float, waited_s: float
@@ -161,7 +166,7 @@ class Resting:
                 continue
             if not evidence and is_being_written(one, age_s):
                 doubt = f"its trainer ended while it may have been writing {one.path}"
-            elif age_s <= RESTS_S and (missing := self._missing(changed, own)):
+            elif age_s <= RESTS_S and (missing := self._missing(self._list_saved(changed, notes), own)):
                 doubt = f"its trainer ended when it had written {one.path}, and not yet {missing}"
         return doubt, False
 
@@ -175,21 +180,39 @@ class Resting:
         return self._was_renamed(one) or None if whole is None else whole
 
     def _find_notes(self, changed: Sequence[FileState], own: Sequence[FileState]) -> set[str]:
-        """Paths of what is no part of a checkpoint and written all the time. Where nothing else lies here, it is the checkpoint itself."""
-        notes = {one.path for one in changed if self._is_note(one)}
-        return notes if notes and any(self._format.find_kind(one) is Kind.WEIGHTS for one in own) else set()
+        """Paths of what is no part of a checkpoint and written all the time. Where no rank has anything else, it is the checkpoint itself."""
+        kinds = {self._format.find_kind(one) for one in own if not one.grows and not one.target}
+        has_weights = not self._is_alone or Kind.WEIGHTS in kinds
+        has_others = has_weights or not kinds <= {Kind.NOTE}
+        return {
+            one.path
+            for one in changed
+            if (has_others if self._is_as_it_is(one) else has_weights and self._is_note(one))
+        }
+
+    def _is_as_it_is(self, one: FileState) -> bool:
+        """Whether a file is at every moment as its writer wants it."""
+        return bool(one.target) or self._format.find_kind(one) is Kind.NOTE
 
     def _is_note(self, one: FileState) -> bool:
-        kind = self._format.find_kind(one)
-        if one.target or kind is Kind.NOTE:
-            return True
-        is_small = kind in (Kind.TEXT, Kind.DOCUMENT)
-        return is_small and (self._format.is_whole(one) is True or self._rewrites.get(one.path, 0) >= REWRITES)
+        is_small = self._format.find_kind(one) in (Kind.TEXT, Kind.DOCUMENT)
+        return is_small and (self._format.is_whole(one) is True or self._is_restless(one))
+
+    def _is_restless(self, one: FileState) -> bool:
+        return self._rewrites.get(one.path, 0) >= REWRITES
 
     def _may_take_note(self, one: FileState, rested_s: float) -> bool:
-        if one.target or self._format.is_whole(one) is True or self._format.find_kind(one) is Kind.NOTE:
+        if self._is_as_it_is(one) or self._format.is_whole(one) is True:
             return True
         return one.size > 0 and (rested_s > SHORTEST_S or self._rewrites.get(one.path, 0) >= CERTAIN_REWRITES)
+
+    def _list_saved(self, changed: Sequence[FileState], notes: Collection[str]) -> list[FileState]:
+        """Files that may be of a save of several files: a link and an index are, what is written all the time is not."""
+        return [
+            one
+            for one in changed
+            if one.target or one.path not in notes or not (self._is_as_it_is(one) or self._is_restless(one))
+        ]
 
     def _missing(self, changed: Sequence[FileState], own: Sequence[FileState]) -> str:
         """A file that was saved together with one that is new, and is still of the save before; empty where there is none. One that stayed
@@ -197,7 +220,11 @@ class Resting:
         new = {one.path for one in changed}
         if not new & self._together or any(self._versions.get(path, 0) > 1 for path in new):
             return ""
-        return min((self._together - new) & {one.path for one in own if not one.grows}, default="")
+        rows = {
+            mask(path) for path in new if path not in self._taken
+        }  # a file with the next number takes the place of none
+        stayed = (one.path for one in own if one.path in self._together - new and not one.grows)
+        return min((path for path in stayed if mask(path) not in rows), default="")
 
     def _was_renamed(self, one: FileState) -> bool:
         """A write dates bytes and inode alike, a rename the inode alone. A new inode alone may be a file that is written anew."""
