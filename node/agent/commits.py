@@ -14,12 +14,12 @@ from agent.engine.engine import Engine
 from agent.engine.places import Memory, wasteful
 from agent.growth import Growth
 from agent.progress import ProgressFile
-from agent.snapshot import RACY_S, UNFINISHED, Changed, FileState, FolderState, Observed
+from agent.snapshot import PATH_BYTES, RACY_S, UNFINISHED, Changed, FileState, FolderState, Observed
 from agent.store import Store
 from agent.symlinks import Links, stays_inside
 from contract.codec import compact
 from contract.commits import Commit, CommittedFile, CommittedFolder, CommittedLink, Contents
-from contract.keys import BytesPrefix, CommitKind
+from contract.keys import KEY_BYTES, BytesPrefix, CommitKind
 
 TRIES, PAUSE_S = 5, 0.5
 CORES = 1.0
@@ -59,6 +59,8 @@ class Folder:
         self._foreign: dict[str, tuple[int, int, int]] = {}
         self._foreign_folders: set[str] = set()
         self._seen_folders: Mapping[str, FolderState] = {}
+        self.too_long: Sequence[str] = ()
+        """Paths that were too long to be committed at the last look: what is committed without them is not all of it."""
         self._said: set[str] = set()
         self.restored: tuple[CommittedFile, ...] = ()
         """What this bucket has of this rank from before the attempt."""
@@ -175,8 +177,9 @@ class Folder:
                 yield CommittedFolder(path=path, mode=state.mode, mtime_us=snapshot.kept_us(state.mtime_ns))
 
     def _observe(self) -> Observed:
-        seen = snapshot.observe(self._folder, self._say_once, self._links)
-        self._seen_folders = seen.folders
+        most_bytes = PATH_BYTES if self._kind is CommitKind.CHECKPOINTS else KEY_BYTES
+        seen = snapshot.observe(self._folder, self._say_once, self._links, most_bytes=most_bytes)
+        self._seen_folders, self.too_long = seen.folders, seen.too_long
         return seen
 
     def _key(self, name: str, path: str) -> str:

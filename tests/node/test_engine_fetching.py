@@ -18,7 +18,7 @@ from agent.engine import moving
 from agent.engine.places import PART
 from agent.engine.wanted import GAP, SPAN, TOGETHER, Piece, Span, Unusable, plan_reads
 from agent.failures import is_full
-from agent.snapshot import KEY_BYTES
+from agent.snapshot import PATH_BYTES
 from contract.codec import decode
 from contract.commits import Commit, CommittedFile
 from localaws.model import Refused
@@ -90,8 +90,8 @@ def test_a_path_that_leaves_the_folder_or_is_none_is_refused_before_anything_is_
 
 
 def test_the_longest_path_that_is_committed_comes_back(it: Yard) -> None:
-    path = "/".join(["n" * 255, "\u00e4" * 127, "n" * 255, "n" * 33])
-    assert len(path.encode()) == KEY_BYTES
+    path = "/".join([*["n" * 255] * 13, "\u00e4" * 127, "n" * 216])
+    assert len(path.encode()) == PATH_BYTES
     it.write({path: b"told"})
     it.engine.fetch(list(it.send().values()), it.staging)
     assert it.restored() == {path: b"told"}

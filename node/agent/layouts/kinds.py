@@ -18,17 +18,16 @@ LOG = re.compile(
 )
 """Names of logs, also of those that were rotated or that have a rank: what is in them has to be lines of text as well."""
 PACKED_LOG = re.compile(rf".*\.(log|out|err|jsonl|ndjson|csv|tsv|txt){ROTATED}\.(gz|zst|bz2|xz)", re.IGNORECASE)
-TEXTS = frozenset(
-    ".txt .csv .tsv .json .yaml .yml .toml .ini .cfg .conf .md .rst .html .py .sh .pid .lock .log .out .err .jsonl .ndjson".split()
+TEXTS = re.compile(
+    r".*\.(txt|csv|tsv|json|ya?ml|toml|ini|cfg|conf|md|rst|html|py|sh|pid|lock|log|out|err|jsonl|ndjson)", re.IGNORECASE
 )
-"""Endings of texts: one of another name has to end a line to count as text."""
-WEIGHTS = frozenset(
-    (
-        ".pt .pth .ckpt .bin .safetensors .npz .npy .h5 .hdf5 .keras .onnx .pb .tflite .gguf .ggml .pkl .pickle .joblib .model .params "
-        ".pdparams .pdopt .msgpack .ubj .cbm .mar .distcp .index .data .zip .tar .vec .pmml .pbtxt"
-    ).split()
+"""Names of texts: one of another name has to end a line to count as text."""
+WEIGHTS = re.compile(
+    r".*\.(pth?|ckpt|bin|safetensors|np[yz]|h5|hdf5|keras|onnx|pb|tflite|gg(uf|ml)|pkl|pickle|joblib|model|params|pdparams|pdopt|msgpack|ubj|"
+    r"cbm|mar|distcp|index|data|zip|tar|vec|pmml|pbtxt)",
+    re.IGNORECASE,
 )
-"""Endings of weights, whatever is in them."""
+"""Names of weights, whatever is in them."""
 MODELS = re.compile(
     rb"tree\r?\n(?:version|num_class)|svm_type |solver_type |<\?xml|<PMML|\d{1,9} \d{1,6}\r?\n\S+(?: -?\d[\d.e+-]*){3}|"
     rb"\s*\{\s*\"(?:learner|version\"\s*:\s*\[|oblivious_trees|features_info|model_info|trees\"|booster|weights\"|state_dict|params\"\s*:\s*\{)"
@@ -76,10 +75,9 @@ class Kind(Enum):
 def find_kind(read: At, size: int, path: str) -> Kind:
     """Returns what a file of `size` bytes is. Where its name and its content differ it counts as weights."""
     name = PurePosixPath(path).name
-    suffix = PurePosixPath(name).suffix.lower()
     if EVENTS.fullmatch(name):
         return Kind.RECORD
-    if suffix in WEIGHTS:
+    if WEIGHTS.fullmatch(name):
         return Kind.WEIGHTS
     if not size:
         return Kind.DOCUMENT
@@ -91,10 +89,10 @@ def find_kind(read: At, size: int, path: str) -> Kind:
     tail = read(max(0, size - PROBE), PROBE) if size > PROBE else b""
     if not _is_text(head, cut=size > PROBE) or not _is_text(tail, cut=True):
         return Kind.WEIGHTS
-    return _find_text(head, tail, size, name, suffix)
+    return _find_text(head, tail, size, name)
 
 
-def _find_text(head: bytes, tail: bytes, size: int, name: str, suffix: str) -> Kind:
+def _find_text(head: bytes, tail: bytes, size: int, name: str) -> Kind:
     if MODELS.match(head):
         return Kind.WEIGHTS
     has_lines = any(end in (tail or head) for end in (b"\n", b"\r"))
@@ -103,7 +101,7 @@ def _find_text(head: bytes, tail: bytes, size: int, name: str, suffix: str) -> K
     if has_lines and not JSON.match(head):
         lines = Kind.TEXT if size <= SMALL else Kind.LINES
         return Kind.RECORD if LOG.fullmatch(name) else lines
-    return Kind.DOCUMENT if suffix in TEXTS and size <= SMALL else Kind.WEIGHTS
+    return Kind.DOCUMENT if size <= SMALL and TEXTS.fullmatch(name) else Kind.WEIGHTS
 
 
 def _is_text(some: bytes, *, cut: bool) -> bool:

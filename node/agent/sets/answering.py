@@ -98,6 +98,8 @@ def answer(rank: AnsweringRank) -> Answer:
     what was there when the rank that opened the set named its own: this is complete where that rank had waited for all others, as
     trainers with a barrier do. A command that has ended well has written what it wanted.
     """
+    if rank.saved.unfit:
+        return Answer(Part.MISSED, rank.saved.unfit)
     found = None if rank.saved.ended_well else _find_obstacle(rank)
     if found is None:
         return Answer(Part.FILES if rank.files else Part.NOTHING)

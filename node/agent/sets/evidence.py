@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import TypeVar
 
-from agent.layouts.formats import is_whole
+from agent.layouts.formats import is_cut_json, is_whole
 from agent.layouts.kinds import Kind, find_kind
+from agent.layouts.pickles import MOST_PICKLE, is_all_there
 from agent.snapshot import FileState
 
 MOST = 20_000
@@ -35,9 +36,18 @@ class Evidence:
         file need not change its size or its time."""
         if one.target:
             return True
-        found = _recall(self._whole, one, lambda: is_whole(self._reader(one), one.size, one.path))
+        found = _recall(self._whole, one, lambda: self._judge(one))
         if found is False:
             del self._whole[_key(one)]
+        return found
+
+    def _judge(self, one: FileState) -> bool | None:
+        read = self._reader(one)
+        found = is_whole(read, one.size, one.path)
+        if found is None and 0 < one.size <= MOST_PICKLE and read(0, 1) == b"\x80":
+            return is_all_there(read(0, one.size)) or None
+        if found is False and self.find_kind(one) in (Kind.TEXT, Kind.DOCUMENT):
+            return False if one.size and is_cut_json(read(0, one.size)) else None
         return found
 
     def _reader(self, one: FileState) -> Callable[[int, int], bytes]:

@@ -16,7 +16,7 @@ from agent.position import Position
 from agent.progress import Named, ProgressFile
 from agent.sets.evidence import Evidence
 from agent.sets.resting import Resting
-from agent.snapshot import FileState
+from agent.snapshot import PATH_BYTES, FileState
 from agent.symlinks import Source
 from contract.commits import SetPlan
 
@@ -46,6 +46,8 @@ class Saved:
     """Files beside the checkpoints of a layout that are cut off by their format."""
     is_beside: Callable[[FileState], bool] = lambda _: False
     """Whether a file is no part of any checkpoint by its name and its content: a log, a small text or table, a picture, a database."""
+    unfit: str = ""
+    """Why something that lies here can be in no set; empty where nothing is so."""
 
     @property
     def ended_well(self) -> bool:
@@ -177,7 +179,10 @@ class Recogniser:
         if word is None and not recognised.layout and not self._is_bench and not math.isinf(now):
             marked = self._leave_unfinished(marked, changes, now, is_over=at is not None)
         torn = self._find_torn(marked, recognised, now)
-        return Saved(marked, changes, now, word, recognised, found, torn, self._is_beside)
+        unfit = next(
+            (f"{path[:80]}... has a path of more than {PATH_BYTES} bytes" for path in self._folder.too_long), ""
+        )
+        return Saved(marked, changes, now, word, recognised, found, torn, self._is_beside, unfit)
 
     def _mark(self, own: Sequence[FileState], named: Named | None) -> list[FileState]:
         """Marks the files that only grow. Where one node has nothing else, these may be its checkpoint: they have to rest."""
