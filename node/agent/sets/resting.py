@@ -181,14 +181,10 @@ class Resting:
 
     def _find_notes(self, changed: Sequence[FileState], own: Sequence[FileState]) -> set[str]:
         """Paths of what is no part of a checkpoint and written all the time. Where no rank has anything else, it is the checkpoint itself."""
-        kinds = {self._format.find_kind(one) for one in own if not one.grows and not one.target}
-        has_weights = not self._is_alone or Kind.WEIGHTS in kinds
-        has_others = has_weights or not kinds <= {Kind.NOTE}
-        return {
-            one.path
-            for one in changed
-            if (has_others if self._is_as_it_is(one) else has_weights and self._is_note(one))
-        }
+        others = [one for one in own if not one.grows and not self._is_as_it_is(one)]
+        has_any = not self._is_alone or bool(others)
+        has_more = not self._is_alone or not all(map(self._is_note, others))
+        return {one.path for one in changed if (has_any if self._is_as_it_is(one) else has_more and self._is_note(one))}
 
     def _is_as_it_is(self, one: FileState) -> bool:
         """Whether a file is at every moment as its writer wants it."""
