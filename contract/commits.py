@@ -113,6 +113,11 @@ class Commit:
         return Contents(files=self.files, links=self.links, folders=self.folders)
 
 
+def name_checkpoint(step: int, name: str = "") -> str:
+    """Returns what sentences call a checkpoint: by its step, or, where that is unknown (-1), by its file or folder."""
+    return f"checkpoint {step}" if step >= 0 else f"checkpoint {name}" if name else "the checkpoint"
+
+
 class Part(str, Enum):
     """What a rank has of a set, by the ending of its part's key."""
 

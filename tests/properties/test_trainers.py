@@ -1,8 +1,9 @@
-"""Whatever a trainer that names nothing writes beside its weights: no set has half a file, and sets close as long as something whole is there."""
+"""Whatever a trainer that names nothing writes beside its weights: no set has half a file, and sets close while something whole is there."""
 
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,10 +17,8 @@ def test_sets_of_any_trainer_are_whole_and_close_within_two_intervals(tmp_path: 
     chance = random.Random(seed)
     world = World(tmp_path, draw_style(chance), chance)
     world.left = chance.randint(1, 20_000) if chance.random() < 0.5 else -1
-    try:
+    with suppress(Cut):
         world.run(chance.uniform(3.0, 7.0) * world.style.every_s)
-    except Cut:
-        pass
     late = world.list_late() if world.style.has_to_close else []
     if chance.random() < 0.5:
         world.stop()

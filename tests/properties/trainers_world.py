@@ -1,8 +1,8 @@
-"""Trainers in no known layout that name nothing: weights of any format in any rhythm, beside logs, tables and states, on one to three nodes.
+"""Trainers in no known layout that name nothing: weights of any format in any rhythm, beside logs, tables and states.
 
-Every save, and every line of a log, is a row of operations with time between them; the agents look and send meanwhile, and everything may be
-cut after any operation. The clock is years ahead of the kernel's, so a file that is written in place is dated later than its inode; one that
-is renamed into its place keeps an older date, as in life.
+Every save, and every line of a log, is a row of operations with time between them; the agents look and send meanwhile, and everything may
+be cut after any operation. The clock is years ahead of the kernel's, so a file that is written in place is dated later than its inode; one
+that is renamed into its place keeps an older date, as in life.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def draw_style(chance: random.Random) -> Style:
     nodes = 1 if format_ == "lines" else chance.choice([1, 1, 1, 2, 2, 3])  # texts of two ranks may be shards
     writer = 0 if chance.random() < 0.8 else chance.randrange(nodes)
     kinds = chance.sample(sorted(BESIDE), chance.randint(0, 4))
-    texts = sorted(BESIDE.keys() - {"an array that is replaced"})
+    texts = sorted(BESIDE.keys() - {"an array that is replaced", "the name of the newest"})
     others = [(rank, kind) for rank in range(nodes) if rank != writer for kind in chance.sample(texts, 2)]
     return Style(
         format=format_,
@@ -395,6 +395,7 @@ BESIDE: dict[str, Callable[[World, Rank], Steps]] = {
     "a picture": replaced("results{rank}.png", lambda w, _: b"\x89PNG\r\n\x1a\n" + w.chance.randbytes(90), 4.0),
     "a database": replaced("study{rank}.db", lambda w, _: b"SQLite format 3\0" + w.chance.randbytes(90), 3.0),
     "a sign of life": replaced("heartbeat{rank}.txt", lambda _, n: b"%d\n" % (n % 10), 0.8),
+    "the name of the newest": replaced("last_checkpoint", lambda _, n: b"/ckpt/epoch_%d.pth" % n, 5.0),
     "a configuration": once("config{rank}.yaml", b"lr: 0.1\nlayers: 3\n"),
     "a process id": once("train{rank}.pid", b"1234"),
     "a rotated log": rotated,

@@ -58,6 +58,8 @@ class Kind(Enum):
     """Small text in lines: a table, a configuration, also a log."""
     DOCUMENT = "document"
     """Other small text: JSON, a name, an empty file."""
+    WORDS = "words"
+    """A few words without the end of a line, in a file whose name says nothing: the name of the newest checkpoint, or a very small one."""
     NOTE = "note"
     """A picture, a video or a database: as it is at one moment is as its writer would find it after a crash."""
 
@@ -65,6 +67,10 @@ class Kind(Enum):
     def is_beside(self) -> bool:
         """Whether it is no part of any checkpoint."""
         return self in (Kind.RECORD, Kind.TEXT, Kind.DOCUMENT, Kind.NOTE)
+
+    @property
+    def is_small_text(self) -> bool:
+        return self in (Kind.TEXT, Kind.DOCUMENT, Kind.WORDS)
 
     @property
     def is_lines(self) -> bool:
@@ -101,7 +107,9 @@ def _find_text(head: bytes, tail: bytes, size: int, name: str) -> Kind:
     if has_lines and not JSON.match(head):
         lines = Kind.TEXT if size <= SMALL else Kind.LINES
         return Kind.RECORD if LOG.fullmatch(name) else lines
-    return Kind.DOCUMENT if size <= SMALL and TEXTS.fullmatch(name) else Kind.WEIGHTS
+    if size <= SMALL and TEXTS.fullmatch(name):
+        return Kind.DOCUMENT
+    return Kind.WORDS if size <= PROBE else Kind.WEIGHTS
 
 
 def _is_text(some: bytes, *, cut: bool) -> bool:

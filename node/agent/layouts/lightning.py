@@ -63,8 +63,8 @@ def _is_folder_sure(view: View, folder: str) -> bool:
 
 
 def _find_broken(view: View, links: dict[str, list[str]], found: dict[str, Candidate]) -> str:
-    """Returns why a `last.ckpt` leads to nothing that can be gone on from; empty where each does. One that leads nowhere for a long time is as
-    its trainer left it: between its removal and the next one there are moments."""
+    """Returns why a `last.ckpt` leads to nothing that can be gone on from; empty where each does. One that leads nowhere for a long time is
+    as its trainer left it: between its removal and the next one there are moments."""
     for target, paths in links.items():
         last = next((path for path in paths if LAST.fullmatch(leaf(path))), "")
         if last and target in found and found[target].problem:

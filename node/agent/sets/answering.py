@@ -13,7 +13,7 @@ from agent.position import Position
 from agent.progress import Named
 from agent.sets.recognising import Saved
 from agent.snapshot import FileState
-from contract.commits import Part, SetPlan
+from contract.commits import Part, SetPlan, name_checkpoint
 from contract.jobs import CheckpointLayout, Scope
 
 LAG_S = 20.0
@@ -109,7 +109,7 @@ def answer(rank: AnsweringRank) -> Answer:
 
 def answer_again(before: AnsweringRank, rank: AnsweringRank) -> Answer:
     """The same once the files are open, of a rank that had them all `before`."""
-    verdict, began = answer(rank), f"the commit of checkpoint {rank.plan.step} began"
+    verdict, began = answer(rank), f"the commit of {name_checkpoint(rank.plan.step, rank.plan.name)} began"
     if before.shards and rank.shards and (gone := before.shards.files - rank.shards.files):
         return Answer(Part.MISSED, f"{min(gone)} was removed while {began}")
     if verdict.part is Part.NOTHING:
@@ -187,7 +187,11 @@ def _judge_time(rank: AnsweringRank, paths: Collection[str], limit: float, advic
     if paths and not (plan.named_at and rank.clock_is_right):
         return Answer(Part.MISSED, f"{WRONG_CLOCK}; {advice}")
     newer = newer_than({path: at for path, at in rank.files.items() if path in paths}, limit)
-    return Answer(Part.MISSED, f"{newer} is newer than checkpoint {plan.step} of rank {plan.rank}") if newer else None
+    return (
+        Answer(Part.MISSED, f"{newer} is newer than {name_checkpoint(plan.step, plan.name)} of rank {plan.rank}")
+        if newer
+        else None
+    )
 
 
 def newer_than(own: Mapping[str, float], moment: float) -> str:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from contract.commits import Commit, Part, SetPlan
+from agent.position import Position
+from contract.commits import Commit, Part, SetPlan, name_checkpoint
 from contract.jobs import Scope
 from contract.keys import LAST_SET
 
 FEW, LEAST_S = 3, 600.0
 """So many sets whose parts are no checkpoint, and none that is closed, show that the trainer's ranks do not save the same; or twice as many
 that a rank missed, over so many seconds."""
+RANK0_ADVICE = "checkpoint_scope is rank0: shards of other ranks are committed with checkpoint_scope: auto or shards"
 SHOWN = 3
 """The most shards that a sentence names."""
 
@@ -33,8 +35,8 @@ def explain_unnamed(writers: Sequence[int], scope: Scope) -> str:
 
 
 def list_unnamed(parts: Sequence[Commit]) -> list[int]:
-    """Returns the ranks whose files may be shards of one checkpoint, where no rank says so; none where one rank alone has a checkpoint. What
-    others have beside it belongs to none: logs, small texts and tables."""
+    """Returns the ranks whose files may be shards of one checkpoint, where no rank says so; none where one rank alone has a checkpoint.
+    What others have beside it belongs to none: logs, small texts and tables."""
     weights = [one.rank for one in parts if not one.beside] or [one.rank for one in parts]
     return weights if len(weights) > 1 else []
 
@@ -74,6 +76,20 @@ def judge_parts(
     return _judge_last(parts, scope) if plan.number == LAST_SET and not places else ""
 
 
+def find_left_out(plan: SetPlan, parts: Sequence[Commit], place: Position) -> str:
+    """Why a checkpoint of rank 0 alone can never be whole: it needs shards of other ranks, which the request leaves out; empty where it
+    can."""
+    if place.job.checkpoint_scope is not Scope.RANK0 or place.job.nodes == 1 or not parts:
+        return ""
+    have = {file.path for one in parts for file in one.files}
+    if lacking := sorted(set(plan.needs) - have):
+        return explain_lacking(plan, lacking, Scope.RANK0)
+    within = {path for path in have if plan.name and path.startswith(f"{plan.name}/")}
+    if not place.job.roles and any("zero_pp_rank_" in path for path in within):
+        return f"{name_checkpoint(plan.step, plan.name)} ({plan.layout}) has states on every rank; {RANK0_ADVICE}"
+    return ""
+
+
 def _find_rank_without(plan: SetPlan, parts: Sequence[Commit], ranks: int) -> str:
     """Which rank has to have files of the plan's checkpoint and has none; empty where there is no such rank. DeepSpeed's ZeRO has states on
     each rank, and its marker comes before a barrier."""
@@ -91,11 +107,7 @@ def _find_rank_without(plan: SetPlan, parts: Sequence[Commit], ranks: int) -> st
 def explain_lacking(plan: SetPlan, lacking: Collection[str], scope: Scope) -> str:
     """Why a checkpoint whose marker lists files that no rank has is refused, and what to do."""
     first = ", ".join(sorted(lacking)[:SHOWN]) + (f" and {len(lacking) - SHOWN} more" if len(lacking) > SHOWN else "")
-    advice = (
-        "checkpoint_scope is rank0: shards of other ranks are committed with checkpoint_scope: auto or shards"
-        if scope is Scope.RANK0
-        else "each rank has to write its shards to its own CHECKPOINT_DIR"
-    )
+    advice = RANK0_ADVICE if scope is Scope.RANK0 else "each rank has to write its shards to its own CHECKPOINT_DIR"
     return f"checkpoint {plan.name or plan.step} ({plan.layout}) lists files that no rank has: {first}; {advice}"
 
 

@@ -73,7 +73,7 @@ class Resting:
                 continue
             if one.path in self._together and self.has_evidence(one):
                 self._versions[one.path] = self._versions.get(one.path, 0) + 1
-            if not one.grows and self._format.find_kind(one) in (Kind.TEXT, Kind.DOCUMENT):
+            if not one.grows and self._format.find_kind(one).is_small_text:
                 in_pieces = before.inode == one.inode and before.size < one.size
                 self._rewrites[one.path] = 0 if in_pieces else self._rewrites.get(one.path, 0) + 1
         self._seen = {one.path: one for one in own}
@@ -96,7 +96,7 @@ class Resting:
 
         def is_open(one: FileState) -> bool:
             evidence, age_s = self.has_evidence(one), now - changes.get(one.path, 0.0)
-            if evidence is None and self._format.find_kind(one) is Kind.WEIGHTS:
+            if evidence is None and self._format.find_kind(one) in (Kind.WEIGHTS, Kind.WORDS):
                 return is_being_written(one, age_s) if is_over else age_s <= enough_s
             return evidence is False
 
@@ -180,7 +180,7 @@ class Resting:
         return self._was_renamed(one) or None if whole is None else whole
 
     def _find_notes(self, changed: Sequence[FileState], own: Sequence[FileState]) -> set[str]:
-        """Paths of what is no part of a checkpoint and written all the time. Where no rank has anything else, it is the checkpoint itself."""
+        """Paths of what is no part of a checkpoint and written all the time. Where no rank has more, it is the checkpoint itself."""
         others = [one for one in own if not one.grows and not self._is_as_it_is(one)]
         has_any = not self._is_alone or bool(others)
         has_more = not self._is_alone or not all(map(self._is_note, others))
@@ -191,7 +191,7 @@ class Resting:
         return bool(one.target) or self._format.find_kind(one) is Kind.NOTE
 
     def _is_note(self, one: FileState) -> bool:
-        is_small = self._format.find_kind(one) in (Kind.TEXT, Kind.DOCUMENT)
+        is_small = self._format.find_kind(one).is_small_text
         return is_small and (self._format.is_whole(one) is True or self._is_restless(one))
 
     def _is_restless(self, one: FileState) -> bool:

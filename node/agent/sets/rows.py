@@ -15,9 +15,11 @@ def find_open_saves(
     own: Sequence[FileState], taken: Collection[str], *, is_open: Callable[[FileState], bool], born: Mapping[str, float],
     changes: Mapping[str, float], apart_s: float,
 ) -> frozenset[str]:  # fmt: skip
-    """Returns the paths of saves that are not whole: files that are `is_open`, and new ones that share a number with one of these. None
-    unless each of these has a peer, a whole file whose name differs in its numbers alone and shares none: shards of one save may be numbered
-    as well. So the peer's like is in the last set (`taken`), or it was there for `apart_s` before the open one was `born`."""
+    """Returns the paths of saves that are not whole: files that are `is_open`, and new ones that share a number with one of these.
+
+    None unless each of these has a peer: a whole file whose name differs in its numbers alone. Shards of one save may be numbered as well, so
+    the peer's like is in the last set (`taken`), or it was there for `apart_s` before the open one was `born`.
+    """
     fresh = [one for one in own if one.path not in taken and NUMBER.search(one.path)]
     opened = [one for one in fresh if is_open(one)]
     if not opened:

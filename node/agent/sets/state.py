@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from contract.commits import Commit, SetPlan
+from contract.commits import Commit, SetPlan, name_checkpoint
 
 
 @dataclass
@@ -61,7 +61,8 @@ class SetState:
     def describe(self, now: float) -> str:
         """Says in one line where this rank stands."""
         if self.plan is not None:
-            at = f"set {self.number} with checkpoint {self.plan.step} of rank {self.plan.rank}, since {now - self.seen_at:.0f} s"
+            which = name_checkpoint(self.plan.step, self.plan.name)
+            at = f"set {self.number} with {which} of rank {self.plan.rank}, since {now - self.seen_at:.0f} s"
         else:
             at = f"set {self.number}, due {'for' if now >= self.due else 'in'} {abs(now - self.due):.0f} s"
         last = (
