@@ -176,8 +176,8 @@ def _list_left_out(request: JobRequest) -> list[str]:
     if (request.checkpoint_scope, request.checkpoint_layout) != (Scope.RANK0, CheckpointLayout.DCP) or nodes == 1:
         return []
     return [
-        f"checkpoint_scope: rank0 leaves out the shards of {nodes - 1} of {nodes} nodes, and checkpoint_layout is dcp, in which each node has "
-        "some; allowed: shards, auto"
+        f"checkpoint_scope: rank0 leaves out the shards of {nodes - 1} of {nodes} nodes, and checkpoint_layout is dcp, in which each node "
+        "has some; allowed: shards, auto"
     ]
 
 

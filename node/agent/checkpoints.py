@@ -13,7 +13,7 @@ from agent.commits import Folder
 from agent.layouts import Shards
 from agent.position import Position
 from agent.progress import NoProgressFile, ProgressFile
-from agent.sets.answering import OTHERS_FIRST, Answer, AnsweringRank, answer, poll_s, waits_for_next
+from agent.sets.answering import OTHERS_FIRST, Answer, AnsweringRank, answer, look_s, poll_s, waits_for_next
 from agent.sets.closing import Closer, NeverWhole
 from agent.sets.committing import Committer
 from agent.sets.leaving import find_spare
@@ -101,9 +101,17 @@ class Checkpoints:
         if state.plan is None:
             state.plan, state.seen_at = self._find(now) or self._open(now), now
         plan, waited_s, word = state.plan, now - state.seen_at, identify(self._recogniser.word)
-        if plan is None or not state.is_time("folder", now, poll_s(waited_s, self._place.every_s), word):
-            return False
-        return self._answer(plan, waited_s)
+        if plan is not None and state.is_time("folder", now, look_s(waited_s, self._place.every_s, now), word):
+            return self._answer(plan, waited_s)
+        self._note_late(now)
+        return False
+
+    def _note_late(self, now: float) -> None:
+        """Says why no set is taken, once for each that is due for longer than an interval."""
+        state, late_s = self.state, now - self.state.due
+        if state.why and late_s > self._place.every_s and state.noted != state.number:
+            state.noted = state.number
+            self._note(f"checkpoints: no set for {late_s:.0f} s after one was due: {state.why}")
 
     def finish(self, *, ended_well: bool = False, ended_at: float | None = None) -> bool:
         """Answers the last set, after the training process has ended; whether it did. Raises what a commit raises. A command that has
@@ -169,7 +177,7 @@ class Checkpoints:
                 return None
             if self._place.ranks > 1 and waits_for_next(word, clock, clock - late_s, every_s, scope):
                 return None
-        elif not state.is_time("folder before a plan", now, poll_s(late_s, every_s)):
+        elif not state.is_time("folder before a plan", now, look_s(late_s, every_s, now)):
             return None
         saved = self._recogniser.read()
         if state.unfit and state.unfit == state.number - 1:

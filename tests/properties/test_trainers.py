@@ -1,4 +1,4 @@
-"""Whatever a trainer that names nothing writes beside its weights: no set has half a file, and sets close while something whole is there."""
+"""Whatever a trainer that names nothing writes beside its weights: no set has half a file, and sets close while a whole one is there."""
 
 from __future__ import annotations
 

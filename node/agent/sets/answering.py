@@ -26,6 +26,8 @@ ROUNDED_S = 1e-6
 """A float has a time in UTC epoch seconds to a quarter of a microsecond; two that the kernel took from one tick of its clock are equal."""
 POLL_S, LONGEST_POLL_S, POLL_SHARE = 5.0, 300.0, 0.05
 """Between looks for a plan: a share of the time since it was due, within these bounds, of which the first is smaller in short intervals."""
+LONGEST_LOOK_S, GOLDEN = 10.0, 0.6180339887498949
+"""Between looks at the folder, which ask S3 nothing. They are of varied length, so that no trainer's rhythm hides from all of them."""
 FRESH_SHARE = 0.2
 """Of the time between two checkpoints: for so long other ranks surely have the newest one as well."""
 OTHERS_FIRST = 0.9
@@ -209,6 +211,11 @@ def waits_for_next(named: Named, now: float, due: float, every_s: float, scope: 
         return False
     next_at = named.at + named.period_s
     return next_at - due < every_s / 2 and now < next_at + named.period_s
+
+
+def look_s(since_s: float, every_s: float, now: float) -> float:
+    """Pause before the next look at the folder for a set that was due `since_s` ago, where one is due every `every_s`."""
+    return min(poll_s(since_s, every_s), LONGEST_LOOK_S) * (0.6 + 0.4 * (now * GOLDEN % 1.0))
 
 
 def poll_s(since_s: float, every_s: float) -> float:

@@ -47,7 +47,7 @@ class Evidence:
         if found is None and 0 < one.size <= MOST_PICKLE and read(0, 1) == b"\x80":
             return is_all_there(read(0, one.size)) or None
         if found is False and self.find_kind(one).is_small_text:
-            return False if one.size and is_cut_json(read(0, one.size)) else None
+            return False if is_cut_json(read(0, one.size)) else None
         return found
 
     def _reader(self, one: FileState) -> Callable[[int, int], bytes]:

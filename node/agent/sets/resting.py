@@ -25,6 +25,8 @@ same save follows sooner."""
 SHORTEST_S, BYTES_PER_S = 1.0, 200e6
 """A file takes at least so long to write, and a larger one as long as at this speed: one that changed within that time of the trainer's
 death was being written."""
+GIVEN_UP_S = 120.0
+"""A document that is empty for so long is as its trainer wants it."""
 REWRITES, CERTAIN_REWRITES = 3, 10
 """A small text that was written anew so often, and never seen in pieces, is no part of a checkpoint once it rests for SHORTEST_S; after the
 second number it need not rest."""
@@ -118,12 +120,13 @@ class Resting:
         short_s = rest_s(every_s)
         enough_s = short_s if late or not self._taken else long_rest_s(every_s)
         for one in changed:
-            if (evidence := self.has_evidence(one)) is False:
+            evidence, age_s = self.has_evidence(one), now - changes.get(one.path, 0.0)
+            if evidence is False and not (self._is_empty(one) and age_s > GIVEN_UP_S):
                 return f"{one.path} is cut off: its format says that more is to come"
             if one.path in notes:
-                if not self._may_take_note(one, now - changes.get(one.path, 0.0)):
+                if not self._may_take_note(one, age_s):
                     return f"{one.path} may still be written"
-            elif not evidence and (age_s := now - changes.get(one.path, 0.0)) <= enough_s:
+            elif not evidence and age_s <= enough_s:
                 return f"{one.path} may still be written: it changed {age_s:.0f} s ago"
         if (missing := self._missing(self._list_saved(changed, notes), own)) and rested_s <= enough_s:
             return f"{missing} is of the save before, and other files are of the next one"
@@ -209,6 +212,10 @@ class Resting:
             for one in changed
             if one.target or one.path not in notes or not (self._is_as_it_is(one) or self._is_restless(one))
         ]
+
+    def _is_empty(self, one: FileState) -> bool:
+        """Whether a small text has nothing yet, as the metrics of a training that has just begun."""
+        return not one.size and self._format.find_kind(one).is_small_text
 
     def _missing(self, changed: Sequence[FileState], own: Sequence[FileState]) -> str:
         """A file that was saved together with one that is new, and is still of the save before; empty where there is none. One that stayed

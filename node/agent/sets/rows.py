@@ -17,8 +17,8 @@ def find_open_saves(
 ) -> frozenset[str]:  # fmt: skip
     """Returns the paths of saves that are not whole: files that are `is_open`, and new ones that share a number with one of these.
 
-    None unless each of these has a peer: a whole file whose name differs in its numbers alone. Shards of one save may be numbered as well, so
-    the peer's like is in the last set (`taken`), or it was there for `apart_s` before the open one was `born`.
+    None unless each of these has a peer: a whole file whose name differs in its numbers alone. Shards of one save may be numbered as well,
+    so the peer's like is in the last set (`taken`), or it was there for `apart_s` before the open one was `born`.
     """
     fresh = [one for one in own if one.path not in taken and NUMBER.search(one.path)]
     opened = [one for one in fresh if is_open(one)]

@@ -40,6 +40,8 @@ class SetState:
     """A set that this rank answered without a checkpoint of its own, although another rank had named one."""
     why: str = ""
     """Why there is no answer yet."""
+    noted: int = 0
+    """The newest set of which the node's log says why it is late."""
     looks: dict[str, tuple[str, float]] = field(default_factory=dict)
     """By what was looked at: about which checkpoint, and until when that is enough."""
 
