@@ -14,12 +14,12 @@ from agent.engine.engine import Engine
 from agent.engine.places import Memory, wasteful
 from agent.growth import Growth
 from agent.progress import ProgressFile
-from agent.snapshot import PATH_BYTES, RACY_S, UNFINISHED, Changed, FileState, FolderState, Observed
+from agent.snapshot import RACY_S, UNFINISHED, Changed, FileState, FolderState, Observed
 from agent.store import Store
 from agent.symlinks import Links, stays_inside
 from contract.codec import compact
 from contract.commits import Commit, CommittedFile, CommittedFolder, CommittedLink, Contents
-from contract.keys import KEY_BYTES, BytesPrefix, CommitKind
+from contract.keys import BytesPrefix, CommitKind
 
 TRIES, PAUSE_S = 5, 0.5
 CORES = 1.0
@@ -177,8 +177,7 @@ class Folder:
                 yield CommittedFolder(path=path, mode=state.mode, mtime_us=snapshot.kept_us(state.mtime_ns))
 
     def _observe(self) -> Observed:
-        most_bytes = PATH_BYTES if self._kind is CommitKind.CHECKPOINTS else KEY_BYTES
-        seen = snapshot.observe(self._folder, self._say_once, self._links, most_bytes=most_bytes)
+        seen = snapshot.observe(self._folder, self._say_once, self._links)
         self._seen_folders, self.too_long = seen.folders, seen.too_long
         return seen
 

@@ -160,15 +160,13 @@ def list_files(folder: Path, note: Callable[[str], None]) -> dict[str, FileState
     return observe(folder, note).files
 
 
-def observe(
-    folder: Path, note: Callable[[str], None], links: Links | None = None, *, most_bytes: int = KEY_BYTES
-) -> Observed:
+def observe(folder: Path, note: Callable[[str], None], links: Links | None = None) -> Observed:
     """Returns what is under `folder`, and tells `note` of what cannot be committed. `links` says how links are read; None leaves them out.
-    `most_bytes` is the length of the longest path.
+    Where links are kept, as in checkpoints, a path may be longer than a key.
 
     Raises Changed where the folder changes meanwhile.
     """
-    walk = _Walk(note, links, most_bytes)
+    walk = _Walk(note, links)
     todo = [_Open("", 0, Source(str(folder), ""))]
     while todo:
         todo += walk.enter(todo.pop())
@@ -178,8 +176,9 @@ def observe(
 class _Walk:
     """One look at a folder."""
 
-    def __init__(self, note: Callable[[str], None], links: Links | None, most_bytes: int) -> None:
-        self._note, self._links, self._linked, self._most_bytes = note, links, 0, most_bytes
+    def __init__(self, note: Callable[[str], None], links: Links | None) -> None:
+        self._note, self._links, self._linked = note, links, 0
+        self._most_bytes = PATH_BYTES if links is not None and links.keeps else KEY_BYTES
         self.found = Observed()
 
     def enter(self, here: _Open) -> list[_Open]:

@@ -15,7 +15,7 @@ from botocore.config import Config
 from agent.engine.engine import Engine
 from agent.engine.helpers import Crowd, choose_crowd
 from agent.engine.places import Memory
-from agent.snapshot import PATH_BYTES, FileState, observe
+from agent.snapshot import FileState, list_files
 from agent.store import Store
 from contract.commits import CommittedFile
 from localaws.sink.objects import Bucket
@@ -72,7 +72,7 @@ class Yard:
             target.write_bytes(told)
 
     def seen(self) -> list[FileState]:
-        return list(observe(self.folder, print, most_bytes=PATH_BYTES).files.values())
+        return list(list_files(self.folder, print).values())
 
     def send(self, *, packed: bool = True, **more: Any) -> dict[str, CommittedFile]:
         """Everything that is in the folder now."""
