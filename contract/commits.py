@@ -105,10 +105,17 @@ class Commit:
     """Whether files of it came after the checkpoint was named."""
     place: str = ""
     """The layout of the checkpoint and its file or folder, where a layout shows which one it is: `transformers checkpoint-40`."""
+    beside: bool = False
+    """Whether nothing names it, and its files are no part of a checkpoint by what is in them: logs, small texts and tables."""
 
     @property
     def contents(self) -> Contents:
         return Contents(files=self.files, links=self.links, folders=self.folders)
+
+
+def name_checkpoint(step: int, name: str = "") -> str:
+    """Returns what sentences call a checkpoint: by its step, or, where that is unknown (-1), by its file or folder."""
+    return f"checkpoint {step}" if step >= 0 else f"checkpoint {name}" if name else "the checkpoint"
 
 
 class Part(str, Enum):

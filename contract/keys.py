@@ -156,8 +156,10 @@ class BytesPrefix:
 
     def checkpoint(self, rank: int, name: str, path: str) -> str:
         """Key of a file that has an object of its own. `name` is one that no other content has, such as its SHA-256, so that a commit
-        never changes under its readers; the key ends with the file's own path, but for what a request to delete it could not say."""
-        return f"{self.checkpoints(rank)}{name[:16]}/{_NO_XML.sub('_', path)}"
+        never changes under its readers; the key ends with the file's own path, or with its name alone where the path has more bytes than a
+        key has room for, but for what a request to delete it could not say."""
+        shown = path if len(path.encode()) <= KEY_BYTES else path.rpartition("/")[2]
+        return f"{self.checkpoints(rank)}{name[:16]}/{_NO_XML.sub('_', shown)}"
 
     def pack(self, rank: int, digest: str) -> str:
         """Key of an object that holds many small files; `digest` is of what is in it."""
@@ -210,6 +212,8 @@ BYTES_FOLDERS = (*(kind.value for kind in CommitKind), "commits")
 """Folders that nodes may write under their jobs, in buckets of bytes."""
 
 
+KEY_BYTES = 800
+"""Bytes of a path that a key has room for: S3 takes 1,024, of which the job's prefix needs some."""
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML does not have: S3 rejects a list of keys with one of them, and all that are in it stay."""
 

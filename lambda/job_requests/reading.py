@@ -72,6 +72,7 @@ def read(raw: object, limits: Limits, rules: RequestRules = NO_RULES) -> tuple[J
         *list_role_problems(given, request, limits),
         *([] if unnamed else _list_missing_types(given, limits)),
         *_list_doubles(request),
+        *_list_left_out(request),
         *_list_limit_problems(request, limits),
         *list_tag_problems(request.tags, rules),
         *(list_required_problems(request.tags, rules) if is_judged and not unnamed else []),
@@ -107,6 +108,7 @@ def list_preset_problems(preset: Mapping[str, object], limits: Limits, rules: Re
         *list_bench_conflicts(given, request, rules),
         *list_role_conflicts(fields, request, limits),
         *_list_doubles(request),
+        *_list_left_out(request),
         *_list_limit_problems(request, limits),
         *list_tag_problems(request.tags, rules),
         *list_value_problems(request.tags, rules),
@@ -166,6 +168,17 @@ def _list_doubles(request: JobRequest) -> list[str]:
     if request.instance_types and request.accelerators:
         problems.append("accelerators: the request has instance_types too; allowed: one of the two")
     return problems
+
+
+def _list_left_out(request: JobRequest) -> list[str]:
+    """Rejects a layout that has shards on every node where the files of rank 0 alone would be kept: no checkpoint would ever be whole."""
+    nodes = count_nodes(request)
+    if (request.checkpoint_scope, request.checkpoint_layout) != (Scope.RANK0, CheckpointLayout.DCP) or nodes == 1:
+        return []
+    return [
+        f"checkpoint_scope: rank0 leaves out the shards of {nodes - 1} of {nodes} nodes, and checkpoint_layout is dcp, in which each node "
+        "has some; allowed: shards, auto"
+    ]
 
 
 def _list_limit_problems(request: JobRequest, limits: Limits) -> list[str]:

@@ -13,7 +13,7 @@ from agent.commits import Folder
 from agent.layouts import Shards
 from agent.position import Position
 from agent.progress import NoProgressFile, ProgressFile
-from agent.sets.answering import OTHERS_FIRST, Answer, AnsweringRank, answer, poll_s, waits_for_next
+from agent.sets.answering import OTHERS_FIRST, Answer, AnsweringRank, answer, look_s, poll_s, waits_for_next
 from agent.sets.closing import Closer, NeverWhole
 from agent.sets.committing import Committer
 from agent.sets.leaving import find_spare
@@ -54,7 +54,10 @@ class Checkpoints:
         word, layout = progress, place.job.checkpoint_layout
         if self._is_bench:  # what a training there says, or its framework's layout, holds no other file back
             word, layout = NoProgressFile(), CheckpointLayout.NONE
-        self._recogniser = Recogniser(folder, word, layout=layout.value, clock=clock, changed_s=changed_s, note=note)
+        self._recogniser = Recogniser(
+            folder, word, place, layout=layout.value, clock=clock, changed_s=changed_s, note=note,
+        )  # fmt: skip
+        self._recogniser.due_s = lambda: now() - self.state.due
         self._closer = Closer(place, store, self.state, now=now, note=note)
         self._thinning = Thinning(store, folder, job=place.job.id, rank=place.rank, now=now, note=note)
         self._committer = Committer(
@@ -98,9 +101,17 @@ class Checkpoints:
         if state.plan is None:
             state.plan, state.seen_at = self._find(now) or self._open(now), now
         plan, waited_s, word = state.plan, now - state.seen_at, identify(self._recogniser.word)
-        if plan is None or not state.is_time("folder", now, poll_s(waited_s, self._place.every_s), word):
-            return False
-        return self._answer(plan, waited_s)
+        if plan is not None and state.is_time("folder", now, look_s(waited_s, self._place.every_s, now), word):
+            return self._answer(plan, waited_s)
+        self._note_late(now)
+        return False
+
+    def _note_late(self, now: float) -> None:
+        """Says why no set is taken, once for each that is due for longer than an interval."""
+        state, late_s = self.state, now - self.state.due
+        if state.why and late_s > self._place.every_s and state.noted != state.number:
+            state.noted = state.number
+            self._note(f"checkpoints: no set for {late_s:.0f} s after one was due: {state.why}")
 
     def finish(self, *, ended_well: bool = False, ended_at: float | None = None) -> bool:
         """Answers the last set, after the training process has ended; whether it did. Raises what a commit raises. A command that has
@@ -166,12 +177,12 @@ class Checkpoints:
                 return None
             if self._place.ranks > 1 and waits_for_next(word, clock, clock - late_s, every_s, scope):
                 return None
-        elif not state.is_time("folder before a plan", now, poll_s(late_s, every_s)):
+        elif not state.is_time("folder before a plan", now, look_s(late_s, every_s, now)):
             return None
         saved = self._recogniser.read()
         if state.unfit and state.unfit == state.number - 1:
             self._settle()
-        if self._is_open(now) or saved.identity == state.done:
+        if self._is_open(now) or (saved.identity == state.done and not self._may_others_have(saved, late_s)):
             return None
         plan = self._plan(state.number, saved)
         return self._write_plan(plan) if self._is_ready(plan, saved, late_s) else None
@@ -189,18 +200,23 @@ class Checkpoints:
         """Whether to open a set with this plan of what lies here. A trainer that names its checkpoints, or whose layout shows them, may be
         on any rank; files that nothing names are looked at on rank 0 alone, which opens a set late also where it has none, because others
         may have some."""
-        state, alone = self.state, self._place.ranks == 1
+        state = self.state
         if saved.word is None and (saved.found is not None or self._place.rank != 0):
             return saved.found is not None
         verdict = answer(self._examine(plan, saved, late_s / 2))  # who opens a set has twice the time to wait for rest
         if saved.word is None:
             state.why = verdict.reason
-            may_have = not alone and not saved.own and late_s > OTHERS_FIRST * self._place.every_s
-            return verdict.part is Part.FILES or may_have
-        if verdict.part is Part.MISSED or (alone and verdict.part is Part.NOTHING):
+            return verdict.part is Part.FILES or self._may_others_have(saved, late_s)
+        if verdict.part is Part.MISSED or (self._place.ranks == 1 and verdict.part is Part.NOTHING):
             state.done = saved.identity  # the next one is taken as soon as it is named
             return False
         return True
+
+    def _may_others_have(self, saved: Saved, late_s: float) -> bool:
+        """Whether others may have the checkpoint, where rank 0 has nothing that is a part of one."""
+        if self._place.ranks == 1 or self._place.rank or saved.named is not None or saved.recognised.layout:
+            return False
+        return late_s > OTHERS_FIRST * self._place.every_s and all(map(saved.is_beside, saved.own))
 
     def _plan(self, number: int, saved: Saved) -> SetPlan:
         named, whole = saved.named, saved.whole
@@ -297,7 +313,7 @@ class Checkpoints:
     def _find_doubt(self, plan: SetPlan, saved: Saved, shards: Shards | None, waited_s: float) -> str:
         """Why what lies here may not be whole yet, or not of the plan's checkpoint, where no name says so; empty where it may."""
         resting, state, every_s = self._recogniser.resting, self.state, self._place.every_s
-        is_over, late = math.isinf(waited_s), waited_s > every_s / 2
+        is_over, due_s = math.isinf(waited_s), self._now() - state.due
         if self._is_bench:
             unrest = resting.find_unrest(saved.own, saved.changes, saved.at, every_s=every_s, waited_s=waited_s)
             return "" if is_over else unrest
@@ -310,7 +326,8 @@ class Checkpoints:
         if plan.names > 0:
             return ""
         if not is_over:
-            return resting.find_doubt(saved.own, saved.changes, saved.at, every_s=every_s, late=late)
+            late = waited_s > every_s / 2 or due_s > every_s
+            return resting.find_doubt(saved.own, saved.changes, saved.at, every_s=every_s, due_s=due_s, late=late)
         if saved.recognised.layout:
             return "no rank says which checkpoint is whole"
         doubt, torn = resting.find_doubt_at_end(saved.own, saved.changes, saved.at)

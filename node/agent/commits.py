@@ -59,6 +59,8 @@ class Folder:
         self._foreign: dict[str, tuple[int, int, int]] = {}
         self._foreign_folders: set[str] = set()
         self._seen_folders: Mapping[str, FolderState] = {}
+        self.too_long: Sequence[str] = ()
+        """Paths that were too long to be committed at the last look: what is committed without them is not all of it."""
         self._said: set[str] = set()
         self.restored: tuple[CommittedFile, ...] = ()
         """What this bucket has of this rank from before the attempt."""
@@ -176,7 +178,7 @@ class Folder:
 
     def _observe(self) -> Observed:
         seen = snapshot.observe(self._folder, self._say_once, self._links)
-        self._seen_folders = seen.folders
+        self._seen_folders, self.too_long = seen.folders, seen.too_long
         return seen
 
     def _key(self, name: str, path: str) -> str:

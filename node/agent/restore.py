@@ -92,7 +92,8 @@ def restore(
             continue
         finally:
             shutil.rmtree(staging, ignore_errors=True)
-        note(f"restored step {step} of attempt {chosen.attempt} from {len(commits)} ranks")
+        which = f"step {step}" if step >= 0 else "the checkpoint"
+        note(f"restored {which} of attempt {chosen.attempt} from {len(commits)} ranks")
         named = any(one.named for one in commits if one.rank == place.rank)
         name = f"{store.bucket}/{chosen.attempt}/{chosen.order}"
         return Restored(step, name, store.bucket == stores[0].bucket, contents, named)
@@ -128,7 +129,8 @@ def _begun(store: Store, place: Position, folder: Path, staging: Path, note: Cal
             continue
         finally:
             shutil.rmtree(staging, ignore_errors=True)
-        note(f"begins with step {step} of job {wanted.job}, attempt {chosen.attempt}, from {len(commits)} ranks")
+        which = f"step {step}" if step >= 0 else "the checkpoint"
+        note(f"begins with {which} of job {wanted.job}, attempt {chosen.attempt}, from {len(commits)} ranks")
         name = f"{store.bucket}/{wanted.job}/{chosen.attempt}/{chosen.order}"
         return Restored(step, name, False, _reassigned(contents, place.ranks), False)
     raise CannotStart(

@@ -15,6 +15,7 @@ from agent.failures import LARGER, is_full
 from agent.reports import Reporter
 from agent.sets.closing import NeverWhole
 from agent.snapshot import Changed
+from contract.commits import name_checkpoint
 
 TICK_S = 0.5
 """Between looks at PROGRESS_FILE: how soon after a checkpoint is named its commit begins."""
@@ -140,7 +141,7 @@ class Saver:
             return
         self._measured, size = key, sum(file.size for file in commit.files)
         slow = f", longer than checkpoint_minutes ({self._every_s:.0f} s)" if took_s > self._every_s else ""
-        self._note(f"committed a part of checkpoint {commit.step}: {size} bytes in {took_s:.1f} s{slow}")
+        self._note(f"committed a part of {name_checkpoint(commit.step)}: {size} bytes in {took_s:.1f} s{slow}")
         self._reporter.change(commit_s=round(took_s, 3), commit_bytes=size)
 
     def _commit_artifacts(self, *, final: bool = False) -> None:

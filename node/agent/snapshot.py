@@ -12,13 +12,14 @@ from typing import NamedTuple
 
 from agent.symlinks import FOLDER, Links, Source
 from contract.codec import is_text
+from contract.keys import KEY_BYTES
 
 UNFINISHED = ".tmp"
 """The ending of files and folders that a trainer still writes and will rename; they are left out."""
 RACY_S = 0.05
 """The least age of a file: two writes within one tick of the file system's clock (4 to 10 ms) leave the same time."""
-KEY_BYTES = 800
-"""S3 takes keys of 1,024 bytes, of which the job's prefix needs some."""
+PATH_BYTES = 3800
+"""The longest path of a checkpoint's file: the kernel takes 4,096 bytes at once, of which the folder needs some."""
 LATEST_US = 2**53
 """The latest time that is kept, in the year 2255: whoever dates a file in milliseconds dates it later."""
 MOST_LINKED = 10_000
@@ -109,6 +110,8 @@ class Observed:
     """Files, and links where links are kept."""
     folders: dict[str, FolderState] = field(default_factory=dict)
     """Without the folder itself."""
+    too_long: list[str] = field(default_factory=list)
+    """Paths that are longer than any that can be committed."""
 
 
 def list_below(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
@@ -159,6 +162,7 @@ def list_files(folder: Path, note: Callable[[str], None]) -> dict[str, FileState
 
 def observe(folder: Path, note: Callable[[str], None], links: Links | None = None) -> Observed:
     """Returns what is under `folder`, and tells `note` of what cannot be committed. `links` says how links are read; None leaves them out.
+    Where links are kept, as in checkpoints, a path may be longer than a key.
 
     Raises Changed where the folder changes meanwhile.
     """
@@ -174,6 +178,7 @@ class _Walk:
 
     def __init__(self, note: Callable[[str], None], links: Links | None) -> None:
         self._note, self._links, self._linked = note, links, 0
+        self._most_bytes = PATH_BYTES if links is not None and links.keeps else KEY_BYTES
         self.found = Observed()
 
     def enter(self, here: _Open) -> list[_Open]:
@@ -197,8 +202,12 @@ class _Walk:
     def _take(self, path: str, entry: os.DirEntry[str], here: _Open) -> Iterator[_Open]:
         if path.endswith(UNFINISHED):
             return
-        if problem := _unfit(path):
+        if problem := _find_unfit_name(path):
             self._note(f"{path!r} is left out: {problem}")
+            return
+        if len(path.encode()) > self._most_bytes:
+            self.found.too_long.append(path)
+            self._note(f"{path!r} is left out: its path is longer than {self._most_bytes} bytes")
             return
         facts = entry.stat(follow_symlinks=False)
         at = Source(here.source.root, f"{here.source.path}/{entry.name}".strip("/"))
@@ -255,7 +264,5 @@ def _moved_ns(folder: os.stat_result) -> int:
     return folder.st_ctime_ns if folder.st_ctime_ns > folder.st_mtime_ns else 0
 
 
-def _unfit(path: str) -> str:
-    if not path.isascii() and not is_text(path):
-        return "its name is not UTF-8"
-    return f"its path is longer than {KEY_BYTES} bytes" if len(path.encode()) > KEY_BYTES else ""
+def _find_unfit_name(path: str) -> str:
+    return "its name is not UTF-8" if not path.isascii() and not is_text(path) else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from agent.engine.engine import Engine
 from agent.position import Position
 from agent.progress import ProgressFile
 from agent.restore import restore
+from agent.snapshot import FileState
 from agent.store import Store
 from contract.codec import encode
 from contract.commits import Commit, CommittedFile, Contents
@@ -56,9 +57,10 @@ class Rank:
         self, root: Path, s3: FakeS3, rank: int = 0, attempt: int = 1, *, nodes: int = 1, scope: Scope = Scope.AUTO,
         selection: Selection = Selection.ALL, clock: Clock | None = None, resume: SourceCheckpoint | None = None,
         name: str = "job-1", shown: Mapping[str, str] | None = None, roles: tuple[Role, ...] = (),
-        bench: Workbench | None = None,
+        bench: Workbench | None = None, changed_s: Callable[[FileState], float] = lambda seen: seen.mtime_ns / 1e9,
     ) -> None:  # fmt: skip
-        """`shown` has further paths by which the trainer knows the folder, each with "" for itself."""
+        """`shown` has further paths by which the trainer knows the folder, each with "" for itself. `changed_s` is when a file changed, by
+        the clock: `_date` writes it down, because the kernel's own times are not of this clock."""
         self.path = root / name / f"a{attempt}r{rank}" / "checkpoints"
         self.path.mkdir(parents=True)
         self.progress = self.path.parent / "progress.json"
@@ -74,13 +76,18 @@ class Rank:
         )  # fmt: skip
         self.machine_s = 0.0
         """How far this machine's clock is ahead."""
-        described = replace(job(nodes, scope, selection), id=name, resume=resume, roles=roles, workbench=bench)
-        self.place = Position(described, attempt, rank)
+        self._changed_s = changed_s
+        self.arrange(replace(job(nodes, scope, selection), id=name, resume=resume, roles=roles, workbench=bench))
+
+    def arrange(self, described: Job) -> Rank:
+        """Begins with this description of the job."""
+        self.place = Position(described, self.attempt, self.rank)
         self.checkpoints = Checkpoints(
             self.place, self.store, self.folder, ProgressFile(self.progress),
             now=self.clock, note=self.notes.append, clock=lambda: self.clock.now + self.machine_s, sleep=self.clock.sleep,
-            changed_s=lambda seen: seen.mtime_ns / 1e9,  # `_date` writes it down: the kernel's own times are not of this clock
+            changed_s=self._changed_s,
         )  # fmt: skip
+        return self
 
     def write(self, path: str, text: str) -> Path:
         """Replaces the file atomically, as trainers should."""

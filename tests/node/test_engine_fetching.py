@@ -18,9 +18,11 @@ from agent.engine import moving
 from agent.engine.places import PART
 from agent.engine.wanted import GAP, SPAN, TOGETHER, Piece, Span, Unusable, plan_reads
 from agent.failures import is_full
-from agent.snapshot import KEY_BYTES
+from agent.snapshot import PATH_BYTES, observe
+from agent.symlinks import Links
 from contract.codec import decode
 from contract.commits import Commit, CommittedFile
+from contract.keys import KEY_BYTES
 from localaws.model import Refused
 from localaws.sink.server import Cut, Fault, Flipped
 from localaws.sink.wire import Request
@@ -95,6 +97,21 @@ def test_the_longest_path_that_is_committed_comes_back(it: Yard) -> None:
     it.write({path: b"told"})
     it.engine.fetch(list(it.send().values()), it.staging)
     assert it.restored() == {path: b"told"}
+
+
+def test_a_checkpoint_with_a_path_longer_than_a_key_comes_back(it: Yard) -> None:
+    path = "/".join([*["n" * 255] * 13, "\u00e4" * 127, "n" * 217])
+    assert len(path.encode()) == PATH_BYTES
+    it.write({path: b"told"})
+    seen = observe(it.folder, print, Links(str(it.folder), {str(it.folder): str(it.folder)}, keeps=True))
+    it.engine.fetch(list(it.send_only(list(seen.files.values())).values()), it.staging)
+    assert it.restored() == {path: b"told"}
+
+
+def test_a_path_longer_than_any_that_is_committed_is_refused(it: Yard) -> None:
+    path = "/".join([*["n" * 255] * 13, "\u00e4" * 127, "n" * 218])
+    with pytest.raises(Unusable, match="longer than any"):
+        it.engine.fetch([listed(path, b"told")], it.staging)
 
 
 @pytest.mark.parametrize(("first", "second"), [("a", "a"), ("a", "a/b"), ("a/b/c", "a/b")])

@@ -113,11 +113,10 @@ class Sending:
         )  # fmt: skip
 
     def _start_all(self, files: Sequence[FileState], pinned: OpenFiles) -> None:
-        """Large files first: they take longest."""
+        """Small files first, which are read in a moment: a log or a state changes while a large file is sent. Then the largest, which take
+        longest."""
         packed = [seen for seen in files if self._pack_key is not None and seen.size <= SMALL]
         alone = [seen for seen in files if self._pack_key is None or seen.size > SMALL]
-        for seen in alone:
-            self._start(partial(self._in_parts if seen.size > PART else self._whole, seen, pinned))
         group, size = list[FileState](), 0
         for seen in packed:
             if group and size + seen.size > PACK:
@@ -127,6 +126,8 @@ class Sending:
             size += seen.size
         if group:
             self._start(partial(self._pack, group, pinned))
+        for seen in alone:
+            self._start(partial(self._in_parts if seen.size > PART else self._whole, seen, pinned))
 
     def _start(self, work: Callable[[], None]) -> None:
         def run() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from agent.engine.places import PART
-from agent.snapshot import KEY_BYTES, LATEST_US
+from agent.snapshot import LATEST_US, PATH_BYTES
 from agent.symlinks import MOST_TARGET, stays_inside
 from contract.commits import CommittedFile, CommittedFolder, CommittedLink
 
@@ -84,7 +84,7 @@ def _check_path(text: str) -> None:
         raise Unusable(f"its path {text!r} leaves the folder")
     if str(path) != text or "\0" in text or path.name in ("", "."):
         raise Unusable(f"its path {text!r} is not a plain path")
-    if max(len(text.encode()) / KEY_BYTES, *(len(part.encode()) / NAME_BYTES for part in path.parts)) > 1:
+    if max(len(text.encode()) / PATH_BYTES, *(len(part.encode()) / NAME_BYTES for part in path.parts)) > 1:
         raise Unusable(f"its path {text[:80]!r}... is longer than any that is committed")
 
 

@@ -2,7 +2,7 @@
 
 zip (torch.save, NumPy's .npz, .keras, Lightning's .ckpt): APPNOTE.TXT of PKWARE, 4.3.14 to 4.3.16; torch/serialization.py 2.13 writes the
 directory of the archive last. safetensors: README of its repository, "Format". HDF5: "File Format Specification", II.A. NumPy:
-numpy/lib/format.py.
+numpy/lib/format.py. tar: POSIX, pax, "ustar Interchange Format". LightGBM: `SaveModelToString` in src/boosting/gbdt_model_text.cpp.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import PurePosixPath
 At = Callable[[int, int], bytes]
 """Returns at most so many bytes of a file from an offset on."""
 ZIP, HDF5, NUMPY = b"PK\x03\x04", b"\x89HDF\r\n\x1a\n", b"\x93NUMPY"
+PARQUET, ARROW, LIGHTGBM = b"PAR1", b"ARROW1", b"tree\nversion="
 TAIL = 4096
 """Bytes of the end in which a zip's last record is looked for: torch.save, NumPy and Keras write no comment behind it."""
 MOST_HEADER, LARGE_HEADER = 100_000_000, 32 * 1024 * 1024
@@ -27,7 +28,13 @@ PICKLES = frozenset({".pt", ".pth", ".ckpt", ".bin", ".pkl"})
 """Endings that torch.save's files have: a zip today, a bare pickle before 1.6 and by `_use_new_zipfile_serialization=False`."""
 MODEL = re.compile(r"(?:(?:pytorch_|adapter_)?model|optimizer|scheduler|sampler|scaler|training_args)(?![a-z])")
 """Files that frameworks write with torch.save under a name that ends in .bin; others may be empty, or begin with zeros."""
+MOST_MODEL = 16 * 1024 * 1024
+"""Bytes of a model as text up to which its end is looked for."""
+MOST_ENTRIES, BLOCK = 10_000, 512
+"""Entries of a tar up to which its end is looked for, and the bytes that each begins at a multiple of."""
 OFFSETS = re.compile(rb'"data_offsets"\s*:\s*\[\s*\d{1,18}\s*,\s*(\d{1,18})\s*\]')
+BEGUN = re.compile(r"-?(I(n(f(i(n(it?)?)?)?)?)?)?|t(ru?)?|f(a(ls?)?)?|n(ul?)?|Na?|\.?[eE]?[+-]?")
+"""What a word or a number in JSON may begin with, and not end."""
 NUMPY_TYPE = re.compile(rb"'descr': '[<>|=][biufcSV](\d{1,6})'")
 NUMPY_SHAPE = re.compile(rb"'shape': \(([\d\s,]{0,1024})\)")
 
@@ -49,6 +56,12 @@ def is_whole(read: At, size: int, name: str = "") -> bool | None:
         return _is_numpy(read, size)
     if head.startswith(ZIP):
         return _is_zip(read, size)
+    if head.startswith((PARQUET, ARROW)):
+        return read(max(0, size - 6), 6).endswith(PARQUET if head.startswith(PARQUET) else ARROW) and size > 12
+    if head.startswith(LIGHTGBM):
+        return _is_lightgbm(read, size)
+    if read(257, 5) == b"ustar":
+        return _is_tar(read, size)
     begun = head.rstrip(b"\0")
     if begun and ZIP.startswith(begun):
         return False
@@ -145,6 +158,45 @@ def _is_numpy(read: At, size: int) -> bool | None:
         return None
     items = math.prod(int(part) for part in shape[1].split(b",") if part.strip())
     return 8 + wide + length + items * int(kind[1]) == size
+
+
+def _is_tar(read: At, size: int) -> bool | None:
+    """Whether two blocks of zeros end the archive, where its entries do."""
+    at = 0
+    for _ in range(MOST_ENTRIES):
+        head = read(at, BLOCK)
+        if len(head) < BLOCK:
+            return False
+        if not head.strip(b"\0"):
+            return len(read(at + BLOCK, BLOCK)) == BLOCK
+        try:
+            length = int(head[124:136].split(b"\0")[0].strip() or b"0", 8)
+        except ValueError:  # a size in binary, of more than 8 GiB
+            return None
+        at += BLOCK + -(-length // BLOCK) * BLOCK
+        if at > size:
+            return False
+    return None
+
+
+def _is_lightgbm(read: At, size: int) -> bool | None:
+    """A model of LightGBM is cut off before the end of its trees; what follows has no mark of its end."""
+    return False if size <= MOST_MODEL and b"\nend of trees" not in read(0, size) else None
+
+
+def is_cut_json(document: bytes) -> bool:
+    """Whether a document that is not JSON may become one by what is still to come. Comments and what Python prints do not."""
+    try:
+        text = document.decode()
+        json.loads(text)
+    except UnicodeDecodeError as problem:
+        return problem.end >= len(document)
+    except json.JSONDecodeError as problem:
+        rest = text[problem.pos :].rstrip()
+        return not rest or problem.msg.startswith("Unterminated") or BEGUN.fullmatch(rest) is not None
+    except RecursionError:
+        return True
+    return False
 
 
 def _is_json(read: At, size: int) -> bool | None:

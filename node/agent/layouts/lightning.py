@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 
 from agent.layouts import dcp, deepspeed
-from agent.layouts.candidates import Candidate, Found, build_candidate, leaf
+from agent.layouts.candidates import GIVEN_UP_S, Candidate, Found, build_candidate, leaf
 from agent.layouts.pickles import find_number
 from agent.layouts.view import View, join, lies_in
 
@@ -53,7 +53,7 @@ def _find(view: View, *, named: bool) -> Found:
     found += [
         _judge_folder(view, folder, links.get(folder, [])) for folder in sorted(folders) if not lies_in(folder, folders)
     ]
-    return Found(found, blocked=_find_broken(links, {one.name: one for one in found}))
+    return Found(found, blocked=_find_broken(view, links, {one.name: one for one in found}))
 
 
 def _is_folder_sure(view: View, folder: str) -> bool:
@@ -62,12 +62,15 @@ def _is_folder_sure(view: View, folder: str) -> bool:
     return (ours and dcp.is_one(view, folder)) or deepspeed.is_one(view, join(folder, "checkpoint"))
 
 
-def _find_broken(links: dict[str, list[str]], found: dict[str, Candidate]) -> str:
-    """Returns why a `last.ckpt` leads to nothing that can be gone on from; empty where each does."""
+def _find_broken(view: View, links: dict[str, list[str]], found: dict[str, Candidate]) -> str:
+    """Returns why a `last.ckpt` leads to nothing that can be gone on from; empty where each does. One that leads nowhere for a long time is
+    as its trainer left it: between its removal and the next one there are moments."""
     for target, paths in links.items():
         last = next((path for path in paths if LAST.fullmatch(leaf(path))), "")
-        if last and (target not in found or found[target].problem):
-            return f"{last} leads to what is not there, or not all there"
+        if last and target in found and found[target].problem:
+            return f"{last} leads to what is not all there"
+        if last and target not in found and not view.rests([last], GIVEN_UP_S):
+            return f"{last} leads to what is not there"
     return ""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickletools
+import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -10,6 +11,8 @@ MOST_PICKLE = 64 * 1024 * 1024
 """Bytes of torch.distributed.checkpoint's metadata that are read: what a million shards of tensors take is not."""
 MOST_CODES = 1_000_000
 """Opcodes that are read, about a second's worth; from a longer metadata only the names of files are taken."""
+MOST_PLAIN = 200_000
+"""Opcodes of a pickle that is looked through for its end."""
 MOST_SHARDS = 100_000
 METADATA = b"torch.distributed.checkpoint.metadata"
 ENDINGS = (b".distcp", b".safetensors")
@@ -77,6 +80,21 @@ def find_number(head: bytes, key: str) -> int:
     except (ValueError, OverflowError, _TooLong):
         pass
     return -1
+
+
+def is_all_there(document: bytes) -> bool:
+    """Whether the bytes are one pickle, from its beginning to its end; one with more than MOST_PLAIN opcodes is not read."""
+    if document[:1] != b"\x80" or document[-1:] != b".":
+        return False
+    end = -1
+    try:
+        for number, (_, _, at) in enumerate(pickletools.genops(document)):
+            if number >= MOST_PLAIN:
+                return False
+            end = at or 0
+    except (ValueError, OverflowError, IndexError, struct.error):
+        return False
+    return end + 1 == len(document)
 
 
 class _TooLong(Exception):

@@ -13,7 +13,7 @@ from agent.position import Position
 from agent.progress import Named
 from agent.sets.recognising import Saved
 from agent.snapshot import FileState
-from contract.commits import Part, SetPlan
+from contract.commits import Part, SetPlan, name_checkpoint
 from contract.jobs import CheckpointLayout, Scope
 
 LAG_S = 20.0
@@ -26,6 +26,8 @@ ROUNDED_S = 1e-6
 """A float has a time in UTC epoch seconds to a quarter of a microsecond; two that the kernel took from one tick of its clock are equal."""
 POLL_S, LONGEST_POLL_S, POLL_SHARE = 5.0, 300.0, 0.05
 """Between looks for a plan: a share of the time since it was due, within these bounds, of which the first is smaller in short intervals."""
+LONGEST_LOOK_S, GOLDEN = 10.0, 0.6180339887498949
+"""Between looks at the folder, which ask S3 nothing. They are of varied length, so that no trainer's rhythm hides from all of them."""
 FRESH_SHARE = 0.2
 """Of the time between two checkpoints: for so long other ranks surely have the newest one as well."""
 OTHERS_FIRST = 0.9
@@ -75,6 +77,14 @@ class AnsweringRank:
         """What it would commit."""
         return self.saved.choose(self.plan, self.shards)
 
+    @cached_property
+    def has_nothing_to_say(self) -> bool:
+        """Whether it has none, or only what is no part of a checkpoint; where the request wants files of it, whatever it has is a part."""
+        wanted = self.place.rank in self.place.must_have
+        return not self.chosen or (
+            not wanted and self.saved.word is None and all(map(self.saved.is_beside, self.chosen))
+        )
+
     @property
     def files(self) -> Mapping[str, float]:
         """The same by path: when each changed, UTC epoch seconds by its machine's clock."""
@@ -90,6 +100,8 @@ def answer(rank: AnsweringRank) -> Answer:
     what was there when the rank that opened the set named its own: this is complete where that rank had waited for all others, as
     trainers with a barrier do. A command that has ended well has written what it wanted.
     """
+    if rank.saved.unfit:
+        return Answer(Part.MISSED, rank.saved.unfit)
     found = None if rank.saved.ended_well else _find_obstacle(rank)
     if found is None:
         return Answer(Part.FILES if rank.files else Part.NOTHING)
@@ -99,7 +111,7 @@ def answer(rank: AnsweringRank) -> Answer:
 
 def answer_again(before: AnsweringRank, rank: AnsweringRank) -> Answer:
     """The same once the files are open, of a rank that had them all `before`."""
-    verdict, began = answer(rank), f"the commit of checkpoint {rank.plan.step} began"
+    verdict, began = answer(rank), f"the commit of {name_checkpoint(rank.plan.step, rank.plan.name)} began"
     if before.shards and rank.shards and (gone := before.shards.files - rank.shards.files):
         return Answer(Part.MISSED, f"{min(gone)} was removed while {began}")
     if verdict.part is Part.NOTHING:
@@ -142,10 +154,12 @@ def _judge_silent(rank: AnsweringRank) -> Answer | None:
     """The same for a rank whose trainer names none, where another rank's does."""
     plan = rank.plan
     if plan.names == 1 and not rank.has_ended:  # its own trainer may be about to name its first one
-        if not rank.saved.own and not rank.is_saving:
+        if rank.has_nothing_to_say and not rank.is_saving:
             return Answer(None) if rank.lags else None
         if rank.place.rank not in rank.place.must_have:
             return Answer(None, f"it has not named checkpoint {plan.step} in PROGRESS_FILE, as rank {plan.rank} has")
+    if rank.has_nothing_to_say:
+        return None
     advice = "where each rank names its checkpoints in PROGRESS_FILE it needs no clock"
     return _judge_time(rank, rank.files, plan.named_at, advice)
 
@@ -175,7 +189,11 @@ def _judge_time(rank: AnsweringRank, paths: Collection[str], limit: float, advic
     if paths and not (plan.named_at and rank.clock_is_right):
         return Answer(Part.MISSED, f"{WRONG_CLOCK}; {advice}")
     newer = newer_than({path: at for path, at in rank.files.items() if path in paths}, limit)
-    return Answer(Part.MISSED, f"{newer} is newer than checkpoint {plan.step} of rank {plan.rank}") if newer else None
+    return (
+        Answer(Part.MISSED, f"{newer} is newer than {name_checkpoint(plan.step, plan.name)} of rank {plan.rank}")
+        if newer
+        else None
+    )
 
 
 def newer_than(own: Mapping[str, float], moment: float) -> str:
@@ -193,6 +211,11 @@ def waits_for_next(named: Named, now: float, due: float, every_s: float, scope: 
         return False
     next_at = named.at + named.period_s
     return next_at - due < every_s / 2 and now < next_at + named.period_s
+
+
+def look_s(since_s: float, every_s: float, now: float) -> float:
+    """Pause before the next look at the folder for a set that was due `since_s` ago, where one is due every `every_s`."""
+    return min(poll_s(since_s, every_s), LONGEST_LOOK_S) * (0.6 + 0.4 * (now * GOLDEN % 1.0))
 
 
 def poll_s(since_s: float, every_s: float) -> float:

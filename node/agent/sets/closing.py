@@ -10,7 +10,7 @@ from dataclasses import replace
 from agent.position import Position
 from agent.retention import History, history
 from agent.sets.leaving import drop_files, fill_last, find_awaited, find_gone, find_required, find_spare
-from agent.sets.outcomes import is_hopeless, judge_parts
+from agent.sets.outcomes import find_left_out, is_hopeless, judge_parts
 from agent.sets.state import SetState
 from agent.store import Missing, Store
 from contract.codec import Garbled, decode, encode
@@ -33,7 +33,7 @@ class Closer:
     ) -> None:
         self._place, self._store, self._state, self._now, self._note = place, store, state, now, note
         self._keys = BytesPrefix(place.job.id)
-        self._problem = ""
+        self._problem, self._lacks_ranks = "", False
 
     def settle(self) -> History:
         """Closes each set of this attempt to which the last rank has answered. Raises NeverWhole."""
@@ -49,7 +49,8 @@ class Closer:
         state.unsettled = False
         blamed = {number: parts for number, parts in answered.items() if not self._is_openers_own(number, parts)}
         since_s = self._now() - min((plan.opened_at for plan in state.plans.values()), default=self._now())
-        if is_hopeless(blamed, any_closed=bool(known.closed), since_s=since_s):
+        hopeless = self._lacks_ranks and not known.closed
+        if hopeless or is_hopeless(blamed, any_closed=bool(known.closed), since_s=since_s):
             said = (self._explain_miss(number, answered[number]) for number in sorted(answered, reverse=True))
             why = self._problem or next(filter(None, said), "")  # an answer may be taken back once its set was closed
             raise NeverWhole(f"none of {len(answered)} checkpoints was whole: {why}")
@@ -163,8 +164,15 @@ class Closer:
         )
         self._store.put(self._keys.closed(place.attempt, number), encode(made))
         self._state.plans[number] = replace(plan, step=step)
-        self._note(f"checkpoint {step} is closed: {len(writers)} of {place.ranks} ranks have files")
+        self._note(f"{self._describe_set(step, number)}: {len(writers)} of {place.ranks} ranks have files")
         return ""
+
+    def _describe_set(self, step: int, number: int) -> str:
+        """Words that a set is closed; a trainer that tells no step, and a workbench, have sets with a number alone."""
+        if step >= 0:
+            return f"checkpoint {step} is closed"
+        which = "the last set" if number == LAST_SET else f"set {number}"
+        return f"{which} of the folder is saved" if self._place.job.workbench else f"{which} is closed"
 
     def _judge(self, plan: SetPlan, parts: Mapping[int, Part], left: Collection[int]) -> tuple[str, list[Commit]]:
         """Reads the parts with files, of a set that no rank missed; why they are no checkpoint, empty where they are one."""
@@ -173,6 +181,9 @@ class Closer:
         with ThreadPoolExecutor(AT_A_TIME) as pool:
             read = list(pool.map(lambda rank: self._read_part(rank, plan.number), writers))
         required = find_required(place, plan.number, left)
+        if problem := find_left_out(plan, read, place):
+            self._lacks_ranks = True
+            return problem, read
         return judge_parts(plan, read, place.job.checkpoint_scope, place.ranks, required), read
 
     def _explain_miss(self, number: int, parts: Mapping[int, Part]) -> str:

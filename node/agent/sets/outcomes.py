@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from contract.commits import Commit, Part, SetPlan
+from agent.position import Position
+from contract.commits import Commit, Part, SetPlan, name_checkpoint
 from contract.jobs import Scope
 from contract.keys import LAST_SET
 
 FEW, LEAST_S = 3, 600.0
 """So many sets whose parts are no checkpoint, and none that is closed, show that the trainer's ranks do not save the same; or twice as many
 that a rank missed, over so many seconds."""
+RANK0_ADVICE = "checkpoint_scope is rank0: shards of other ranks are committed with checkpoint_scope: auto or shards"
 SHOWN = 3
 """The most shards that a sentence names."""
 
@@ -32,6 +34,13 @@ def explain_unnamed(writers: Sequence[int], scope: Scope) -> str:
     )  # fmt: skip
 
 
+def list_unnamed(parts: Sequence[Commit]) -> list[int]:
+    """Returns the ranks whose files may be shards of one checkpoint, where no rank says so; none where one rank alone has a checkpoint.
+    What others have beside it belongs to none: logs, small texts and tables."""
+    weights = [one.rank for one in parts if not one.beside] or [one.rank for one in parts]
+    return weights if len(weights) > 1 else []
+
+
 def is_hopeless(answered: Mapping[int, Mapping[int, Part]], *, any_closed: bool, since_s: float) -> bool:
     """Whether sets that all ranks answered show that no set of this job will ever be closed. One that a rank missed says less than one
     whose parts are no checkpoint: a rank may be late again and again. `since_s` is the age of the attempt's first set."""
@@ -51,8 +60,8 @@ def judge_parts(
     if lacking_ranks := sorted(set(must_have) - set(writers)):
         without = ", ".join(map(str, lacking_ranks))
         return f"checkpoint_scope is shards, and these ranks have nothing in CHECKPOINT_DIR: {without}"
-    if plan.names == 0 and plan.number != LAST_SET and len(parts) > 1:
-        return explain_unnamed(writers, scope)
+    if plan.names == 0 and plan.number != LAST_SET and (shards := list_unnamed(parts)):
+        return explain_unnamed(shards, scope)
     names = {one.step: one.rank for one in reversed(parts) if one.named}
     if len(names) > 1:
         shown = ", ".join(f"rank {rank} {step}" for step, rank in sorted(names.items(), key=lambda each: each[1])[:8])
@@ -65,6 +74,20 @@ def judge_parts(
     if lacking := sorted(set(plan.needs) - {file.path for one in parts for file in one.files}):
         return explain_lacking(plan, lacking, scope)
     return _judge_last(parts, scope) if plan.number == LAST_SET and not places else ""
+
+
+def find_left_out(plan: SetPlan, parts: Sequence[Commit], place: Position) -> str:
+    """Why a checkpoint of rank 0 alone can never be whole: it needs shards of other ranks, which the request leaves out; empty where it
+    can."""
+    if place.job.checkpoint_scope is not Scope.RANK0 or place.job.nodes == 1 or not parts:
+        return ""
+    have = {file.path for one in parts for file in one.files}
+    if lacking := sorted(set(plan.needs) - have):
+        return explain_lacking(plan, lacking, Scope.RANK0)
+    within = {path for path in have if plan.name and path.startswith(f"{plan.name}/")}
+    if not place.job.roles and any("zero_pp_rank_" in path for path in within):
+        return f"{name_checkpoint(plan.step, plan.name)} ({plan.layout}) has states on every rank; {RANK0_ADVICE}"
+    return ""
 
 
 def _find_rank_without(plan: SetPlan, parts: Sequence[Commit], ranks: int) -> str:
@@ -84,11 +107,7 @@ def _find_rank_without(plan: SetPlan, parts: Sequence[Commit], ranks: int) -> st
 def explain_lacking(plan: SetPlan, lacking: Collection[str], scope: Scope) -> str:
     """Why a checkpoint whose marker lists files that no rank has is refused, and what to do."""
     first = ", ".join(sorted(lacking)[:SHOWN]) + (f" and {len(lacking) - SHOWN} more" if len(lacking) > SHOWN else "")
-    advice = (
-        "checkpoint_scope is rank0: shards of other ranks are committed with checkpoint_scope: auto or shards"
-        if scope is Scope.RANK0
-        else "each rank has to write its shards to its own CHECKPOINT_DIR"
-    )
+    advice = RANK0_ADVICE if scope is Scope.RANK0 else "each rank has to write its shards to its own CHECKPOINT_DIR"
     return f"checkpoint {plan.name or plan.step} ({plan.layout}) lists files that no rank has: {first}; {advice}"
 
 
@@ -97,11 +116,12 @@ def _judge_last(parts: Sequence[Commit], scope: Scope) -> str:
     a plan. Where every command ended well, files that came after its name are of it as well."""
     namers = [one for one in parts if one.named]
     if not namers:
-        return explain_unnamed([one.rank for one in parts], scope) if len(parts) > 1 else ""
+        shards = list_unnamed(parts)
+        return explain_unnamed(shards, scope) if shards else ""
     if all(one.ended_well for one in parts):
         return ""
     if beyond := [one.rank for one in parts if one.goes_beyond]:
         return f"rank {beyond[0]} ended with files after checkpoint {namers[0].step}, others did not"
     named_at = min(one.moment for one in namers)
-    late = [one.rank for one in parts if not one.named and not 0.0 < one.moment <= named_at]
+    late = [one.rank for one in parts if not one.named and not one.beside and not 0.0 < one.moment <= named_at]
     return f"rank {late[0]} has files that are newer than checkpoint {namers[0].step}" if late else ""

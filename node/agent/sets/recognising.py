@@ -9,12 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agent.commits import Folder
-from agent.growth import Growth
+from agent.growth import LEAST_GROWTH_S, Growth
 from agent.layouts import FolderListing, Recognised, Shards, Whole, find_shards, recognise
 from agent.layouts.listing import Judgements
+from agent.position import Position
 from agent.progress import Named, ProgressFile
+from agent.sets.evidence import Evidence
 from agent.sets.resting import Resting
-from agent.snapshot import FileState
+from agent.snapshot import PATH_BYTES, FileState
 from agent.symlinks import Source
 from contract.commits import SetPlan
 
@@ -29,7 +31,8 @@ class Saved:
     """What lies in the folder at one moment, and which checkpoint it is."""
 
     own: Sequence[FileState]
-    """Files and links of this rank, those that only grow marked."""
+    """Files and links of this rank, those that only grow marked; without saves that nothing names and that are not whole beside older
+    ones that are."""
     changes: Mapping[str, float]
     """When each changed, without those that grow: UTC epoch seconds by the machine's clock."""
     at: float
@@ -41,6 +44,10 @@ class Saved:
     """The checkpoint that the layout shows."""
     torn: frozenset[str] = frozenset()
     """Files beside the checkpoints of a layout that are cut off by their format."""
+    is_beside: Callable[[FileState], bool] = lambda _: False
+    """Whether a file is no part of any checkpoint by its name and its content: a log, a small text or table, a picture, a database."""
+    unfit: str = ""
+    """Why something that lies here can be in no set; empty where nothing is so."""
 
     @property
     def ended_well(self) -> bool:
@@ -64,7 +71,12 @@ class Saved:
             return identify(self.word)
         if (whole := self.whole) is not None:
             return f"{whole.layout} {whole.name} of step {whole.step} at {whole.at}"
-        return str(hash(tuple(self.own)))
+        return str(hash(tuple(one for one in self.own if not one.grows)))
+
+    @property
+    def has_logs_alone(self) -> bool:
+        """Whether nothing lies here but what only grows: a rank with that has nothing to say."""
+        return bool(self.own) and all(one.grows for one in self.own)
 
     def has_left(self, plan: SetPlan) -> bool:
         """Whether a file outside of the checkpoint says which one is the newest, and it is another one than the plan's by now."""
@@ -81,7 +93,7 @@ class Saved:
         if not plan.layout and self.recognised.layout and whole is None:
             return []  # a framework writes here, and its first checkpoint is not whole
         if not plan.layout:
-            return [one for one in self.own if one.path not in unfinished]
+            return [] if self.has_logs_alone else [one for one in self.own if one.path not in unfinished]
         chosen = shards.files if shards else frozenset[str]()
         if whole is None:
             unfinished = unfinished - self._find_older(unfinished, chosen)
@@ -120,19 +132,22 @@ class Recogniser:
     """CHECKPOINT_DIR of one rank. Not for use by two threads at once."""
 
     def __init__(
-        self, folder: Folder, progress: ProgressFile, *, layout: str, clock: Callable[[], float],
+        self, folder: Folder, progress: ProgressFile, place: Position, *, layout: str, clock: Callable[[], float],
         changed_s: Callable[[FileState], float], note: Callable[[str], None],
     ) -> None:  # fmt: skip
         """`layout`: the name of one, `auto` or `none`; `clock` is this machine's; `changed_s` is when a file changed, by that clock."""
-        self._folder, self._progress, self._layout = folder, progress, layout
+        self._folder, self._progress, self._layout, self._place = folder, progress, layout, place
         self._clock, self._changed_s, self._note = clock, changed_s, note
-        self._growth = Growth(folder.path, clock=clock)
+        self._evidence = Evidence(self._read)
+        self._growth = Growth(folder.path, clock=clock, find_kind=self._evidence.find_kind)
         self._found: Named | None = None
         self._seen: Whole | None = None
         self._noted = ""
         self._judgements = Judgements()
-        self.resting = Resting(self._read)
-        self._uses_layouts = layout != "none"
+        self.resting = Resting(self._evidence, is_alone=place.ranks == 1)
+        self._uses_layouts, self._is_bench = layout != "none", place.job.workbench is not None
+        self.due_s: Callable[[], float] = lambda: 0.0
+        """For how long a set has been due, in seconds; negative before that."""
         self.layout = ""
         """The layout that was recognised last; empty for none."""
 
@@ -159,10 +174,43 @@ class Recogniser:
                 word = None  # the trainer of this attempt names nothing any more
             self._tell(recognised)
         found = self._count(recognised.newest)
-        named = word or found
-        marked = self._growth.mark(own, since=named.at - named.period_s if named and named.period_s else 0.0)
+        marked = self._mark(own, word or found)
         changes = {one.path: self._changed_s(one) for one in marked if not one.grows}
-        return Saved(marked, changes, now, word, recognised, found, self._find_torn(marked, recognised, now))
+        if word is None and not recognised.layout and not self._is_bench and not math.isinf(now):
+            marked = self._leave_unfinished(marked, changes, now, is_over=at is not None)
+        torn = self._find_torn(marked, recognised, now)
+        unfit = next(
+            (f"{path[:80]}... has a path of more than {PATH_BYTES} bytes" for path in self._folder.too_long), ""
+        )
+        return Saved(marked, changes, now, word, recognised, found, torn, self._is_beside, unfit)
+
+    def _mark(self, own: Sequence[FileState], named: Named | None) -> list[FileState]:
+        """Marks the files that only grow. Where one node has nothing else, these may be its checkpoint: they have to rest."""
+        since = named.at - named.period_s if named and named.period_s else 0.0
+        if self._is_bench:
+            return self._growth.mark(own, since=since)
+        lines_since = self._clock() - max(LEAST_GROWTH_S, self._place.every_s / 2)
+        marked = self._growth.mark(own, since=since, lines_since=lines_since)
+        self.resting.observe(marked, self._clock())
+        is_alone = self._place.ranks == 1 and named is None and all(one.grows for one in marked)
+        return [one._replace(grows=False) for one in marked] if is_alone else marked
+
+    def _leave_unfinished(
+        self, own: Sequence[FileState], changes: Mapping[str, float], now: float, *, is_over: bool
+    ) -> list[FileState]:
+        late = self.due_s() > self._place.every_s
+        left = self.resting.find_unfinished(
+            own, changes, now, every_s=self._place.every_s, late=late and not is_over, is_over=is_over
+        )
+        return [one for one in own if one.path not in left]
+
+    def _is_beside(self, one: FileState) -> bool:
+        return one.grows or self._evidence.find_kind(one).is_beside
+
+    def take(self, own: Sequence[FileState]) -> None:
+        """Takes note of what a set has, or a restore brought."""
+        self.resting.take(own)
+        self._growth.keep(own)
 
     def find_shards(self, saved: Saved, plan: SetPlan) -> Shards | None:
         """This rank's files of the checkpoint that a plan names by its place; None for a plan that has no place."""
@@ -177,7 +225,7 @@ class Recogniser:
         saved = self.read(math.inf)  # nothing here is being written
         if self._found is not None:
             self._found = Named(self._found.step, self._found.at, 0)
-        self.resting.take(saved.own)
+        self.take(saved.own)
         return saved
 
     def give_way(self) -> None:

@@ -2,25 +2,34 @@
 
 Most trainers write a file in place: it has the bytes of the checkpoint before, then some of the next one, then all of them. Three things
 say that it is whole: its format, whose end only the last write makes; a name that it got by renaming; and rest. Files that are written
-together belong together: while only some of them are new, none is taken.
+together belong together: while only some of them are new, none is taken. A small text that its trainer writes again and again, each time in
+one go, is no part of a checkpoint, and a database or a picture neither: these hold up nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from agent.layouts.formats import is_whole
+from agent.layouts.kinds import Kind
+from agent.sets.evidence import Evidence
+from agent.sets.rows import find_open_saves, mask
 from agent.snapshot import FileState
 
 RESTS_S = 10.0
 """A trainer that has not changed its files for so long has finished them, where nothing else says that they may be half of something."""
 LONG_REST_S = 60.0
 """The same for files that nothing but rest shows to be whole: a save over a slow mount, or out of a GPU's memory, pauses for seconds."""
+BETWEEN_S = 2.0
+"""The same for files that are whole by their format, of a trainer that does not pause for longer between its saves: another file of the
+same save follows sooner."""
 SHORTEST_S, BYTES_PER_S = 1.0, 200e6
 """A file takes at least so long to write, and a larger one as long as at this speed: one that changed within that time of the trainer's
 death was being written."""
-
-Read = Callable[[str, int, int], bytes]
+GIVEN_UP_S = 120.0
+"""A document that is empty for so long is as its trainer wants it."""
+REWRITES, CERTAIN_REWRITES = 3, 10
+"""A small text that was written anew so often, and never seen in pieces, is no part of a checkpoint once it rests for SHORTEST_S; after the
+second number it need not rest."""
 
 
 def rest_s(every_s: float) -> float:
@@ -28,56 +37,112 @@ def rest_s(every_s: float) -> float:
     return min(RESTS_S, every_s / 4)
 
 
+def long_rest_s(every_s: float) -> float:
+    """Returns the same for files that nothing but rest shows to be whole."""
+    return min(LONG_REST_S, every_s / 4)
+
+
 class Resting:
     """What one folder's files were in the last set, and which of them are saved together. Not for use by two threads at once."""
 
-    def __init__(self, read: Read) -> None:
-        """`read`: path, offset, and at most so many bytes; b"" where there are none."""
-        self._read = read
+    def __init__(self, evidence: Evidence, *, is_alone: bool = True) -> None:
+        """`is_alone`: whether no other rank may have the checkpoint."""
+        self._format, self._is_alone = evidence, is_alone
         self._taken: dict[str, FileState] = {}
         self._together: frozenset[str] = frozenset()
-        self._torn: dict[FileState, bool | None] = {}
+        self._seen: dict[str, FileState] = {}
+        self._rewrites: dict[str, int] = {}
+        """How often a small text was written anew in one go."""
+        self._born: dict[str, float] = {}
+        """When a file was seen first, by the machine's clock."""
+        self._versions: dict[str, int] = {}
+        """How many whole versions of a file were seen since the last set, of those that were saved together."""
 
     def take(self, own: Sequence[FileState]) -> None:
         """Takes note of what a set has, or a restore brought."""
-        changed = frozenset(one.path for one in self._changed(own))
+        changed = frozenset(one.path for one in self.list_changed(own))
         if self._taken and changed:
             self._together = changed
         self._taken = {one.path: one._replace(grows=False) for one in own}
+        self._versions.clear()
+
+    def observe(self, own: Sequence[FileState], now: float) -> None:
+        """Compares the files with those of the call before."""
+        self._born = {one.path: self._born.get(one.path, now) for one in own}
+        for one in own:
+            before = self._seen.get(one.path)
+            if before is None or before.content == one.content or one.target:
+                continue
+            if one.path in self._together and self.has_evidence(one):
+                self._versions[one.path] = self._versions.get(one.path, 0) + 1
+            if not one.grows and self._format.find_kind(one).is_small_text:
+                in_pieces = before.inode == one.inode and before.size < one.size
+                self._rewrites[one.path] = 0 if in_pieces else self._rewrites.get(one.path, 0) + 1
+        self._seen = {one.path: one for one in own}
+        self._rewrites = {path: times for path, times in self._rewrites.items() if path in self._seen}
 
     def is_torn(self, one: FileState) -> bool:
         """Whether a file is cut off by its format."""
-        return self._evidence(one) is False
+        return self.has_evidence(one) is False
 
     def has_taken(self, one: FileState) -> bool:
         """Whether the last set has the file as it is."""
         return self._taken.get(one.path) == one._replace(grows=False)
 
+    def find_unfinished(
+        self, own: Sequence[FileState], changes: Mapping[str, float], now: float, *, every_s: float, late: bool, is_over: bool
+    ) -> frozenset[str]:  # fmt: skip
+        """Returns the paths of saves that are not whole, where an earlier or a later one of the same kind is: that one is a checkpoint
+        without them. `is_over`: the trainer died `now`."""
+        enough_s = rest_s(every_s) if late or not self._taken else long_rest_s(every_s)
+
+        def is_open(one: FileState) -> bool:
+            evidence, age_s = self.has_evidence(one), now - changes.get(one.path, 0.0)
+            if evidence is None and self._format.find_kind(one) in (Kind.WEIGHTS, Kind.WORDS):
+                return is_being_written(one, age_s) if is_over else age_s <= enough_s
+            return evidence is False
+
+        return find_open_saves(
+            [one for one in own if not one.grows and not one.target], self._taken, is_open=is_open, born=self._born,
+            changes=changes, apart_s=0.0 if late else long_rest_s(every_s),
+        )  # fmt: skip
+
     def find_doubt(
-        self, own: Sequence[FileState], changes: Mapping[str, float], now: float, *, every_s: float, late: bool
-    ) -> str:
-        """Why the files that are new since the last set may not be whole yet; empty where they are. Times are the machine's. `late`: a
-        trainer that saves all the time has no rest to wait for, so files that are certainly whole need none, and others a short one; so
-        do those of the first set, which take the place of none."""
-        changed = self._changed(own)
-        rested_s = now - max((changes.get(one.path, 0.0) for one in changed), default=0.0)
+        self, own: Sequence[FileState], changes: Mapping[str, float], now: float, *, every_s: float, due_s: float, late: bool
+    ) -> str:  # fmt: skip
+        """Why the files that are new since the last set may not be whole yet; empty where they are. Times are the machine's. A set has been
+        due for `due_s`. `late`: a trainer that saves all the time has no rest to wait for, so files that are certainly whole need none,
+        and others a short one; so do those of the first set, which take the place of none."""
+        changed = self.list_changed(own)
+        notes = self._find_notes(changed, own)
+        saved = [one for one in changed if one.path not in notes]
+        rested_s = now - max((changes.get(one.path, 0.0) for one in saved or changed), default=0.0)
         short_s = rest_s(every_s)
-        enough_s = short_s if late or not self._taken else min(LONG_REST_S, every_s / 4)
+        enough_s = short_s if late or not self._taken else long_rest_s(every_s)
         for one in changed:
-            if (evidence := self._evidence(one)) is False:
+            evidence, age_s = self.has_evidence(one), now - changes.get(one.path, 0.0)
+            if evidence is False and not (self._is_empty(one) and age_s > GIVEN_UP_S):
                 return f"{one.path} is cut off: its format says that more is to come"
-            if not evidence and rested_s <= enough_s:
-                return f"{one.path} may still be written: it changed {rested_s:.0f} s ago"
-        if (missing := self._missing(changed, own)) and rested_s <= enough_s:
+            if one.path in notes:
+                if not self._may_take_note(one, age_s):
+                    return f"{one.path} may still be written"
+            elif not evidence and age_s <= enough_s:
+                return f"{one.path} may still be written: it changed {age_s:.0f} s ago"
+        if (missing := self._missing(self._list_saved(changed, notes), own)) and rested_s <= enough_s:
             return f"{missing} is of the save before, and other files are of the next one"
-        return "" if late or rested_s > short_s else f"{changed[0].path} changed {rested_s:.0f} s ago"
+        between_s = 0.0 if late else BETWEEN_S if due_s > every_s / 4 else short_s
+        return (
+            ""
+            if late or rested_s > min(between_s, short_s)
+            else f"{(saved or changed)[0].path} changed {rested_s:.0f} s ago"
+        )
 
     def find_unrest(
         self, own: Sequence[FileState], changes: Mapping[str, float], now: float, *, every_s: float, waited_s: float
     ) -> str:
         """The same for files that a person saves one by one: none belongs to another, and one that is cut off is as they have it. After a
         short wait those that rest are taken without the others."""
-        changed, short_s = self._changed(own), rest_s(every_s)
+        changed, short_s = self.list_changed(own), rest_s(every_s)
         restless = self.list_restless(own, changes, since=now - short_s, now=now)
         if not restless or (waited_s > short_s and len(restless) < len(changed)):
             return ""
@@ -87,46 +152,89 @@ class Resting:
         self, own: Sequence[FileState], changes: Mapping[str, float], *, since: float, now: float
     ) -> list[str]:
         """Paths of the new files that changed after `since`. One whose time is still to come says nothing: the clock was set back."""
-        new = (one.path for one in self._changed(own) if not one.target)
+        new = (one.path for one in self.list_changed(own) if not one.target)
         return [path for path in new if since <= changes.get(path, 0.0) <= now]
 
     def find_doubt_at_end(
         self, own: Sequence[FileState], changes: Mapping[str, float], ended_at: float
     ) -> tuple[str, bool]:
         """The same once the trainer has died at `ended_at`, and whether a file is certainly torn."""
-        changed, doubt = self._changed(own), ""
+        changed, doubt = self.list_changed(own), ""
+        notes = self._find_notes(changed, own)
         for one in changed:
-            evidence, age_s = self._evidence(one), ended_at - changes.get(one.path, 0.0)
+            evidence, age_s = self.has_evidence(one), ended_at - changes.get(one.path, 0.0)
             if evidence is False:
                 return f"{one.path} is cut off: its trainer ended while it wrote it", True
-            if not evidence and age_s < max(SHORTEST_S, one.size / BYTES_PER_S):
+            if one.path in notes and self._may_take_note(one, age_s):
+                continue
+            if not evidence and is_being_written(one, age_s):
                 doubt = f"its trainer ended while it may have been writing {one.path}"
-            elif age_s <= RESTS_S and (missing := self._missing(changed, own)):
+            elif age_s <= RESTS_S and (missing := self._missing(self._list_saved(changed, notes), own)):
                 doubt = f"its trainer ended when it had written {one.path}, and not yet {missing}"
         return doubt, False
 
-    def _changed(self, own: Sequence[FileState]) -> list[FileState]:
+    def list_changed(self, own: Sequence[FileState]) -> list[FileState]:
+        """Returns the files that the last set does not have as they are, without those that only grow."""
         return [one for one in own if not one.grows and self._taken.get(one.path) != one]
 
-    def _missing(self, changed: Sequence[FileState], own: Sequence[FileState]) -> str:
-        """A file that was saved together with one that is new, and is still of the save before; empty where there is none."""
-        new = {one.path for one in changed}
-        if not new & self._together:
-            return ""
-        return min((self._together - new) & {one.path for one in own}, default="")
-
-    def _evidence(self, one: FileState) -> bool | None:
+    def has_evidence(self, one: FileState) -> bool | None:
         """Whether a file is whole by its format, or by the way in which it came to its place; None where that is not known."""
-        if one.target:
-            return True
-        if one not in self._torn:
-            if len(self._torn) > 1000:
-                self._torn.clear()
-            self._torn[one] = is_whole(lambda offset, size: self._read(one.path, offset, size), one.size, one.path)
-        whole = self._torn[one]
+        whole = self._format.is_whole(one)
         return self._was_renamed(one) or None if whole is None else whole
+
+    def _find_notes(self, changed: Sequence[FileState], own: Sequence[FileState]) -> set[str]:
+        """Paths of what is no part of a checkpoint and written all the time. Where no rank has more, it is the checkpoint itself."""
+        others = [one for one in own if not one.grows and not self._is_as_it_is(one)]
+        has_any = not self._is_alone or bool(others)
+        has_more = not self._is_alone or not all(map(self._is_note, others))
+        return {one.path for one in changed if (has_any if self._is_as_it_is(one) else has_more and self._is_note(one))}
+
+    def _is_as_it_is(self, one: FileState) -> bool:
+        """Whether a file is at every moment as its writer wants it."""
+        return bool(one.target) or self._format.find_kind(one) is Kind.NOTE
+
+    def _is_note(self, one: FileState) -> bool:
+        is_small = self._format.find_kind(one).is_small_text
+        return is_small and (self._format.is_whole(one) is True or self._is_restless(one))
+
+    def _is_restless(self, one: FileState) -> bool:
+        return self._rewrites.get(one.path, 0) >= REWRITES
+
+    def _may_take_note(self, one: FileState, rested_s: float) -> bool:
+        if self._is_as_it_is(one) or self._format.is_whole(one) is True:
+            return True
+        return one.size > 0 and (rested_s > SHORTEST_S or self._rewrites.get(one.path, 0) >= CERTAIN_REWRITES)
+
+    def _list_saved(self, changed: Sequence[FileState], notes: Collection[str]) -> list[FileState]:
+        """Files that may be of a save of several files: a link and an index are, what is written all the time is not."""
+        return [
+            one
+            for one in changed
+            if one.target or one.path not in notes or not (self._is_as_it_is(one) or self._is_restless(one))
+        ]
+
+    def _is_empty(self, one: FileState) -> bool:
+        """Whether a small text has nothing yet, as the metrics of a training that has just begun."""
+        return not one.size and self._format.find_kind(one).is_small_text
+
+    def _missing(self, changed: Sequence[FileState], own: Sequence[FileState]) -> str:
+        """A file that was saved together with one that is new, and is still of the save before; empty where there is none. One that stayed
+        while another was saved twice is not saved together with it."""
+        new = {one.path for one in changed}
+        if not new & self._together or any(self._versions.get(path, 0) > 1 for path in new):
+            return ""
+        rows = {
+            mask(path) for path in new if path not in self._taken
+        }  # a file with the next number takes the place of none
+        stayed = (one.path for one in own if one.path in self._together - new and not one.grows)
+        return min((path for path in stayed if mask(path) not in rows), default="")
 
     def _was_renamed(self, one: FileState) -> bool:
         """A write dates bytes and inode alike, a rename the inode alone. A new inode alone may be a file that is written anew."""
         before = self._taken.get(one.path)
         return one.ctime_ns > one.mtime_ns and (before is None or before.inode != one.inode)
+
+
+def is_being_written(one: FileState, age_s: float) -> bool:
+    """Whether a file that changed so long before its trainer died may not have been all there, if nothing else says so."""
+    return age_s < max(SHORTEST_S, one.size / BYTES_PER_S)

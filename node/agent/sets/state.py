@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from contract.commits import Commit, SetPlan
+from contract.commits import Commit, SetPlan, name_checkpoint
 
 
 @dataclass
@@ -40,6 +40,8 @@ class SetState:
     """A set that this rank answered without a checkpoint of its own, although another rank had named one."""
     why: str = ""
     """Why there is no answer yet."""
+    noted: int = 0
+    """The newest set of which the node's log says why it is late."""
     looks: dict[str, tuple[str, float]] = field(default_factory=dict)
     """By what was looked at: about which checkpoint, and until when that is enough."""
 
@@ -61,7 +63,8 @@ class SetState:
     def describe(self, now: float) -> str:
         """Says in one line where this rank stands."""
         if self.plan is not None:
-            at = f"set {self.number} with checkpoint {self.plan.step} of rank {self.plan.rank}, since {now - self.seen_at:.0f} s"
+            which = name_checkpoint(self.plan.step, self.plan.name)
+            at = f"set {self.number} with {which} of rank {self.plan.rank}, since {now - self.seen_at:.0f} s"
         else:
             at = f"set {self.number}, due {'for' if now >= self.due else 'in'} {abs(now - self.due):.0f} s"
         last = (

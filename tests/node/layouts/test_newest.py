@@ -92,8 +92,28 @@ def test_a_link_of_lightning_to_what_is_not_there_blocks(target: str) -> None:
     disk.put("epoch=9-step=900.ckpt", contents.lightning_saved(Random(1), 900))
     list(disk.link("last.ckpt", target))
     if target:
-        assert read(disk).newest is None
-        assert "last.ckpt" in read(disk).why
+        assert read(disk, 100.0).newest is None
+        assert "last.ckpt" in read(disk, 100.0).why
+
+
+@pytest.mark.parametrize("target", ["gone.ckpt", "last.ckpt", "../../etc/passwd", "last-v1.ckpt"])
+def test_a_link_of_lightning_that_leads_nowhere_blocks_for_two_minutes_at_most(target: str) -> None:
+    disk = Disk()
+    disk.put("epoch=9-step=900.ckpt", contents.lightning_saved(Random(1), 900))
+    list(disk.link("last.ckpt", target))
+    list(disk.link("last-v1.ckpt", "last.ckpt"))
+    found = read(disk, 125.0)
+    assert found.newest is not None
+    assert (found.newest.name, found.why) == ("epoch=9-step=900.ckpt", "")
+
+
+def test_a_link_of_lightning_to_a_torn_checkpoint_blocks_however_long() -> None:
+    disk = Disk()
+    whole = contents.lightning_saved(Random(1), 900)
+    disk.put("epoch=9-step=900.ckpt", whole)
+    disk.put("epoch=10-step=1000.ckpt", whole[:-9])
+    list(disk.link("last.ckpt", "epoch=10-step=1000.ckpt"))
+    assert read(disk, 3000.0).newest is None
 
 
 def test_a_torn_last_checkpoint_blocks_because_the_training_would_go_on_from_it() -> None:

@@ -159,6 +159,12 @@ VALUES = (
             ("the number of a rank", 0, "0 is not a scope"),
             ("a list", ["rank0"], "a list is not a scope"),
             ("null", None, "null is not a scope"),
+            Row(
+                "rank 0 alone, where each node has shards",
+                {"checkpoint_scope": "rank0", "checkpoint_layout": "dcp", "nodes": 4},
+                "checkpoint_scope: rank0 leaves out the shards of 3 of 4 nodes, and checkpoint_layout is dcp, in which each node has some; "
+                "allowed: shards, auto",
+            ),
         ),
     ),
     Section(

@@ -1,0 +1,67 @@
+"""Knows what each file of a folder is, and whether it is all there, by a few bytes of it that are read once for each of its states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import TypeVar
+
+from agent.layouts.formats import is_cut_json, is_whole
+from agent.layouts.kinds import Kind, find_kind
+from agent.layouts.pickles import MOST_PICKLE, is_all_there
+from agent.snapshot import FileState
+
+MOST = 20_000
+"""Files of which this is remembered at a time."""
+Read = Callable[[str, int, int], bytes]
+"""Path, offset, and at most so many bytes; b"" where there are none."""
+T = TypeVar("T")
+
+
+class Evidence:
+    """Of one folder. Not for use by two threads at once."""
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
+        self._kinds: dict[Hashable, Kind] = {}
+        self._whole: dict[Hashable, bool | None] = {}
+
+    def find_kind(self, one: FileState) -> Kind:
+        """Returns what a file is; a link is what it leads to, and no part of it."""
+        if one.target:
+            return Kind.NOTE
+        return _recall(self._kinds, one, lambda: find_kind(self._reader(one), one.size, one.path))
+
+    def is_whole(self, one: FileState) -> bool | None:
+        """Whether a file is whole by its format; None where that does not tell. One that was not is judged anew: whoever writes to a mapped
+        file need not change its size or its time."""
+        if one.target:
+            return True
+        found = _recall(self._whole, one, lambda: self._judge(one))
+        if found is False:
+            del self._whole[_key(one)]
+        return found
+
+    def _judge(self, one: FileState) -> bool | None:
+        read = self._reader(one)
+        found = is_whole(read, one.size, one.path)
+        if found is None and 0 < one.size <= MOST_PICKLE and read(0, 1) == b"\x80":
+            return is_all_there(read(0, one.size)) or None
+        if found is False and self.find_kind(one).is_small_text:
+            return False if is_cut_json(read(0, one.size)) else None
+        return found
+
+    def _reader(self, one: FileState) -> Callable[[int, int], bytes]:
+        return lambda offset, size: self._read(one.path, offset, size)
+
+
+def _key(one: FileState) -> Hashable:
+    return one.path, one.ctime_ns, *one.content
+
+
+def _recall(known: dict[Hashable, T], one: FileState, judge: Callable[[], T]) -> T:
+    key = _key(one)
+    if key not in known:
+        if len(known) >= MOST:
+            known.clear()
+        known[key] = judge()
+    return known[key]
