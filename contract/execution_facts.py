@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from contract import keys, names
-from contract.errors import InvalidRequest
+from contract.errors import DeadlineReached, InvalidRequest, TrainingFailed
 from contract.grid import Grid, GridLine, Line, LineOutcome
 from contract.links import Console
 from contract.records import LineFacts, to_epoch
+from contract.reports import NOT_BEGUN
 
 RUNNING, SUCCEEDED, FAILED, TIMED_OUT, ABORTED = "RUNNING", "SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"
 _ENDS = {
@@ -113,11 +114,19 @@ def describe_execution(line: Line, answer: Mapping[str, Any], evidence: Evidence
         region=_region_of(told) or line.region,
         outcome=outcome,
         reason=_as_text(f"{error}: {' '.join(cause.split()).rstrip('.')}. {where}"),
+        own_failure=_is_own_failure(error, cause, told),
         ended_at=over,
         seconds=None if began is None or over is None else round(max(0.0, over - began), 3),
         **_costs(cost),
         **base,
     )
+
+
+def _is_own_failure(error: str, cause: str, report: Mapping[str, Any]) -> bool:
+    """Whether the job's own command ended it, or ran for all of its hours: hours that lost nodes took say nothing of the command."""
+    if error == TrainingFailed.__name__:
+        return NOT_BEGUN not in cause.partition("\n")[0]
+    return error == DeadlineReached.__name__ and report.get("attempts") == 1
 
 
 def is_of_end(report: Mapping[str, Any], over: float | None) -> bool:

@@ -9,6 +9,7 @@ from enum import Enum, IntEnum
 from typing import Any
 
 from contract import names
+from contract.codec import UNWRITTEN
 from contract.keys import PAGE
 
 GRIDS = "grids/"
@@ -274,6 +275,9 @@ class Record:
     backend: Backend = Backend.SAGEMAKER
     log: str = ""
     """The console's address of the training's log; empty where there was no training."""
+    own_failure: bool | None = field(default=None, metadata=UNWRITTEN)
+    """Whether the training itself is the cause of its end, and not its machines, a quota, an image or a person; None where it completed, and
+    in records of older versions."""
 
 
 class ExitCode(IntEnum):

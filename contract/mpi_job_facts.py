@@ -37,6 +37,8 @@ MOST_WORDS = 700
 """Characters that are shown of what a pod says."""
 GRID_ENDED = f"{STOPPED}: the grid of this line has ended"
 _MISSING = re.compile(r"(?:^|[\s/\"'])(mpirun|sshd|torchrun)\b[^\n]*(?:not found|no such file)", re.IGNORECASE)
+_LACKS = "the image has no"
+_ENDED = re.compile(rf", container {re.escape(TRAINING)}, exit code [0-9]")
 _DEADLINE = "DeadlineExceeded"
 _TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)Z")
 
@@ -88,7 +90,7 @@ def find_obstacle(evidence: PodEvidence, now: float) -> str:
         return ""
     for pod in evidence.pods:
         if _phase(pod) == "Failed" and _is_worker(pod):
-            return f"{FAILED}: {describe_pods([pod]) or _describe_status(pod) or 'a worker failed'}"
+            return f"{FAILED}: {_describe_status(pod) or describe_pods([pod]) or 'a worker failed'}"
         if stuck := _find_stuck(pod, now):
             return f"{FAILED}: {stuck}"
     if given_up := _find_condition(job, FAILED):
@@ -135,6 +137,7 @@ def describe_mpi_job(line: Line, evidence: PodEvidence, *, now: float) -> LineFa
             status=kind,
             outcome=outcome,
             reason=reason,
+            own_failure=_is_own_failure(words),
             **facts,
             **_measure(line, begun, at),
             **_results(line, evidence),
@@ -166,9 +169,7 @@ def describe_pods(pods: Sequence[Mapping[str, Any]]) -> str:
                 continue
             words = " ".join(str(ended.get("message") or ended.get("reason") or "").split())
             missing = _MISSING.search(words)
-            lacks = (
-                f"the image has no {missing[1].lower()}, which its line needs; " if missing and name == TRAINING else ""
-            )
+            lacks = f"{_LACKS} {missing[1].lower()}, which its line needs; " if missing and name == TRAINING else ""
             shown = f": {words[-MOST_WORDS:]}" if words else ""
             return f"{lacks}{_name(pod)}, container {name}, exit code {ended['exitCode']}{shown}"
     return ""
@@ -219,10 +220,17 @@ def _describe_end(
     elif _DEADLINE in str(over.get("reason") or ""):
         said = f"{line.training} reached the longest time of its line and was stopped"
         reason = f"{said}. {where_to_look(line)}"
+        found["own_failure"] = True
         return LineFacts(status=STOPPED, detail=_DEADLINE, outcome=LineOutcome.STOPPED, reason=reason, **found)
     words = describe_pods(evidence.pods)
+    found["own_failure"] = _is_own_failure(words) and not any(map(_describe_status, evidence.pods))
     reason = f"{words or said or 'The MPIJob failed, and gives no reason'}. {where_to_look(line)}"
     return LineFacts(status=FAILED, detail=FAILED, said=said, outcome=LineOutcome.FAILED, reason=reason, **found)
+
+
+def _is_own_failure(words: str) -> bool:
+    """Whether the words of `describe_pods` say that the training's own container failed, in an image that has what a line needs."""
+    return _ENDED.search(words) is not None and _LACKS not in words
 
 
 def _results(line: Line, evidence: PodEvidence) -> dict[str, Any]:

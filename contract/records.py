@@ -26,6 +26,9 @@ class LineFacts:
     """None until nothing runs, or costs, any more."""
     reason: str = ""
     """Why it did not complete, for a person; empty where it completed, or has not ended."""
+    own_failure: bool | None = None
+    """Whether the training itself is the cause: its code ended with an error, or took longer than its line allows. False where machines, a
+    quota, an image or a person ended it, or where it never began; None where it completed, or has not ended."""
     seconds: float | None = None
     """From its start to its end."""
     billable_seconds: float | None = None
@@ -64,6 +67,7 @@ def record_of(line: Line, facts: LineFacts) -> Record:
         training=line.training,
         outcome=facts.outcome,
         reason=facts.reason,
+        own_failure=facts.own_failure,
         arn=facts.arn,
         seconds=facts.seconds,
         billable_seconds=facts.billable_seconds,
@@ -95,6 +99,7 @@ def _without_training(line: Line, outcome: LineOutcome, reason: str) -> Record:
         training=line.training,
         outcome=outcome,
         reason=reason,
+        own_failure=False,
         billable_seconds=0.0,
         cost_usd=0.0,
         backend=line.backend,

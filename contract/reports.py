@@ -10,6 +10,9 @@ from contract.orders import Order
 LAST_OUTPUT = "last lines of its output:"
 """Stands in a cause, behind a rank, before what its command wrote last."""
 
+NOT_BEGUN = "could not begin its command"
+"""What a cause says of the rank that ended a job before its command ran: its image, its code or its requirements are wrong."""
+
 
 class Phase(str, Enum):
     """What the node is doing, in the order in which it happens."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from contract.codec import UNWRITTEN
+from contract.grid import LineOutcome
 from contract.keys import PAGE
 
 SEARCHES = "searches/"
@@ -126,6 +128,17 @@ class Trial:
     """What it cost; where that is not known, the most that it may have cost."""
     artifact: str = ""
     log: str = ""
+    own_failure: bool | None = field(default=None, metadata=UNWRITTEN)
+    """As in the record of its line."""
+
+    @property
+    def failed_by_itself(self) -> bool:
+        """Whether its parameters may be why it has no value. Of a record that does not say so the outcome decides; a training that completed
+        without the objective has diverged."""
+        if self.value is not None:
+            return False
+        known = self.own_failure
+        return self.outcome in {LineOutcome.FAILED.value, LineOutcome.COMPLETED.value} if known is None else known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,8 +23,11 @@ _FAILURES = {
 """Meaning of the word before the colon of a FailureReason."""
 _LOGGED = frozenset({"AlgorithmError", "ClientError"})
 """Failures that the training's own log can explain further."""
+_OUT_OF_MEMORY = "more memory"
+"""Stands in the ClientError of a container that was ended because its machine had no memory left."""
+_TOO_SLOW = "MaxRuntimeExceeded"
 _STOPS = {
-    "MaxRuntimeExceeded": "reached the longest time of its line (MaxRuntimeInSeconds {runtime}) and was stopped",
+    _TOO_SLOW: "reached the longest time of its line (MaxRuntimeInSeconds {runtime}) and was stopped",
     "MaxWaitTimeExceeded": "reached the longest wait for spot machines (MaxWaitTimeInSeconds {wait}) and was stopped",
     "Interrupted": "lost its spot machines and was not started again",
 }
@@ -46,6 +49,7 @@ def describe_training(line: Line, answer: Mapping[str, Any]) -> LineFacts:
         said=str(answer.get("FailureReason") or transitions[-1].get("StatusMessage") or ""),
         outcome=outcome,
         reason="" if outcome in {None, LineOutcome.COMPLETED} else reason_of(line, answer),
+        own_failure=None if outcome in {None, LineOutcome.COMPLETED} else _is_own_failure(answer),
         seconds=None if began is None or over is None else round(max(0.0, over - began), 3),
         billable_seconds=billable,
         cost_usd=cost(line, billable),
@@ -74,6 +78,14 @@ def reason_of(line: Line, answer: Mapping[str, Any]) -> str:
     meaning = _FAILURES.get(kind)
     words = f"{meaning[0].upper()}{meaning[1:]}. SageMaker: {said}" if meaning else f"SageMaker: {said}"
     return words if meaning and kind not in _LOGGED else f"{words.rstrip('.')}. {where_to_look(line)}"
+
+
+def _is_own_failure(answer: Mapping[str, Any]) -> bool:
+    """Whether the training's own code ended it, for want of memory too, or ran for longer than its line allows."""
+    if answer["TrainingJobStatus"] == "Stopped":
+        return answer.get("SecondaryStatus") == _TOO_SLOW
+    kind, _, said = str(answer.get("FailureReason") or "").partition(":")
+    return kind.strip() == "AlgorithmError" or (kind.strip() == "ClientError" and _OUT_OF_MEMORY in said)
 
 
 def _stop(line: Line, answer: Mapping[str, Any]) -> str:

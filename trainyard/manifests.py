@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,17 +30,25 @@ def print_manifest(command: Command, file: Path | None, *, name: str | None, gpu
     if command.printer.as_json:
         command.printer.document({"objects": found})
     else:
-        command.printer.say(write_yaml(found).rstrip())
+        command.printer.write_document(write_yaml(found))
     return CommandExit.DONE
 
 
 def write_yaml(objects: list[dict[str, Any]]) -> str:
-    """Returns the objects as kubectl takes them."""
+    """Returns the objects as YAML with every text in double quotes, names of fields too.
+
+    YAML's versions differ in which words are numbers, booleans or null: kubectl reads 1e-05, 0o17 and n as other types than PyYAML does.
+    """
     import yaml
 
+    class QuotingDumper(yaml.SafeDumper):
+        def represent_text(self, text: str) -> Any:
+            return self.represent_scalar("tag:yaml.org,2002:str", text, style='"')
+
+    QuotingDumper.add_representer(str, QuotingDumper.represent_text)
     # A dump of JSON: equal parts of an object would else become anchors, which people do not read.
     plain = json.loads(json.dumps(objects))
-    text: str = yaml.safe_dump_all(plain, sort_keys=False, width=120)
+    text: str = yaml.dump_all(plain, Dumper=QuotingDumper, sort_keys=False, width=math.inf)
     return text
 
 

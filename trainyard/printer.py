@@ -91,6 +91,10 @@ class Printer:
             self.complain(text)
         _discard(self._out)
 
+    def write_document(self, text: str) -> None:
+        """Prints a text for another program on stdout as it is: its lines are not cut. It must have nothing that steers a terminal."""
+        _write(text.removesuffix("\n"), self._out)
+
     def document(self, value: Any) -> None:
         """Prints one JSON document on a line, where JSON is wanted."""
         if self.as_json:

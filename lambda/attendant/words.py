@@ -13,7 +13,7 @@ from contract import keys, names, sessions
 from contract.errors import BY_NAME, TrainingFailed
 from contract.jobs import Job, Reaction
 from contract.orders import Order
-from contract.reports import LAST_OUTPUT, Exit
+from contract.reports import LAST_OUTPUT, NOT_BEGUN, Exit
 from contract.roles import RoleEnd, find_place
 from contract.shapes import find_rung
 
@@ -37,7 +37,7 @@ def own_failure(facts: AttemptFacts, rank: int, others: Sequence[int]) -> Cause:
     preceded, followed = _split_ends(facts, failed, facts.nodes[rank].failed_s)
     output = [LAST_OUTPUT, *(f"  {line}" for line in end.tail)] if end.tail else []
     stream = names.log_stream(facts.job.id, facts.attempt, rank)
-    how = f"rank {rank}: the command {_how(end)}." if began else f"rank {rank} could not begin its command."
+    how = f"rank {rank}: the command {_how(end)}." if began else f"rank {rank} {NOT_BEGUN}."
     if began and end.error in BY_NAME and end.error != TrainingFailed.__name__:
         how = f"rank {rank} ended with {end.error}."
     return Cause(

@@ -119,6 +119,7 @@ def read_trial(wanted: SearchRequest, round_: SearchRound, index: int, number: i
         cost_usd=_read_cost(record, round_, index),
         artifact=record.artifact if record else "",
         log=record.log if record else "",
+        own_failure=record.own_failure if record else None,
     )
 
 

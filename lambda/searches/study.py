@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from decimal import Decimal
 from itertools import product
 from typing import Any
@@ -21,13 +22,16 @@ from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.trial import TrialState, create_trial
 
-from contract.search import MOST_TRIALS, Trial
+from contract.search import MOST_TRIALS, Direction, Trial
 from refusals.wording import plain, shown
 from searches.request import Parameter, Sampler, SearchRequest
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 LEAST_FOR_IMPORTANCE = 10
 """With fewer trials an importance says nothing."""
+GOOD_SHARE, MOST_GOOD = 0.2, 25
+"""Of a search with failures, TPE takes this share of its trials as the good ones, twice its default. Where an edge (of memory, of time) bounds
+what works, the best trials lie at the edge, and half of what is drawn near them alone lies beyond it."""
 
 
 def ask(
@@ -38,10 +42,22 @@ def ask(
     space = read_space(wanted)
     if wanted.sampler is Sampler.GRID:
         return _fill(space, trials, first[:count], count)
-    study = _rebuild(wanted, space, trials, _sampler(wanted, number))
+    judged = judge_failures(trials, wanted.objective.direction)
+    study = _rebuild(wanted, space, judged, _sampler(wanted, number, _count_good(trials, judged)))
     for one in map(dict, first[:count]):
         study.enqueue_trial(one)
     return [dict(study.ask(space).params) for _ in range(count)]
+
+
+def judge_failures(trials: Sequence[Trial], direction: Direction) -> list[Trial]:
+    """Returns the trials as the sampler learns from them, and as no person sees them: a trial that failed by itself has a value right behind
+    the worst that was seen. Until a trial has a value, no failure has one: some of equal trials would be the good ones."""
+    values = [one.value for one in trials if one.value is not None]
+    if not values:
+        return list(trials)
+    minimizes = direction is Direction.MINIMIZE
+    behind = math.nextafter(max(values) if minimizes else min(values), math.inf if minimizes else -math.inf)
+    return [replace(one, value=behind) if one.failed_by_itself else one for one in trials]
 
 
 def count_combinations(wanted: SearchRequest) -> float:
@@ -141,11 +157,21 @@ def _last(low: float, high: float, step: float) -> int:
     return int(low + (high - low) // step * step)
 
 
-def _sampler(wanted: SearchRequest, number: int) -> BaseSampler:
-    """Makes a sampler whose random numbers depend on the seed and on where the round begins: a repeat draws the same."""
+def _count_good(trials: Sequence[Trial], judged: Sequence[Trial]) -> int | None:
+    """Returns how many trials TPE takes as good ones, none that failed among them; None, for its default, where none failed by itself."""
+    known, learnt = (sum(one.value is not None for one in some) for some in (trials, judged))
+    return min(math.ceil(GOOD_SHARE * learnt), MOST_GOOD, known) if learnt > known else None
+
+
+def _sampler(wanted: SearchRequest, number: int, good: int | None = None) -> BaseSampler:
+    """Makes a sampler whose random numbers depend on the seed and on where the round begins: a repeat draws the same. `good`: how many trials
+    TPE takes as good ones."""
     seed = int.from_bytes(hashlib.sha256(f"{wanted.seed} {number}".encode()).digest()[:4])
     if wanted.sampler is Sampler.TPE:
-        return TPESampler(seed=seed, constant_liar=True)  # so that trials of one round keep away from each other
+        sampler = TPESampler(seed=seed, constant_liar=True)  # so that trials of one round keep away from each other
+        if good is not None:
+            sampler._gamma = lambda _: good  # as an argument it works too, and warns that a later version has none
+        return sampler
     return RandomSampler(seed=seed)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from contract import errors
 from contract.codec import decode, encode
 from contract.execution_facts import REPORTED_S, Evidence, describe_execution, explain_end, is_marked, read_report
 from contract.grid import LineOutcome, Record
@@ -79,6 +80,33 @@ def test_only_a_refusal_of_admit_is_a_refused_line() -> None:
     report = {"error": "InvalidRequest", "cost": {}}
     later = describe_execution(LINE, answer("FAILED", **said), Evidence(is_admitted=True, report=report), now=OVER)
     assert later.outcome is LineOutcome.FAILED
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "cause", "attempts", "own"),
+    [
+        ("FAILED", "TrainingFailed", "rank 0: the command exited with code 137.", 1, True),
+        ("FAILED", "TrainingFailed", "rank 0: the command exited with code 1.\n  could not begin its command", 3, True),
+        ("FAILED", "TrainingFailed", "rank 0 could not begin its command.\nIts nodes said:\n  no such image", 1, False),
+        ("FAILED", "DeadlineReached", "The job's 2 hours are over.", 1, True),
+        ("FAILED", "DeadlineReached", "The job's 2 hours are over.", 2, False),  # lost nodes took a part of them
+        *(
+            ("FAILED", error.__name__, "x", 1, False)
+            for error in errors.ALL
+            if error not in (errors.TrainingFailed, errors.DeadlineReached)
+        ),
+        ("FAILED", "States.Runtime", "x", 1, False),
+        ("ABORTED", "", "", 1, False),
+        ("TIMED_OUT", "", "", 1, False),
+    ],
+)
+def test_an_end_is_the_commands_own_only_where_it_failed_or_used_up_its_hours_alone(
+    status: str, error: str, cause: str, attempts: int, own: bool
+) -> None:
+    found = answer(status, error=error, cause=cause)
+    report = {"error": explain_end(status, error, cause)[0], "attempts": attempts, "cost": {}}
+    facts = describe_execution(LINE, found, Evidence(is_admitted=True, report=report), now=OVER)
+    assert (facts.ended, facts.own_failure) == (True, own)
 
 
 def test_the_region_is_that_of_the_newest_launch_with_instances() -> None:

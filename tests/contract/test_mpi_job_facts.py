@@ -104,6 +104,47 @@ def test_a_job_past_its_deadline_was_stopped() -> None:
     assert (found.outcome, found.status) == (LineOutcome.STOPPED, "Stopped")
 
 
+KILLED = pod("Failed", **ended("", 137))
+
+
+@pytest.mark.parametrize(
+    ("pods", "own"),
+    [
+        ([KILLED], True),
+        ([pod("Failed", **ended("CUDA out of memory")), pod("Succeeded", "worker")], True),
+        ([pod("Failed", **ended("no such bucket", name="bringer"))], False),
+        ([pod("Failed", **ended("mpirun: not found", 127))], False),
+        ([KILLED, pod("Failed", "worker", reason="Evicted", message="The node was low on resource: memory")], False),
+        ([pod("Failed", reason="NodeShutdown", **ended("", 137))], False),
+        ([], False),
+    ],
+)
+def test_a_job_failed_by_itself_where_its_training_did_and_no_machine_ended_a_pod(pods: Any, own: bool) -> None:
+    found = describe(PodEvidence(job=job(("Failed", "")), pods=pods), NOW + SAVED_S)
+    assert (found.outcome, found.own_failure) == (LineOutcome.FAILED, own)
+
+
+@pytest.mark.parametrize(
+    ("pods", "own"),
+    [
+        ([pod("Failed", "worker", **ended("", 137))], True),
+        ([pod("Failed", "worker", reason="Evicted", **ended("", 137))], False),
+        ([pod("Failed", "worker", **ended("sshd: not found", 127))], False),
+        ([pod("Pending", **waiting("InvalidImageName"))], False),
+    ],
+)
+def test_a_job_that_we_ended_failed_by_itself_where_the_training_of_a_worker_did(pods: Any, own: bool) -> None:
+    why = find_obstacle(PodEvidence(job=job(), pods=pods), NOW)
+    assert describe(PodEvidence(job=job(suspended=why))).own_failure is own
+
+
+def test_a_stop_by_us_or_a_person_is_no_failure_of_the_training_and_its_time_is() -> None:
+    assert describe(PodEvidence(job=None, was_made=True)).own_failure is not True
+    assert describe(PodEvidence(job=job(suspended="Stopped: by us"))).own_failure is False
+    late = PodEvidence(job=job(("Failed", "DeadlineExceeded")), pods=[pod("Failed")])
+    assert describe(late).own_failure is True
+
+
 def test_a_failed_job_waits_for_pods_that_still_cost() -> None:
     evidence = PodEvidence(job=job(("Failed", "")), pods=[pod("Failed"), pod("Running", "worker")])
     assert not describe(evidence).ended

@@ -108,6 +108,30 @@ def test_a_failure_says_what_its_class_means_and_what_sagemaker_said(reason: str
     assert (f"{LOG_GROUP} in eu-west-1, streams {LINE.training}/" in record.reason) is logs
 
 
+@pytest.mark.parametrize(
+    ("answer", "own"),
+    [
+        (COMPLETED, None),
+        (failed("AlgorithmError: ExecuteUserScriptError: ExitCode 1"), True),
+        (failed("AlgorithmError: , exit code: 137"), True),
+        (failed("ClientError: Please use an instance type with more memory, or reduce the size of training data"), True),
+        (failed("ClientError: Data download failed: AccessDenied (403)"), False),
+        (failed("ClientError: The image does not exist"), False),
+        (failed("InternalServerError: We encountered an internal error."), False),
+        (failed("CapacityError: Unable to provision requested ML compute capacity."), False),
+        (failed("ResourceLimitExceeded: The account-level service limit"), False),
+        (failed("MysteryError: what?"), False),
+        (failed(""), False),
+        (stopped("MaxRuntimeExceeded"), True),
+        (stopped("MaxWaitTimeExceeded"), False),
+        (stopped("Interrupted"), False),
+        (stopped("Stopped"), False),
+    ],
+)
+def test_an_end_is_the_trainings_own_where_its_code_failed_or_was_too_slow(answer: Any, own: bool | None) -> None:
+    assert recorded(LINE, answer).own_failure is own
+
+
 def test_a_failure_of_a_class_nobody_knows_is_told_as_it_is_with_the_place_of_the_logs() -> None:
     record = recorded(LINE, failed("MysteryError: what?"))
     assert record.reason.startswith("SageMaker: MysteryError: what?")

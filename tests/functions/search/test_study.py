@@ -7,6 +7,7 @@ import json
 import math
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import optuna
@@ -43,7 +44,7 @@ def trial(number: int, parameters: dict[str, Any], value: float | None) -> Trial
         number=number,
         parameters=parameters,
         value=value,
-        outcome="Failed" if value is None else "Completed",
+        outcome="Stopped" if value is None else "Completed",
         reason="",
         grid="tune-7-r1",
         index=number,
@@ -58,14 +59,14 @@ def ask(
 
 
 def search(
-    wanted: SearchRequest, rounds: int, *, fails: frozenset[int] = frozenset(), first: Sequence[dict[str, Any]] = ()
+    wanted: SearchRequest, rounds: int, *, stopped: frozenset[int] = frozenset(), first: Sequence[dict[str, Any]] = ()
 ) -> list[Trial]:
     """Rounds of four trials, each of which is rebuilt from the trials before it."""
     trials: list[Trial] = []
     for _ in range(rounds):
         for one in ask(wanted, trials, first=first[len(trials) :]):
             number = len(trials)
-            trials.append(trial(number, one, None if number in fails else objective(one)))
+            trials.append(trial(number, one, None if number in stopped else objective(one)))
     return trials
 
 
@@ -101,15 +102,15 @@ def test_the_order_in_which_parameters_are_written_changes_nothing() -> None:
 def test_an_optuna_that_keeps_its_study_asks_the_same(seed: int) -> None:
     """It gets the sampler of each round; what is rebuilt from records is nothing else than what it kept."""
     wanted = request_of(search=SPACE, seed=seed, trials=100)
-    fails = frozenset({2, 9, 13})
-    rebuilt = search(wanted, 8, fails=fails)
+    stopped = frozenset({2, 9, 13})
+    rebuilt = search(wanted, 8, stopped=stopped)
     kept = optuna.create_study(direction="maximize")
     for first in range(0, 32, 4):
         kept.sampler = study._sampler(wanted, first)
         asked = [kept.ask(study.read_space(wanted)) for _ in range(4)]
         assert [one.params for one in asked] == [one.parameters for one in rebuilt[first : first + 4]]
         for number, one in enumerate(asked, first):
-            if number in fails:
+            if number in stopped:
                 kept.tell(one, state=TrialState.FAIL)
             else:
                 kept.tell(one, objective(one.params))
@@ -152,16 +153,17 @@ def test_the_direction_turns_the_questions() -> None:
     assert ask(wanted, turned) == ask(WANTED, trials)
 
 
-def test_trials_that_failed_do_not_stop_a_study() -> None:
-    every = [trial(one.number, one.parameters, None) for one in search(WANTED, 6)]
+@pytest.mark.parametrize("outcome", ["Failed", "Stopped"])
+def test_trials_without_a_value_do_not_stop_a_study(outcome: str) -> None:
+    every = [replace(trial(one.number, one.parameters, None), outcome=outcome) for one in search(WANTED, 6)]
     assert len(ask(WANTED, every)) == 4
 
 
-def test_a_failed_trial_is_not_taken_for_a_good_or_a_bad_one() -> None:
+def test_a_trial_that_was_stopped_is_not_taken_for_a_good_or_a_bad_one() -> None:
     trials = search(WANTED, 6)
-    failed = trial(len(trials), trials[0].parameters, None)
+    stopped = trial(len(trials), trials[0].parameters, None)
     bad = trial(len(trials), trials[0].parameters, -1e9)
-    assert ask(WANTED, [*trials, failed]) != ask(WANTED, [*trials, bad])
+    assert ask(WANTED, [*trials, stopped]) != ask(WANTED, [*trials, bad])
 
 
 def test_infinite_ranges_of_numbers_are_asked_within_their_bounds() -> None:
