@@ -9,9 +9,11 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from contract.metric_values import write_expression
 from contract.search import MOST_NAME, MOST_ROUNDS, MOST_TRIALS, PATTERN, Direction
 from grid_plan.columns import Closed, Hyperparameter, sent
-from grid_plan.limits import MOST_VALUE
+from grid_plan.limits import MOST_EXPRESSION, MOST_VALUE
+from refusals.expressions import find_fault, find_misreading
 from refusals.fields import OWNER_MAY_BE, Owner, read_whole, without_nul
 from refusals.wording import lines, plain, shown, what
 
@@ -172,7 +174,11 @@ class SearchRequest(Closed):
     template: dict[str, Any] = Field(
         description="A line of a manifest, which every trial is; its hyperparameters are the same in all trials.",
         examples=[
-            {"image": "images:v1", "instance_type": "ml.g5.xlarge", "metrics": {"accuracy": "accuracy=([0-9.]+)"}}
+            {
+                "image": "images:v1",
+                "instance_type": "ml.g5.xlarge",
+                "metrics": {"accuracy": write_expression("accuracy")},
+            }
         ],
     )
     places: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=MOST_PLACES)] | None = Field(
@@ -330,9 +336,31 @@ def _list_conflicts(wanted: SearchRequest, wrong: frozenset[str], parameters: fr
             )
         if own is not None and where != TEMPLATE:
             problems.append(f"{where}.hyperparameters: would differ between places; allowed: in the template")
+        problems += [
+            f"{where}.metrics.{plain(name)}: {fault}"
+            for name, one in _list_metrics(fields)
+            if (fault := find_fault(one))
+        ]
         if fields.get("sweep") is not None:
             problems.append(f"{where}.sweep: makes several trainings of a trial; allowed: search")
     return problems
+
+
+def list_warnings(wanted: SearchRequest) -> list[str]:
+    """Lists what trials would misread of what their trainings print."""
+    every = ((where, *one) for where, fields in list_fragments(wanted) for one in _list_metrics(fields))
+    return [
+        f"{where}.metrics.{plain(name)}: {misreading}"
+        for where, name, one in every
+        if not find_fault(one) and (misreading := find_misreading(one))
+    ]
+
+
+def _list_metrics(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Returns the names and expressions of metrics, without those that Plan refuses for their form."""
+    metrics = fields.get("metrics")
+    given = metrics.items() if isinstance(metrics, Mapping) else ()
+    return [(str(name), one) for name, one in given if isinstance(one, str) and 0 < len(one) <= MOST_EXPRESSION]
 
 
 def list_fragments(wanted: SearchRequest) -> list[tuple[str, Mapping[str, Any]]]:

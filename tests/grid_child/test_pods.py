@@ -14,6 +14,7 @@ import pytest
 from boto3.exceptions import S3UploadFailedError
 from botocore.exceptions import EndpointConnectionError
 
+from contract.metric_values import write_expression
 from contract.mpi_job import BRINGER, KEEPER
 from contract.pod_files import PodChannel, PodFiles, read_result
 from grid_child.plain_files import open_plain, stream_archive
@@ -29,7 +30,7 @@ FILES = PodFiles(
     checkpoints="s3://bytes/grids/g/00000000/checkpoints",
     output="s3://bytes/grids/g/00000000/job/output",
     notes="s3://bytes/grids/g/00000000/pods/",
-    metrics={"loss": "loss=([0-9.]+)"},
+    metrics={"loss": write_expression("loss")},
     seal="seal",
 )
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from contract.metric_values import write_expression
 from contract.search import MOST_TRIALS
 from searches.checking import check
 from searches.request import PLACEHOLDERS, Sampler, read, schema, write_line
@@ -71,7 +72,7 @@ def test_a_template_of_jobs_is_accepted(there: Searches) -> None:
 
 
 def test_places_may_differ_in_their_backend(there: Searches) -> None:
-    places = [{"metrics": {"metric": "m=([0-9.]+)"}}, {**JOB, "instance_type": None, "region": None}]
+    places = [{"metrics": {"metric": write_expression("m")}}, {**JOB, "instance_type": None, "region": None}]
     given = {"places": places, "objective": {"metric": "metric", "direction": "minimize"}}
     assert there.problems(LEAST | given) == []
 
