@@ -7,14 +7,14 @@ import re
 from collections.abc import Mapping
 
 NUMBER = (
-    "(?:[A-z.]*[A-z][0-9]*[(]|<tf.*numpy=)?[ -(Z-^]*"
+    "(?:[A-z.]*[a-eg-mo-z][0-9]*[(]|<tf.*numpy=)?[ -(Z-^]*"
     "([-+]?(?:(?:[0-9]+(?:[,_][0-9]+)*[.]?[0-9]*|[.][0-9]+)(?:[Ee][-+]?[0-9]+)?|(?:[Nn][Aa][Nn]|[Ii][Nn][Ff])[A-Za-z]*))"
 )
 """Reads every float that Python, NumPy, PyTorch and TensorFlow print, out of `tensor(0.5)` and `'0.5'` too. Its first part passes over
 what stands around the number, and its group is the number. 1,234.5 is read whole, so that no float can be made of it, and never as 1.
 
-It has neither backslashes nor quotes, so that JSON, CSV and Python have the same text; and nothing but what Python's and Java's
-expressions read alike: no look-ahead, and `Z-^` in the place of a bracket inside of a class.
+It has neither backslashes nor quotes, so that JSON, CSV and Python have the same text, and nothing but what the expressions of Python
+and Java read alike: no look-ahead, and `Z-^` for a bracket in a class. `nan(ind)` is no call: the name of one ends with neither n nor f.
 """
 
 

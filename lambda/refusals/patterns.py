@@ -155,6 +155,11 @@ def _list_items(tree: Any) -> Iterator[tuple[Any, Any]]:
             yield from _list_items(value[3])
         elif op is _parser.ATOMIC_GROUP:
             yield from _list_items(value)
+        elif op in (_parser.ASSERT, _parser.ASSERT_NOT):
+            yield from _list_items(value[1])
+        elif op is _parser.GROUPREF_EXISTS:
+            for branch in value[1:]:
+                yield from _list_items(branch or [])
 
 
 def _write(op: Any, value: Any) -> str:

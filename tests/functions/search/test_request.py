@@ -71,6 +71,17 @@ def test_a_template_of_jobs_is_accepted(there: Searches) -> None:
     assert there.problems(LEAST | given | {"max_cost_usd": 8}) == []
 
 
+def test_a_metric_that_the_search_would_misread_is_kept_as_a_warning_of_it_and_said_once(there: Searches) -> None:
+    misread = {"accuracy": "accuracy=([0-9.]+)"}
+    whole = LEAST | {"template": template(metrics=misread), "places": [{}, {"metrics": misread}]}
+    found = check(whole, execution("tune-7"), there.env, there.store)
+    assert found.problems == []
+    assert [one.partition(": ")[0] for one in found.search.warnings] == [
+        "template.metrics.accuracy",
+        "places.1.metrics.accuracy",
+    ]
+
+
 def test_places_may_differ_in_their_backend(there: Searches) -> None:
     places = [{"metrics": {"metric": write_expression("m")}}, {**JOB, "instance_type": None, "region": None}]
     given = {"places": places, "objective": {"metric": "metric", "direction": "minimize"}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contract.metric_values import write_expression
+from refusals.expressions import MAY_BE
 from tools.refusals.searches.row import Row
 from tools.refusals.searches.yard import JOB, template
 
@@ -52,6 +53,16 @@ ROWS = (
         "objective.metric: accuracy is not defined by template.metrics, which define none; allowed: one of them, or its regular "
         f'expression in template.metrics, as in {{"accuracy": "{write_expression("accuracy")}"}}',
         given={"template": template(metrics=None)},
+    ),
+    Row(
+        "expressions that give no value",
+        f"template.metrics.accuracy: accuracy= has no group, which would say where the value stands; allowed: {MAY_BE}",
+        f"places.0.metrics.accuracy: accuracy=[ is no regular expression: unterminated character set at position 9; "
+        f"allowed: {MAY_BE}",
+        given={
+            "template": template(metrics={"accuracy": "accuracy="}),
+            "places": [{"metrics": {"accuracy": "accuracy=["}}, {}],
+        },
     ),
     Row(
         "a metric that jobs do not have",
