@@ -18,21 +18,29 @@ and Java read alike: no look-ahead, and `Z-^` for a bracket in a class. `nan(ind
 """
 
 
+MOST = 1e300
+"""No value of a metric is as large."""
+DIVERGED = ("nan", "inf", "-inf")
+"""What a metric is in the place of a finite number, as Python writes it."""
+
+
 def write_expression(metric: str) -> str:
     """Returns the expression for a training that prints `metric=0.5`."""
     return re.sub(r"[][\\^$*+?{}()|]", ".", metric) + f"={NUMBER}"
 
 
 def describe_value(value: float) -> str:
-    """Says why a metric whose last value this is has none; empty for a finite number."""
-    return "" if math.isfinite(value) else f"its last value is {value}"
+    """Says why a metric whose last value this is has none; empty for a number that documents can hold."""
+    if not math.isfinite(value):
+        return f"its last value is {value}"
+    return f"its last value is {value}, beyond {MOST:g}" if abs(value) > MOST else ""
 
 
 def describe_values(values: Mapping[str, float]) -> dict[str, str]:
-    """Returns, for each metric whose last value is not a finite number, why it has none."""
+    """Returns, for each metric whose last value is no such number, why it has none."""
     return {name: problem for name, one in values.items() if (problem := describe_value(one))}
 
 
-def keep_finite(values: Mapping[str, float]) -> dict[str, float]:
+def keep_values(values: Mapping[str, float]) -> dict[str, float]:
     """Returns the metrics that have a value: JSON has neither NaN nor infinity, and neither says how good a training is."""
-    return {name: one for name, one in values.items() if math.isfinite(one)}
+    return {name: one for name, one in values.items() if not describe_value(one)}
