@@ -17,6 +17,7 @@ from botocore.exceptions import EndpointConnectionError
 from contract.metric_values import write_expression
 from contract.mpi_job import BRINGER, KEEPER
 from contract.pod_files import PodChannel, PodFiles, read_result
+from grid_child import bounded_search
 from grid_child.plain_files import open_plain, stream_archive
 from grid_child.pod_folders import PodFolders
 from grid_child.pod_keeper import LOOK_S, SAVE_EVERY_S, PodKeeper
@@ -224,7 +225,12 @@ def test_a_progress_file_does_not_hide_that_the_log_ends_with_a_training_that_di
     assert (noted(storage).metrics, list(noted(storage).metric_problems)) == ({}, ["metric"])
 
 
-def test_an_expression_that_needs_years_for_a_line_costs_its_metric_alone(storage: Storage, tmp_path: Path) -> None:
+def test_an_expression_that_needs_years_for_a_line_costs_its_metric_alone(
+    storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        bounded_search, "LONGEST_SEARCH_S", 0.2
+    )  # of the processor, so that no load of the machine counts
     write(tmp_path, "model/w", "w")
     write(tmp_path, "output/said", f"slow=1; loss=0.5\nslow={'7' * 60}\nslow=2; loss=0.25\n")
     metrics = {"slow": "slow=(([0-9]+)+);", "loss": write_expression("loss")}
