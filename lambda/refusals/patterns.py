@@ -110,7 +110,7 @@ class _Ways:
             step = (one if _fits(op, value, letter) else 0.0 for one, letter in zip(ways, self._line, strict=False))
             return [0.0, *step]
         if op in REPEATS:
-            return self._repeat(*value, ways)
+            return self._repeat(value[0], value[1], value[2], ways)
         if op is _parser.BRANCH:
             return self._add(self.pass_all(branch, ways) for branch in value[1])
         if op is _parser.GROUPREF_EXISTS:
@@ -213,7 +213,7 @@ def _takes(op: Any, value: Any, letter: str) -> bool:
 
 def _is_in(op: Any, value: Any, letter: str) -> bool:
     if op is _parser.LITERAL:
-        return ord(letter) == value
+        return bool(ord(letter) == value)
     if op is _parser.RANGE:
         return bool(value[0] <= ord(letter) <= value[1])
     return CATEGORIES[value].match(letter) is not None

@@ -164,6 +164,7 @@ def test_every_expression_that_examples_and_guides_have_people_copy_reads_every_
         except ValueError:
             continue  # a part of a document
     assert len(found) > 10
+    assert f"\n{NUMBER}\n" in (ROOT / "docs" / "guides" / "grid.md").read_text()
     assert [(place, one) for place, one in found if NUMBER not in one or find_fault(one) or find_misreading(one)] == []
 
 
