@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from contract.metric_values import DIVERGED
 from contract.reports import Progress
 
 MOST_POINTS = 200
@@ -25,6 +26,8 @@ class Point:
     """UTC epoch seconds of the look, by the attendant's clock."""
     metric: float | None = None
     """None where the trainer writes none, or none that is a finite number."""
+    diverged: str = ""
+    """What it writes in the place of such a number, one of metric_values.DIVERGED; empty otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +43,8 @@ def point_of(progress: Progress | None, *, attempt: int, at: float) -> Point | N
         return None
     metric = progress.metric
     known = metric if metric is not None and math.isfinite(metric) else None
-    return Point(attempt=attempt, step=progress.step, at=at, metric=known)
+    diverged = progress.diverged if progress.diverged in DIVERGED else ""
+    return Point(attempt=attempt, step=progress.step, at=at, metric=known, diverged=diverged)
 
 
 def extend(curve: Curve, point: Point) -> Curve:
@@ -56,5 +60,5 @@ def extend(curve: Curve, point: Point) -> Curve:
     return Curve(points=points)
 
 
-def _says(point: Point) -> tuple[int, int, float | None]:
-    return point.attempt, point.step, point.metric
+def _says(point: Point) -> tuple[int, int, float | None, str]:
+    return point.attempt, point.step, point.metric, point.diverged

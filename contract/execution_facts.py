@@ -11,6 +11,7 @@ from contract import keys, names
 from contract.errors import DeadlineReached, InvalidRequest, TrainingFailed
 from contract.grid import Grid, GridLine, Line, LineOutcome
 from contract.links import Console
+from contract.metric_values import DIVERGED, MOST, describe_values
 from contract.records import LineFacts, to_epoch
 from contract.reports import NOT_BEGUN
 
@@ -22,8 +23,6 @@ _ENDS = {
     "GONE": ("Gone", "Step Functions no longer has the execution."),
 }
 """Status to the error and cause of an execution for which Step Functions gives neither."""
-MOST = 1e300
-"""No figure of a report or an output is as large."""
 METRIC = "metric"
 """Name of the value that a job's PROGRESS_FILE has."""
 REPORTED_S = 1800.0
@@ -148,6 +147,7 @@ def _describe_success(line: Line, output: Mapping[str, Any], base: Mapping[str, 
         outcome=LineOutcome.COMPLETED,
         artifact=_address_artifacts(line, base["arn"], output),
         metrics=_metrics(_member(output, "progress")),
+        metric_problems=_describe_metric(_member(output, "progress")),
         ended_at=over,
         seconds=None if began is None or over is None else round(max(0.0, over - began), 3),
         **_costs(output.get("cost")),
@@ -212,6 +212,14 @@ def _member(output: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 def _metrics(progress: Mapping[str, Any]) -> dict[str, float]:
     found = _number(progress.get("metric"))
     return {} if found is None else {METRIC: found}
+
+
+def _describe_metric(progress: Mapping[str, Any]) -> dict[str, str]:
+    """Says why a job's metric has no value; empty where it has one, or the training told of none. The output has a node's words."""
+    word, number = progress.get("diverged"), progress.get(METRIC)
+    if word in DIVERGED:
+        number = float(str(word))
+    return describe_values({METRIC: number}) if isinstance(number, float) else {}
 
 
 def _costs(cost: object) -> dict[str, Any]:

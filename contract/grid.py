@@ -269,7 +269,9 @@ class Record:
     artifact: str = ""
     """`s3://` address of the model artifact; of the folder of artifacts on clusters of our own."""
     metrics: dict[str, float] = field(default_factory=dict)
-    """Last values of the metric definitions."""
+    """Last values of the metric definitions, as far as they are finite numbers."""
+    metric_problems: dict[str, str] = field(default_factory=dict)
+    """By name, why a metric has no value."""
     submitted_at: float | None = None
     ended_at: float | None = None
     backend: Backend = Backend.SAGEMAKER
@@ -278,6 +280,11 @@ class Record:
     own_failure: bool | None = field(default=None, metadata=UNWRITTEN)
     """Whether the training itself is the cause of its end, and not its machines, a quota, an image or a person; None where it completed, and
     in records of older versions."""
+
+    @property
+    def explanation(self) -> str:
+        """The reason; of a line that completed, why metrics have no value."""
+        return self.reason or "; ".join(f"{name}: {one}" for name, one in sorted(self.metric_problems.items()))
 
 
 class ExitCode(IntEnum):

@@ -237,7 +237,11 @@ def _results(line: Line, evidence: PodEvidence) -> dict[str, Any]:
     result = evidence.result
     if result is None:
         return {}
-    return {"metrics": result.metrics, "artifact": str(line.request.get("model", "")) if result.model else ""}
+    return {
+        "metrics": result.metrics,
+        "metric_problems": result.metric_problems,
+        "artifact": str(line.request.get("model", "")) if result.model else "",
+    }
 
 
 def _measure(line: Line, begun: float | None, over: float | None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from contract import containers
 from contract.environments import Environment
+from contract.metric_values import MOST
 
 INPUT = f"{containers.FOLDERS}/input/config"
 OUTPUT = f"{containers.FOLDERS}/output/data"
@@ -22,7 +23,7 @@ MOST_NOTE = 64 * 1024
 """Bytes of a note that are read. The code of any line has the rights of its pods, and may write anything there."""
 PROOF = "proof"
 """The field of a note by which it is known as the keeper's own."""
-MOST_METRICS = 100
+MOST_METRICS, MOST_PROBLEM = 100, 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +70,8 @@ class PodResult:
     model: bool = False
     """Whether there is an archive of a model."""
     metrics: dict[str, float] = field(default_factory=dict)
+    metric_problems: dict[str, str] = field(default_factory=dict)
+    """By name, why a metric has no value."""
     problem: str = ""
     """What could not be saved, and why."""
 
@@ -91,10 +94,13 @@ def read_result(body: bytes | None, seal: str) -> PodResult | None:
     metrics = found.get("metrics")
     numbers = {str(name): _number(one) for name, one in metrics.items()} if isinstance(metrics, Mapping) else {}
     known = {name: one for name, one in numbers.items() if one is not None}
+    given = found.get("metric_problems")
+    problems = given if isinstance(given, dict) else {}
     return PodResult(
         ended_at=at,
         model=found.get("model") is True,
         metrics=dict(list(known.items())[:MOST_METRICS]),
+        metric_problems={str(name): str(one)[:MOST_PROBLEM] for name, one in list(problems.items())[:MOST_METRICS]},
         problem=str(found.get("problem") or "")[:500],
     )
 
@@ -111,6 +117,6 @@ def _prove(document: Mapping[str, Any], seal: str) -> str:
 
 def _number(value: Any) -> float | None:
     """Returns a finite number; None for everything else."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > 1e300:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > MOST:
         return None
     return float(value) if math.isfinite(value) else None

@@ -37,6 +37,8 @@ class LineFacts:
     """`s3://` address of a file, or of a folder."""
     metrics: dict[str, float] = field(default_factory=dict)
     """Finite numbers by name."""
+    metric_problems: dict[str, str] = field(default_factory=dict)
+    """By name, why a metric has no value."""
     submitted_at: float | None = None
     """UTC epoch seconds, as `ended_at`."""
     ended_at: float | None = None
@@ -74,6 +76,7 @@ def record_of(line: Line, facts: LineFacts) -> Record:
         cost_usd=facts.cost_usd,
         artifact=facts.artifact,
         metrics=facts.metrics,
+        metric_problems=facts.metric_problems,
         submitted_at=facts.submitted_at,
         ended_at=facts.ended_at,
         backend=line.backend,

@@ -60,6 +60,8 @@ class Progress:
     step: int
     world_size: int = 0
     metric: float | None = None
+    diverged: str = ""
+    """What the metric is in the place of a finite number: one of metric_values.DIVERGED; empty for none, or a number."""
     import_s: float = 0.0
     """Seconds the trainer spent importing its framework, if it says so."""
 

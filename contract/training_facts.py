@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 from contract.grid import Line, LineOutcome
 from contract.links import Console
+from contract.metric_values import describe_values, keep_values
 from contract.records import LineFacts, to_epoch
 
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
@@ -41,6 +41,7 @@ def describe_training(line: Line, answer: Mapping[str, Any]) -> LineFacts:
     outcome = _OUTCOMES.get(status)
     billable = _billable(answer, began, over)
     transitions = answer.get("SecondaryStatusTransitions") or [{}]
+    metrics = {one["MetricName"]: float(one["Value"]) for one in answer.get("FinalMetricDataList") or []}
     return LineFacts(
         status=status,
         arn=arn,
@@ -54,7 +55,8 @@ def describe_training(line: Line, answer: Mapping[str, Any]) -> LineFacts:
         billable_seconds=billable,
         cost_usd=cost(line, billable),
         artifact=(answer.get("ModelArtifacts") or {}).get("S3ModelArtifacts", ""),
-        metrics=_metrics(answer),
+        metrics=keep_values(metrics),
+        metric_problems=describe_values(metrics),
         submitted_at=to_epoch(answer.get("CreationTime")),
         ended_at=over if over is not None else to_epoch(answer.get("LastModifiedTime")),
         log=link_to_log(line, arn),
@@ -122,9 +124,3 @@ def _billable(answer: Mapping[str, Any], began: float | None, over: float | None
     if began is None:
         return 0.0
     return None if over is None or answer.get("EnableManagedSpotTraining") else max(0.0, over - began)
-
-
-def _metrics(answer: Mapping[str, Any]) -> dict[str, float]:
-    """Returns the last value of each metric. JSON has no NaN and no infinity, so such values (a loss that became NaN) are left out."""
-    found = {one["MetricName"]: float(one["Value"]) for one in answer.get("FinalMetricDataList") or []}
-    return {name: value for name, value in found.items() if math.isfinite(value)}

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable
 from contextlib import suppress
 
 from contract.containers import FOLDERS, PROGRESS
 from contract.execution_facts import METRIC
+from contract.metric_values import describe_values, keep_values
 from contract.pod_files import LOG, MOST_METRICS, MOST_NOTE, RESULT, SAID, PodResult, describe_result
+from grid_child.bounded_search import LONGEST_SEARCH_S, SlowExpression, search
 from grid_child.plain_files import open_plain
 from grid_child.pod_folders import NOT_SAVED, PodFolders
 
@@ -31,7 +32,10 @@ class PodKeeper:
         self._folders, self._now, self._pause = folders, now, pause
         self._leaves = False
         self._read = 0
-        self._metrics = dict[str, float]()
+        self._values = dict[str, float]()
+        """The last value of each metric."""
+        self._unread = dict[str, str]()
+        """By name of a metric, why its expression is used no more."""
         self._patterns = {name: re.compile(one) for name, one in folders.files.metrics.items()}
 
     def leave(self) -> None:
@@ -67,7 +71,13 @@ class PodKeeper:
         has_model = attempt(lambda: self._folders.send_archive("model", files.model)) is True
         attempt(lambda: self._folders.send_archive("output/data", f"{files.output}/output.tar.gz"))
         attempt(lambda: self._folders.send_note(LOG, self._place(SAID)))
-        result = PodResult(ended_at=self._now(), model=has_model, metrics=self._metrics, problem="; ".join(problems))
+        result = PodResult(
+            ended_at=self._now(),
+            model=has_model,
+            metrics=keep_values(self._values),
+            metric_problems={**describe_values(self._values), **self._unread},
+            problem="; ".join(problems),
+        )
         self._folders.note(RESULT, describe_result(result, files.seal))
         for problem in problems:
             print(problem, flush=True)
@@ -84,8 +94,15 @@ class PodKeeper:
                 self._take(piece.decode(errors="replace").rstrip("\n"))
 
     def _take(self, line: str) -> None:
-        for name, pattern in self._patterns.items():
-            if found := pattern.search(line):
+        for name, pattern in list(self._patterns.items()):
+            try:
+                found = search(pattern, line)
+            except SlowExpression:
+                del self._patterns[name]
+                self._values.pop(name, None)
+                self._unread[name] = f"its expression needs more than {LONGEST_SEARCH_S:g} s for one line of the log"
+                continue
+            if found:
                 self._keep(name, found[1] if pattern.groups else found[0])
 
     def _read_progress(self) -> None:
@@ -93,14 +110,14 @@ class PodKeeper:
         with suppress(OSError, ValueError, RecursionError):
             with open_plain(self._folders.root, self._place(PROGRESS)) as file:
                 found = json.loads(file.read(MOST_NOTE))
-            if METRIC not in self._metrics and isinstance(found, dict) and found.get(METRIC) is not None:
+            if METRIC not in self._values and isinstance(found, dict) and found.get(METRIC) is not None:
                 self._keep(METRIC, str(found[METRIC]))
 
     def _keep(self, name: str, text: str) -> None:
         with suppress(ValueError, TypeError):  # the expression may match what is no number
             value = float(text)
-            if math.isfinite(value) and (name in self._metrics or len(self._metrics) < MOST_METRICS):
-                self._metrics[name] = value
+            if name in self._values or len(self._values) < MOST_METRICS:
+                self._values[name] = value
 
     @staticmethod
     def _place(path: str) -> str:

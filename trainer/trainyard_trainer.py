@@ -75,13 +75,13 @@ class Run:
         self._read_back()
 
     def progress(self, step: int, *, metric: float | None = None, world_size: int = 0, import_s: float = 0.0) -> None:
-        """Tells how far the training is. `metric` may be anything that people compare; NaN is told as none. `import_s` is how many
-        seconds the framework's import took. What is 0 or None keeps what was told before, but `metric`. Numbers of NumPy and PyTorch
-        are numbers too."""
+        """Tells how far the training is. `metric` may be anything that people compare; NaN and infinity say that the training has
+        diverged. `import_s` is how many seconds the framework's import took. What is 0 or None keeps what was told before, but `metric`.
+        Numbers of NumPy and PyTorch are numbers too."""
         whole, number = _whole(step), None if metric is None else float(metric)
         with self._lock:
             self._told["step"] = whole
-            self._told["metric"] = number if number is not None and math.isfinite(number) else None
+            self._told["metric"] = number if number is None or math.isfinite(number) else str(number)  # JSON has no NaN
             for name, value in (("world_size", _whole(world_size, "world_size")), ("import_s", float(import_s))):
                 if value:
                     self._told[name] = value

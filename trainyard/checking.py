@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -48,6 +48,8 @@ class FileFindings:
     refusal: str
     """Whole, with its first line; empty where nothing was found."""
     unknown: list[str]
+    warnings: list[str] = field(default_factory=list)
+    """What a person may not mean, although nothing stands against it."""
 
     @property
     def problems(self) -> list[str]:
@@ -66,6 +68,7 @@ def check(command: Command, file: Path, *, code: Path | None, given: Path | None
             "is": found.subject.value,
             "ok": not found.refusal,
             "problems": found.problems,
+            "warnings": found.warnings,
             "unknown": found.unknown,
         }
     )
@@ -76,6 +79,8 @@ def check(command: Command, file: Path, *, code: Path | None, given: Path | None
     elif not printer.as_json:
         printer.say(f"{file}: nothing stands against this {found.subject.value}, as far as it can be seen without AWS.")
     if not printer.as_json:
+        for line in found.warnings:
+            printer.say(f"  warning: {line}")
         for line in found.unknown:
             printer.say(f"  not checked: {line}")
     return CommandExit.STOPPED if found.refusal else CommandExit.DONE
@@ -163,33 +168,36 @@ def examine_job(
 
 def examine_grid(given: Mapping[str, Any], settings: Settings) -> FileFindings:
     """Judges the input of a grid, without its lines."""
+    from grid_plan.policy import list_misreadings
     from grid_plan.problems import Report
     from grid_plan.request import NO_CATALOGUE, SOURCES, read
 
     if not given.keys() & set(SOURCES):
         given = {**given, SOURCES[0]: "s3://any/any"}  # `grid run` puts the uploaded manifest there
-    problems = read(given, settings.grid.limits)[2]
+    request, _, problems = read(given, settings.grid.limits)
+    warnings = list(list_misreadings(request.defaults))
     has_query = "query" in given
     if has_query and not settings.catalogue:
         problems.append(NO_CATALOGUE)
     lines = "The rows of the query" if has_query else "The lines (check the manifest's own file)"
     unknown = [f"{lines}, and all that they name."]
-    return FileFindings(Subject.GRID, str(Report(general=problems).refusal()) if problems else "", unknown)
+    refusal = str(Report(general=problems).refusal()) if problems else ""
+    return FileFindings(Subject.GRID, refusal, unknown, [f"defaults.{one}" for one in warnings])
 
 
 def examine_search(given: Mapping[str, Any]) -> FileFindings:
     """Judges the input of a search, without what its trials name."""
     from refusals.wording import refusal
-    from searches.request import list_problems
+    from searches.request import list_problems, list_warnings, read
 
-    problems = list_problems(given)
+    problems, warnings = list_problems(given), list_warnings(read(given)[0])
     unknown = ["The lines that the template makes, and the searches that the input names."]
-    return FileFindings(Subject.SEARCH, str(refusal(problems)) if problems else "", unknown)
+    return FileFindings(Subject.SEARCH, str(refusal(problems)) if problems else "", unknown, warnings)
 
 
 def _examine_manifest(file: Path, settings: Settings, given: dict[str, Any]) -> FileFindings:
     from aws.executions import name_arn
-    from grid_plan.planning import Planner
+    from grid_plan.planning import MOST_WARNINGS, Planner
     from grid_plan.request import read
     from grid_plan.training_arguments import GridRun
     from trainyard.supposed import describe_grids, find_account, hide_account
@@ -204,9 +212,11 @@ def _examine_manifest(file: Path, settings: Settings, given: dict[str, Any]) -> 
     request, defaults, problems = read({**given, **manifest}, env.limits)
     run = GridRun(grid=ANY_NAME, execution=name_arn(env.machine, ANY_NAME), started_at="", owner="")
     with file.open("rb") as lines:
-        report = Planner(request, run, env, defaults, settings.rules).check_form(lines).report
+        checked = Planner(request, run, env, defaults, settings.rules).check_form(lines)
+    report, warnings = checked.report, checked.warnings.shortened(MOST_WARNINGS)
     report.general[:0] = problems
     unknown = ["Whether the data, images and instance types of the lines are there."]
     if not given:
         unknown.insert(0, "Fields that an input beside the manifest gives to its lines (--input FILE reads one).")
-    return FileFindings(Subject.MANIFEST, hide_account(str(report.refusal())) if report else "", unknown)
+    refusal = hide_account(str(report.refusal())) if report else ""
+    return FileFindings(Subject.MANIFEST, refusal, unknown, [hide_account(one) for one in warnings])

@@ -63,8 +63,8 @@ def describe_nodes(reports: Mapping[int, NodeReport]) -> str:
     first = reports.get(0)
     if first is None or first.progress is None:
         return nodes
-    metric = "" if first.progress.metric is None else f", metric {number(first.progress.metric)}"
-    return f"{nodes}; step {first.progress.step}{metric}"
+    metric = first.progress.diverged if first.progress.metric is None else number(first.progress.metric)
+    return f"{nodes}; step {first.progress.step}{metric and f', metric {metric}'}"
 
 
 def show_time(at: float) -> str:

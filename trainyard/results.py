@@ -68,7 +68,12 @@ class GridResults:
                     one.line,
                     one.region,
                     one.outcome.value,
-                    ", ".join(f"{metric} {number(value)}" for metric, value in one.metrics.items()),
+                    ", ".join(
+                        [
+                            *(f"{metric} {number(value)}" for metric, value in one.metrics.items()),
+                            *(f"{metric}: {problem}" for metric, problem in one.metric_problems.items()),
+                        ]
+                    ),
                     "" if one.cost_usd is None else f"{one.cost_usd:.4f}",
                     "" if one.billable_seconds is None else f"{one.billable_seconds:.0f}",
                 )

@@ -11,6 +11,7 @@ from contract.codec import encode
 from contract.environments import ChildEnvironment, GridDefaults, GridEnvironment, GridLimits
 from contract.grid import SHARD, Grid, GridPrefix, Line, Manifest
 from contract.limits import Limits
+from contract.metric_values import write_expression
 from contract.timing import Timing
 from contract.timings import ChildTiming
 from grid_plan.choice import Decision
@@ -44,7 +45,7 @@ def training(index: int) -> TrainingSpec:
             "volume_gb": 100,
             "max_hours": 8.0,
             "tags": {"cost-centre": "research"},
-            "metrics": {"loss": "loss=([0-9.]+)", "accuracy": "accuracy=([0-9.]+)"},
+            "metrics": {"loss": write_expression("loss"), "accuracy": write_expression("accuracy")},
         }
     )
 

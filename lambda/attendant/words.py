@@ -226,6 +226,7 @@ def progress(facts: AttemptFacts) -> dict[str, object]:
                 "step": report.progress.step,
                 "world_size": report.progress.world_size,
                 "metric": report.progress.metric,
+                **({"diverged": report.progress.diverged} if report.progress.diverged else {}),
                 "restored_step": report.restored_step,
             }
     return {}

@@ -13,9 +13,11 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from contract.environments import LONGEST_TRAINING_H
 from contract.grid import Backend
 from contract.images import parsed
+from contract.metric_values import write_expression
 from grid_plan import code, limits
 from grid_plan.spellings import find_stand_in, trim
 from refusals.addresses import Address
+from refusals.expressions import find_fault
 from refusals.fields import GZIPPED, MOST_ADDRESS, REGION, read_whole, without_nul
 from refusals.wording import plain, what
 
@@ -132,6 +134,12 @@ def _value(value: Any) -> Any:
         raise ValueError(
             f"has {len(text):,} characters; allowed: up to {limits.MOST_VALUE:,} (long values belong in the data)"
         )
+    return value
+
+
+def _expression(value: str) -> str:
+    if fault := find_fault(without_nul(value)):
+        raise ValueError(fault)
     return value
 
 
@@ -325,14 +333,14 @@ class TrainingSpec(Closed):
     metrics: (
         dict[
             Annotated[str, Field(min_length=1, max_length=255)],
-            Annotated[str, Field(min_length=1, max_length=limits.MOST_EXPRESSION)],
+            Annotated[str, Field(min_length=1, max_length=limits.MOST_EXPRESSION), AfterValidator(_expression)],
         ]
         | None
     ) = Field(
         default=None,
         max_length=limits.MOST_METRICS,
         description="Metric's name to the regular expression that finds its value in the log; in CSV columns metric.<name>.",
-        examples=[{"loss": "loss=([0-9.]+)"}],
+        examples=[{"loss": write_expression("loss")}],
     )
     subnets: list[Annotated[Text, AfterValidator(_matching("subnet-[0-9a-f]{8,17}", "is not a subnet id"))]] | None = (
         Field(

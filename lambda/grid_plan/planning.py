@@ -221,6 +221,8 @@ class Planner:
             problems += [] if problems else self._repeats(draft)
             wrong = draft.wrong | {re.split("[.:]", problem)[0] for problem in problems}
             judged = Judged(draft, training.without(wrong), right=not wrong)
+            for warning in policy.warnings(training):
+                checked.warnings.add(warning, draft.line)
         for problem in problems:
             checked.report.add(problem, draft.line)
         return judged
@@ -278,7 +280,7 @@ class Planner:
         for problem in list_type_problems(training, checked.answers) if training.is_pods else ():
             checked.report.add(problem, draft.line)
         checked.regions[decision.region] += 1
-        for warning in (*policy.warnings(training), *choice.warnings(training, decision, checked.answers)):
+        for warning in choice.warnings(training, decision, checked.answers):
             checked.warnings.add(warning, draft.line)
         return self._cost(draft, training, decision, checked)
 

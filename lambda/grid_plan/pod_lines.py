@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import shlex
 from collections.abc import Iterator
 from typing import Any
@@ -76,14 +75,6 @@ def list_pod_problems(training: Wanted) -> Iterator[str]:
     for name, mode in modes.items():
         if mode not in (None, "File"):
             yield f"{name}: {mode} means nothing with the backend {KUBERNETES}, whose pods bring files; allowed: File"
-    for name, expression in (spec.metrics or {}).items():
-        try:
-            re.compile(expression)
-        except (re.error, RecursionError, OverflowError) as problem:
-            yield (
-                f"metrics.{name}: {expression!r} is no regular expression: {problem}; allowed: one of Python's, with the backend "
-                f"{KUBERNETES}"
-            )
     if spec.distribution != NONE and not (spec.program or spec.entrypoint):
         yield (
             f"distribution: {spec.distribution} starts a command, and what the image's entry point starts is not known; "

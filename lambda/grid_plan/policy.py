@@ -12,11 +12,12 @@ from contract.grid import GRIDS, grid_of
 from contract.jobs import Launcher
 from contract.tag_forms import find_twins
 from grid_plan import code
-from grid_plan.columns import AUTO, MPI, NONE, REQUIRED, SPOT, sent
+from grid_plan.columns import AUTO, MPI, NONE, REQUIRED, SPOT, TrainingSpec, sent
 from grid_plan.limits import MOST_ARGUMENTS, MOST_CHANNELS, MOST_HYPERPARAMETERS, MOST_TAGS, MOST_VALUE, allowed
 from grid_plan.spellings import find_oddity
 from grid_plan.wanted import Wanted, bytes_buckets
 from refusals.addresses import Address
+from refusals.expressions import find_misreading
 from refusals.launch_words import POD_LINE, SAGEMAKER_LINE, Gang, word_command, word_lone_launch
 from refusals.launching import find_fault, find_launches
 from refusals.places import is_offered
@@ -227,8 +228,16 @@ def _checkpoint(training: Wanted) -> Iterator[str]:
         yield f"{where} lies in {home}; allowed: s3://{ours.get(spec.region or '', '...')}/{CHECKPOINTS}"
 
 
+def list_misreadings(spec: TrainingSpec) -> Iterator[str]:
+    """Yields a line for each metric whose expression misreads what trainings print."""
+    for name, expression in (spec.metrics or {}).items():
+        if misreading := find_misreading(expression):
+            yield f"metrics.{plain(name)}: {misreading}"
+
+
 def warnings(training: Wanted) -> Iterator[str]:
-    """Yields warnings about what SageMaker may or may not accept, and about what a person may or may not mean."""
+    """Yields warnings about what SageMaker may or may not accept, and about what a person may or may not mean. It asks AWS nothing."""
+    yield from list_misreadings(training.spec)
     for field in ("hyperparameters", "environment", "tags"):
         for name, value in (getattr(training.spec, field) or {}).items():
             if why := find_oddity(text := sent(value)):

@@ -94,7 +94,7 @@ def row(record: Record, metrics: str) -> tuple[object, ...]:
         record.region,
         record.training,
         record.outcome.value,
-        f"'{record.reason}" if record.reason.startswith(FORMULA) else record.reason,
+        f"'{record.explanation}" if record.explanation.startswith(FORMULA) else record.explanation,
         record.seconds,
         record.billable_seconds,
         record.cost_usd,

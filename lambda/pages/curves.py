@@ -28,6 +28,12 @@ def draw_curves(facts: JobFacts, attempts: Sequence[AttemptHistory]) -> list[Cha
     return [*charts, _draw(points, "step", across, begin, ticks, marks)]
 
 
+def show_metric(point: Point) -> str:
+    """Returns the metric, or what stands there in the place of a number; empty where there is neither."""
+    found = words.finite(point.metric)
+    return words.visible(point.diverged, 10) if found is None else words.number(found)
+
+
 def list_points(facts: JobFacts) -> list[tuple[str, ...]]:
     """Returns a row for each point: attempt, step, time and metric."""
     return [
@@ -35,7 +41,7 @@ def list_points(facts: JobFacts) -> list[tuple[str, ...]]:
             str(one.attempt),
             words.number(one.step),
             words.moment(one.at),
-            "–" if one.metric is None else words.number(one.metric),
+            show_metric(one) or "–",
         )
         for one in (facts.curve.points if facts.curve else ())
     ]

@@ -172,5 +172,5 @@ def _show(one: Record, names: Sequence[str]) -> dict[str, Any]:
         "metrics": [words.number(one.metrics[name]) if name in one.metrics else "–" for name in names],
         "seconds": words.duration(one.seconds) if one.seconds is not None else "–",
         "usd": words.usd(one.cost_usd),
-        "reason": words.visible(one.reason, 240),
+        "reason": words.visible(one.explanation, 240),
     }

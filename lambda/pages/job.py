@@ -27,7 +27,7 @@ from pages.attempts import (
     name_place,
 )
 from pages.charts import percent
-from pages.curves import draw_curves, list_points
+from pages.curves import draw_curves, list_points, show_metric
 from pages.document import keep_links, render
 from pages.facts import JobFacts
 from pages.nodes import list_nodes, list_tails
@@ -132,11 +132,9 @@ def _list_tiles(facts: JobFacts, attempts: Sequence[AttemptHistory], outcome: Ou
         tiles.append(("nodes", f"{nodes}{last.place}"))
     if last and last.reached is not None:
         tiles.append(("last step", words.number(last.reached)))
-    metrics = [
-        found for one in (facts.curve.points if facts.curve else ()) if (found := words.finite(one.metric)) is not None
-    ]
+    metrics = [shown for one in (facts.curve.points if facts.curve else ()) if (shown := show_metric(one))]
     if metrics:
-        tiles.append(("last metric", words.number(metrics[-1])))
+        tiles.append(("last metric", metrics[-1]))
     return tiles
 
 

@@ -38,8 +38,23 @@ SYNONYMS = {
     "job_role": "role role_arn iam_role execution_role",
     "mounts": "fsx efs lustre nfs file_systems filesystems volumes",
     "owner": "user team contact created_by",
+    "template": "job line task trial_template training_job_definition defaults",
+    "search": "space search_space param_space parameter_space parameters params parameter_ranges hyperparameter_ranges hyperparameters "
+    "hparams config_space distributions param_distributions param_grid",
+    "objective": "metric goal target optimize direction mode objective_metric objective_metric_name tuning_objective",
+    "trials": "n_trials num_trials max_trials max_trial_count max_num_trials total_trials num_samples n_iter iterations max_evals run_cap "
+    "max_jobs max_number_of_training_jobs",
+    "parallel": "parallelism parallel_trials parallel_trial_count max_parallel max_parallel_trials max_parallel_jobs concurrency n_jobs "
+    "max_parallel_training_jobs max_concurrent max_concurrent_trials",
+    "sampler": "algorithm algo method search_alg search_algorithm strategy",
+    "seed": "random_seed random_state rng",
+    "begin_with": "points_to_evaluate enqueue enqueue_trial enqueued initial_points initial first start_with",
+    "warm_start": "warm_start_config study",
+    "patience": "early_stop early_stopping early_stopping_rounds",
+    "resume": "continue load_if_exists",
 }
-"""Field to what the same is called elsewhere, or by whoever guesses. Fields that a request does not have suggest nothing."""
+"""Field to what the same is called elsewhere, or by whoever guesses: of a job, and of a search. Fields that a request does not have suggest
+nothing."""
 ELSEWHERE = {
     "requirement": "the code's requirements.txt is installed by itself",
     "requirements": "the code's requirements.txt is installed by itself",
@@ -57,20 +72,25 @@ OF_A_JOB = frozenset({"code", "command"})
 def suggest(field: str, fields: Iterable[str]) -> str:
     """Returns a hint in parentheses, with a space before it: which of the fields is meant. Empty where nothing is near."""
     known = list(fields)
-    word = _normalise(field)
+    word = normalise(field)
     if set(known) >= OF_A_JOB and word in ELSEWHERE:
         return f" ({ELSEWHERE[word]})"
     meant = [one for one in known if word == one or word in _words(one)]
-    near = meant or difflib.get_close_matches(word, known, n=1, cutoff=ALIKE)
+    near = meant or [one for one in [find_near(word, known)] if one]
     return f" (did you mean {_either(near)}?)" if near else ""
+
+
+def find_near(word: str, known: Iterable[str], least: float = ALIKE) -> str:
+    """Returns the one that is spelt most alike; empty where none is near. `least` is the likeness that it needs, from 0 to 1."""
+    return next(iter(difflib.get_close_matches(word, list(known), n=1, cutoff=least)), "")
 
 
 def _words(field: str) -> list[str]:
     return SYNONYMS.get(field, "").split()
 
 
-def _normalise(field: str) -> str:
-    """Returns the word as fields are written: maxHours and max-hours are max_hours."""
+def normalise(field: str) -> str:
+    """Returns a word as fields are written: maxHours and max-hours are max_hours."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", field).replace("-", "_").lower()
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from contract.environments import GridEnvironment
 from contract.grid import Backend
+from contract.metric_values import write_expression
 from contract.request_rules import NO_RULES, RequestRules
 from contract.search import NAME_WORDS, PATTERN, Search, name_round
 from grid_plan import request as grid_request
@@ -24,7 +25,7 @@ from refusals.wording import plain
 from searches import study
 from searches.earlier import UnusableSearch, read_earlier, resume, warm
 from searches.policy import floor_cents
-from searches.request import RESUMED, TEMPLATE, Sampler, SearchRequest, read, write_line
+from searches.request import RESUMED, TEMPLATE, Sampler, SearchRequest, list_warnings, read, write_line
 from searches.store import SearchStore
 
 ANY_CAP = 1e12
@@ -83,6 +84,7 @@ def check(
     if not {"template", "places"} & wrong and not unwritable:
         search, found = _price(search, wanted, wrong, env, rules)
         problems += found
+    search = replace(search, warnings=tuple(dict.fromkeys([*search.warnings, *list_warnings(wanted)])))
     problems += list_missing(env)
     return CheckedSearch(search, wanted, list(dict.fromkeys(problems)))
 
@@ -167,7 +169,7 @@ def _list_metrics(wanted: SearchRequest, wrong: frozenset[str]) -> list[str]:
             where = f"places.{place}.metrics" if turn.get("metrics") is not None else f"{TEMPLATE}.metrics"
             problems.append(
                 f"objective.metric: {plain(metric)} is not defined by {where}, which define {has}; allowed: one of them, or its "
-                f'regular expression in {where}, as in {{"{plain(metric)}": "{plain(metric)}=([0-9.]+)"}}'
+                f'regular expression in {where}, as in {{"{plain(metric)}": "{write_expression(plain(metric))}"}}'
             )
     return problems
 

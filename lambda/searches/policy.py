@@ -10,6 +10,7 @@ from typing import Any
 
 from contract.errors import InvalidRequest, SearchFailed
 from contract.grid import LineOutcome, Record
+from contract.metric_values import describe_value
 from contract.search import Direction, Search, Trial
 from contract.text import one_line
 from searches.request import SearchRequest
@@ -138,7 +139,9 @@ def _read_value(record: Record | None, metric: str) -> tuple[float | None, str]:
     value = record.metrics.get(metric)
     if value is None or not math.isfinite(value):
         has = f"it reported {', '.join(sorted(record.metrics))}" if record.metrics else "it reported none"
-        return None, f"it completed without the metric {metric} ({has}); its log is {record.log or 'not known'}"
+        why = has if value is None else describe_value(value)
+        why = record.metric_problems.get(metric) or why
+        return None, f"it completed without the metric {metric} ({why}); its log is {record.log or 'not known'}"
     return value, ""
 
 

@@ -9,11 +9,14 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from contract.metric_values import write_expression
 from contract.search import MOST_NAME, MOST_ROUNDS, MOST_TRIALS, PATTERN, Direction
 from grid_plan.columns import Closed, Hyperparameter, sent
-from grid_plan.limits import MOST_VALUE
+from grid_plan.limits import MOST_EXPRESSION, MOST_VALUE
+from refusals.expressions import find_fault, find_misreading
 from refusals.fields import OWNER_MAY_BE, Owner, read_whole, without_nul
 from refusals.wording import lines, plain, shown, what
+from searches.parameter_words import is_conditional, suggest_form, suggest_parameter
 
 MOST_PARAMETERS, MOST_CHOICES, MOST_PLACES = 30, 1000, 100
 MOST_NUMBER = 2**53
@@ -33,7 +36,8 @@ PRUNER = (
     "left out, with max_hours in the template"
 )
 TEMPLATE = "template"
-NOT_HERE = "is not here: every trial has all parameters, whatever the others are (no conditional spaces)"
+UNCONDITIONAL = "every trial has all parameters, whatever the others are (no conditional spaces)"
+NOT_HERE = f"is not here: {UNCONDITIONAL}"
 RESUMED = ("trials", "parallel", "max_cost_usd", "patience", "owner")
 """Fields that may be given anew beside `resume`."""
 A_SEARCH = f"the name of another search of this deployment, up to {MOST_NAME} letters, digits, _ and -"
@@ -71,6 +75,8 @@ Whole: TypeAlias = Annotated[int, BeforeValidator(read_whole), Field(ge=-MOST_NU
 
 
 def _scalar(given: Any) -> Any:
+    if isinstance(given, dict):
+        raise ValueError(f"an object is no value of its own: {UNCONDITIONAL}; allowed: texts, numbers, true and false")
     if not isinstance(given, str | bool | int | float):
         raise ValueError(f"{what(given)} is no value of its own; allowed: texts, numbers, true and false")
     if isinstance(given, float) and not math.isfinite(given):
@@ -172,7 +178,11 @@ class SearchRequest(Closed):
     template: dict[str, Any] = Field(
         description="A line of a manifest, which every trial is; its hyperparameters are the same in all trials.",
         examples=[
-            {"image": "images:v1", "instance_type": "ml.g5.xlarge", "metrics": {"accuracy": "accuracy=([0-9.]+)"}}
+            {
+                "image": "images:v1",
+                "instance_type": "ml.g5.xlarge",
+                "metrics": {"accuracy": write_expression("accuracy")},
+            }
         ],
     )
     places: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=MOST_PLACES)] | None = Field(
@@ -241,7 +251,7 @@ def read(raw: object) -> tuple[SearchRequest, frozenset[str], list[str]]:
         wanted, wrong = SearchRequest.model_validate(given), frozenset[str]()
     except ValidationError as refused:
         errors = refused.errors(include_url=False)
-        problems += lines([_name_condition(one) for one in errors], ALLOWED, ENTRIES)
+        problems += lines(errors, ALLOWED, ENTRIES, word=_word_parameter)
         wanted, wrong = _keep_right(given, errors)
     return wanted, wrong, [*problems, *_list_conflicts(wanted, wrong, _name_parameters(given))]
 
@@ -271,11 +281,19 @@ def _keep_right(given: Any, errors: Sequence[Any]) -> tuple[SearchRequest, froze
     return base.model_copy(update={"search": search}), wrong
 
 
-def _name_condition(error: Any) -> Any:
-    """Words a field of a parameter that there is not: it may be a condition."""
-    if error["type"] == "extra_forbidden" and len(error["loc"]) == 3 and error["loc"][0] == "search":
-        return {**error, "type": "value_error", "ctx": {"error": ValueError(f"{NOT_HERE}; allowed: {PARAMETER}")}}
-    return error
+def _word_parameter(error: Mapping[str, Any]) -> str:
+    """Words a field of a parameter that there is not, and what stands in the place of a parameter; empty for any other error."""
+    where, given = ".".join(plain(str(part)) for part in error["loc"]), error["input"]
+    if error["loc"][:1] != ("search",):
+        return ""
+    if error["type"] == "model_type" and len(error["loc"]) == 2:
+        hint = suggest_parameter(str(error["loc"][1]), given)
+        return f"{where}: {what(given)} is not an object{hint}; allowed: {PARAMETER}"
+    if error["type"] != "extra_forbidden" or len(error["loc"]) != 3:
+        return ""
+    if is_conditional(str(error["loc"][2])):
+        return f"{where}: {NOT_HERE}; allowed: {PARAMETER}"
+    return f"{where}: there is no such field{suggest_form(str(error['loc'][2]), given)}; allowed: {PARAMETER}"
 
 
 def _name_parameters(given: Any) -> frozenset[str]:
@@ -330,9 +348,31 @@ def _list_conflicts(wanted: SearchRequest, wrong: frozenset[str], parameters: fr
             )
         if own is not None and where != TEMPLATE:
             problems.append(f"{where}.hyperparameters: would differ between places; allowed: in the template")
+        problems += [
+            f"{where}.metrics.{plain(name)}: {fault}"
+            for name, one in _list_metrics(fields)
+            if (fault := find_fault(one))
+        ]
         if fields.get("sweep") is not None:
             problems.append(f"{where}.sweep: makes several trainings of a trial; allowed: search")
     return problems
+
+
+def list_warnings(wanted: SearchRequest) -> list[str]:
+    """Lists what trials would misread of what their trainings print."""
+    every = ((where, *one) for where, fields in list_fragments(wanted) for one in _list_metrics(fields))
+    return [
+        f"{where}.metrics.{plain(name)}: {misreading}"
+        for where, name, one in every
+        if not find_fault(one) and (misreading := find_misreading(one))
+    ]
+
+
+def _list_metrics(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Returns the names and expressions of metrics, without those that Plan refuses for their form."""
+    metrics = fields.get("metrics")
+    given = metrics.items() if isinstance(metrics, Mapping) else ()
+    return [(str(name), one) for name, one in given if isinstance(one, str) and 0 < len(one) <= MOST_EXPRESSION]
 
 
 def list_fragments(wanted: SearchRequest) -> list[tuple[str, Mapping[str, Any]]]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from contract.metric_values import DIVERGED
 from contract.reports import Progress
 
 T = TypeVar("T")
@@ -55,7 +56,10 @@ def parse_progress(document: bytes) -> Reading:
         step = checkpoint
     if step is None:
         return Reading(None, None, problems)
-    return Reading(Progress(step=step, world_size=world_size, metric=metric, import_s=import_s), checkpoint, problems)
+    progress = Progress(
+        step=step, world_size=world_size, metric=metric, diverged=_name_diverged(raw.get("metric")), import_s=import_s
+    )
+    return Reading(progress, checkpoint, problems)
 
 
 def _whole(value: Any) -> int | None:
@@ -73,6 +77,15 @@ def _finite(value: Any) -> float | None:
         return float(value) if math.isfinite(value) else None
     except OverflowError:
         return None
+
+
+def _name_diverged(value: Any) -> str:
+    """What a metric is in the place of a finite number, also as the text that JSON without NaN needs; empty for all else."""
+    try:
+        found = str(float(value)) if isinstance(value, str | float) else ""
+    except ValueError:
+        return ""
+    return found if found in DIVERGED else ""
 
 
 def _seconds(value: Any) -> float | None:

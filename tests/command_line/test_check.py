@@ -482,3 +482,50 @@ def test_a_number_that_no_float_can_be_is_refused_as_too_large(tmp_path: Path, n
     ran = run("check", write(tmp_path, text))
     assert ran.code == 2
     assert f"- nodes: {nodes[:80]}... is too large; allowed: a whole number from 1" in ran.err
+
+
+MISREAD = {"loss": "loss=([0-9.]+)"}
+SEARCHED: dict[str, Any] = {
+    "template": {"image": "images:v1", "instance_type": "ml.m5.large", "metrics": MISREAD},
+    "search": {"lr": {"float": [0, 1]}},
+    "objective": {"metric": "loss", "direction": "minimize"},
+    "trials": 1,
+}
+OF_LINES = '{"region": "eu-central-1", "image": "images:v1", "instance_type": "ml.m5.large", "metrics": {"loss": "loss=([0-9.]+)"}}\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "where"),
+    [
+        ("grid.json", {"defaults": {"metrics": MISREAD}}, "defaults.metrics.loss"),
+        ("search.json", SEARCHED, "template.metrics.loss"),
+        ("place.json", {**SEARCHED, "places": [{}, {"metrics": MISREAD}]}, "places.1.metrics.loss"),
+        ("m.jsonl", OF_LINES, "line 1: metrics.loss"),
+    ],
+)
+def test_an_expression_that_misreads_printed_numbers_is_warned_of_wherever_it_stands(
+    tmp_path: Path, name: str, given: object, where: str
+) -> None:
+    ran = run("check", file := write(tmp_path, given, name))
+    assert ran.code == 0
+    assert f'  warning: {where}: loss=([0-9.]+) reads "loss=7.1e-05" as 7.1' in ran.out
+    (document,) = map(json.loads, run("check", file, "--json").out.splitlines())
+    assert [one for one in document["warnings"] if one.startswith(f"{where}: ")]
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "where"),
+    [
+        ("grid.json", {"defaults": {"metrics": {"loss": "loss="}}}, "defaults.metrics.loss"),
+        ("search.json", {**SEARCHED, "template": {"metrics": {"loss": "loss="}}}, "template.metrics.loss"),
+        ("place.json", {**SEARCHED, "places": [{"metrics": {"loss": "loss="}}]}, "places.0.metrics.loss"),
+        ("m.jsonl", OF_LINES.replace("([0-9.]+)", ""), "line 1: metrics.loss"),
+        ("ec2.jsonl", OF_LINES.replace("([0-9.]+)", "").replace("{", '{"backend": "ec2", ', 1), "line 1: metrics.loss"),
+    ],
+)
+def test_an_expression_without_a_group_is_refused_wherever_it_stands(
+    tmp_path: Path, name: str, given: object, where: str
+) -> None:
+    ran = run("check", write(tmp_path, given, name))
+    assert ran.code == 2
+    assert f"{where}: loss= has no group" in ran.err

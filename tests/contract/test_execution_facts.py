@@ -47,6 +47,26 @@ def test_a_metric_that_is_no_finite_number_is_left_out(metric: Any) -> None:
     assert describe_execution(LINE, answer("SUCCEEDED", output=output), None, now=OVER).metrics == {}
 
 
+@pytest.mark.parametrize("word", ["nan", "inf", "-inf"])
+def test_a_metric_that_diverged_has_no_value_and_the_reason(word: str) -> None:
+    output = json.dumps({"progress": {"metric": None, "diverged": word}})
+    found = describe_execution(LINE, answer("SUCCEEDED", output=output), None, now=OVER)
+    assert (found.metrics, found.metric_problems) == ({}, {"metric": f"its last value is {word}"})
+
+
+@pytest.mark.parametrize("word", ["", "0.5", "=cmd()", None, 1, ["nan"], {"nan": 1}, "NaN "])
+def test_what_a_node_writes_in_the_place_of_such_a_word_is_no_reason(word: Any) -> None:
+    output = json.dumps({"progress": {"metric": 0.5, "diverged": word}})
+    found = describe_execution(LINE, answer("SUCCEEDED", output=output), None, now=OVER)
+    assert (found.metrics, found.metric_problems) == ({"metric": 0.5}, {})
+
+
+def test_a_metric_beyond_what_documents_hold_has_no_value_and_the_reason() -> None:
+    output = json.dumps({"progress": {"metric": 1e305}})
+    found = describe_execution(LINE, answer("SUCCEEDED", output=output), None, now=OVER)
+    assert (found.metrics, found.metric_problems) == ({}, {"metric": "its last value is 1e+305, beyond 1e+300"})
+
+
 def test_an_unknown_cost_is_no_cost() -> None:
     output = json.dumps({"cost": {"usd_at_most": "unknown", "billed_s": 60.0}})
     facts = describe_execution(LINE, answer("SUCCEEDED", output=output), None, now=OVER)

@@ -93,6 +93,13 @@ def test_a_success_is_one_when_its_keeper_has_saved() -> None:
     )
 
 
+def test_a_training_that_diverged_is_a_success_without_a_value_that_says_why() -> None:
+    why = {"loss": "its last value is nan"}
+    note = describe_result(PodResult(ended_at=NOW, model=True, metric_problems=why), "seal")
+    found = describe(PodEvidence(job=job(("Succeeded", "")), result=read_result(json.dumps(note).encode(), "seal")))
+    assert (found.outcome, found.metrics, found.metric_problems) == (LineOutcome.COMPLETED, {}, why)
+
+
 def test_a_keeper_that_could_not_save_makes_no_success() -> None:
     result = PodResult(ended_at=NOW, problem="AccessDenied")
     found = describe(PodEvidence(job=job(("Succeeded", "")), result=result))

@@ -215,6 +215,8 @@ def test_a_metric_that_is_no_number_is_left_out_of_the_record(value: float) -> N
     metrics = [{"MetricName": "loss", "Value": value}, {"MetricName": "epoch", "Value": 3.0}]
     record = recorded(LINE, COMPLETED | {"FinalMetricDataList": metrics})
     assert json.loads(encode(record))["metrics"] == {"epoch": 3.0}
+    assert record.metric_problems == {"loss": f"its last value is {value}"}
+    assert (record.reason, record.explanation) == ("", f"loss: its last value is {value}")
 
 
 def test_a_training_without_artifact_and_metrics_has_empty_ones() -> None:

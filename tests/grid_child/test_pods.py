@@ -14,8 +14,10 @@ import pytest
 from boto3.exceptions import S3UploadFailedError
 from botocore.exceptions import EndpointConnectionError
 
+from contract.metric_values import write_expression
 from contract.mpi_job import BRINGER, KEEPER
 from contract.pod_files import PodChannel, PodFiles, read_result
+from grid_child import bounded_search
 from grid_child.plain_files import open_plain, stream_archive
 from grid_child.pod_folders import PodFolders
 from grid_child.pod_keeper import LOOK_S, SAVE_EVERY_S, PodKeeper
@@ -29,7 +31,7 @@ FILES = PodFiles(
     checkpoints="s3://bytes/grids/g/00000000/checkpoints",
     output="s3://bytes/grids/g/00000000/job/output",
     notes="s3://bytes/grids/g/00000000/pods/",
-    metrics={"loss": "loss=([0-9.]+)"},
+    metrics={"loss": write_expression("loss")},
     seal="seal",
 )
 
@@ -144,10 +146,12 @@ def write(root: Path, name: str, text: str) -> Path:
     return file
 
 
-def keep(storage: Storage, root: Path, *, until_s: float = 2.0, during: dict[float, Any] | None = None) -> int:
+def keep(
+    storage: Storage, root: Path, *, until_s: float = 2.0, during: dict[float, Any] | None = None, **changes: Any
+) -> int:
     """Runs a keeper until the training's end; `during` has what happens at which second."""
     now, happens = [0.0], dict(during or {})
-    keeper = PodKeeper(folders(storage, root), now=lambda: now[0], pause=lambda _: pass_on())
+    keeper = PodKeeper(folders(storage, root, **changes), now=lambda: now[0], pause=lambda _: pass_on())
 
     def pass_on() -> None:
         now[0] += LOOK_S
@@ -176,6 +180,65 @@ def test_the_end_saves_model_output_log_and_the_last_value_of_each_metric(storag
     assert (noted(storage).metrics, noted(storage).model) == ({"loss": 0.25}, True)
 
 
+DIVERGED = {
+    "at its end": ("loss=0.5\nloss=0.25\nloss=nan\n", "nan"),
+    "as PyTorch prints it": ("loss=0.5\nloss=tensor(nan, device='cuda:0')\n", "nan"),
+    "above all numbers": ("loss=0.5\nloss=inf\n", "inf"),
+    "below all numbers": ("loss=-inf", "-inf"),
+    "for ever": ("loss=nan\n" * 3, "nan"),
+    "in JSON's word": ("loss=0.5\nloss=-Infinity\n", "-inf"),
+    "beyond what documents hold": ("loss=0.5\nloss=1e305\n", "1e+305, beyond 1e+300"),
+    "as a text": ("loss=0.5\nloss='NaN'\n", "nan"),
+}
+
+
+@pytest.mark.parametrize("how", DIVERGED)
+def test_a_training_that_diverged_has_no_value_and_the_reason(storage: Storage, tmp_path: Path, how: str) -> None:
+    said, last = DIVERGED[how]
+    write(tmp_path, "output/said", said)
+    assert keep(storage, tmp_path) == 0
+    assert (noted(storage).metrics, noted(storage).metric_problems) == ({}, {"loss": f"its last value is {last}"})
+
+
+def test_a_training_that_found_back_has_its_last_value(storage: Storage, tmp_path: Path) -> None:
+    write(tmp_path, "output/said", "loss=0.5\nloss=nan\nloss=0.25\n")
+    keep(storage, tmp_path)
+    assert (noted(storage).metrics, noted(storage).metric_problems) == ({"loss": 0.25}, {})
+
+
+@pytest.mark.parametrize("metric", ["NaN", '"nan"', "Infinity"])
+def test_a_training_that_diverged_by_its_progress_file_has_no_value_and_the_reason(
+    storage: Storage, tmp_path: Path, metric: str
+) -> None:
+    write(tmp_path, "output/progress", f'{{"step": 1, "metric": {metric}}}')
+    keep(storage, tmp_path)
+    assert noted(storage).metrics == {}
+    assert list(noted(storage).metric_problems) == ["metric"]
+
+
+def test_a_progress_file_does_not_hide_that_the_log_ends_with_a_training_that_diverged(
+    storage: Storage, tmp_path: Path
+) -> None:
+    write(tmp_path, "output/said", "metric=nan\n")
+    write(tmp_path, "output/progress", json.dumps({"step": 1, "metric": 0.9}))
+    keep(storage, tmp_path, metrics={"metric": write_expression("metric")})
+    assert (noted(storage).metrics, list(noted(storage).metric_problems)) == ({}, ["metric"])
+
+
+def test_an_expression_that_needs_years_for_a_line_costs_its_metric_alone(
+    storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        bounded_search, "LONGEST_SEARCH_S", 0.2
+    )  # of the processor, so that no load of the machine counts
+    write(tmp_path, "model/w", "w")
+    write(tmp_path, "output/said", f"slow=1; loss=0.5\nslow={'7' * 60}\nslow=2; loss=0.25\n")
+    metrics = {"slow": "slow=(([0-9]+)+);", "loss": write_expression("loss")}
+    assert keep(storage, tmp_path, metrics=metrics) == 0
+    assert (noted(storage).model, noted(storage).metrics) == (True, {"loss": 0.25})
+    assert noted(storage).metric_problems == {"slow": "its expression needs more than 5 s for one line of the log"}
+
+
 def test_without_a_model_there_is_no_archive_and_the_note_says_so(storage: Storage, tmp_path: Path) -> None:
     assert keep(storage, tmp_path) == 0
     assert (noted(storage).model, noted(storage).metrics) == (False, {})
@@ -194,11 +257,11 @@ def test_a_metric_of_the_progress_file_counts_where_the_log_has_none(storage: St
     assert noted(storage).metrics == {"metric": 0.9}
 
 
-@pytest.mark.parametrize("text", ["", "[1]", '{"metric": "NaN"}', '{"metric": null}'])
+@pytest.mark.parametrize("text", ["", "[1]", '{"metric": "none"}', '{"metric": null}'])
 def test_a_progress_file_without_a_number_is_passed_over(storage: Storage, tmp_path: Path, text: str) -> None:
     write(tmp_path, "output/progress", text)
     keep(storage, tmp_path)
-    assert noted(storage).metrics == {}
+    assert (noted(storage).metrics, noted(storage).metric_problems) == ({}, {})
 
 
 def test_checkpoints_are_saved_while_the_training_runs_when_they_have_come_to_rest(

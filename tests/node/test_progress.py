@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,31 @@ def test_a_metric_that_is_no_number_is_left_out(tmp_path: Path, number: str) -> 
     assert (progress.step, progress.metric, progress.import_s) == (5, None, 0.0)
 
 
+@pytest.mark.parametrize(
+    ("written", "diverged"),
+    [
+        ("NaN", "nan"), ("Infinity", "inf"), ("-Infinity", "-inf"), ("1e999", "inf"), ('"nan"', "nan"), ('"-inf"', "-inf"),
+        ('"Infinity"', "inf"), ('"NaN"', "nan"), ("0.5", ""), ("null", ""), ('"0.5"', ""), ('"nano"', ""), ('""', ""), ("true", ""),
+        ("[NaN]", ""), ('{"mean": NaN}', ""), ("9" * 400, ""),
+    ],
+)  # fmt: skip
+def test_a_training_that_diverged_is_told_from_one_that_reports_no_metric(
+    tmp_path: Path, written: str, diverged: str
+) -> None:
+    (tmp_path / "progress").write_text(f'{{"step": 5, "metric": {written}}}')
+    progress = ProgressFile(tmp_path / "progress").read()
+    assert progress is not None
+    assert progress.diverged == diverged
+
+
+def test_a_training_that_found_back_has_its_metric(tmp_path: Path) -> None:
+    file = ProgressFile(tmp_path / "progress")
+    (tmp_path / "progress").write_text('{"step": 5, "metric": NaN}')
+    file.read()
+    (tmp_path / "progress").write_text('{"step": 6, "metric": 0.5}')
+    assert file.read() == Progress(step=6, metric=0.5)
+
+
 class Page:
     """A progress file, what is noted of it, and a clock."""
 
@@ -109,9 +135,9 @@ NO_STEP = {
 
 @pytest.mark.parametrize("metric", [*(one for one in ODD.values() if one != "-0.5"), "9" * 400])
 def test_a_metric_that_is_no_number_costs_the_metric_alone(page: Page, metric: str) -> None:
-    assert page.read(f'{{"step": 5, "metric": {metric}, "world_size": 2, "checkpoint": 4}}') == Progress(
-        step=5, world_size=2
-    )
+    progress = page.read(f'{{"step": 5, "metric": {metric}, "world_size": 2, "checkpoint": 4}}')
+    assert progress is not None
+    assert replace(progress, diverged="") == Progress(step=5, world_size=2)
     assert page.file.checkpoint_step() == 4
     (note,) = page.notes
     assert note.startswith("PROGRESS_FILE metric is ")

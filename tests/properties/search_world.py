@@ -21,6 +21,7 @@ from aws.clients import client
 from contract.environments import GridCleanupEnvironment
 from contract.errors import InvalidRequest, SearchFailed, StillTraining
 from contract.grid import Grid, GridPrefix, Line, LineOutcome, Record
+from contract.metric_values import write_expression
 from contract.search import SearchPrefix
 from contract.timing import Timing
 from contract.timings import CollectTiming
@@ -50,7 +51,7 @@ REQUEST: dict[str, Any] = {
         "instance_type": "ml.g5.xlarge",
         "data": "s3://data-eu/train/",
         "max_hours": 1,
-        "metrics": {"score": "score=([0-9.]+)"},
+        "metrics": {"score": write_expression("score")},
     },
     "search": {
         "lr": {"float": [1e-5, 1e-1], "log": True},

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from contract import names
+from contract.metric_values import write_expression
 from localaws.containers.images import keep
 from localaws.testing.calm import meanwhile
 from localaws.testing.grid import IMAGES, MANIFEST
@@ -21,7 +22,12 @@ from tests.rehearsal.regions import REGIONS
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "grid"
 HOME, AWAY = (place["region"] for place in REGIONS[:2])
-SMALL = {"image": "images:small", "instance_type": "ml.m5.large", "max_hours": 1, "metrics": {"loss": "loss=([0-9.]+)"}}
+SMALL = {
+    "image": "images:small",
+    "instance_type": "ml.m5.large",
+    "max_hours": 1,
+    "metrics": {"loss": write_expression("loss")},
+}
 """What a line is trained with: a program without a framework."""
 ENDLESS = {"steps": 100_000, "pause": 0.1}
 GRID_FAULTS = {

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from contract.metric_values import write_expression
 from localaws.containers import inputs, real
 from localaws.containers.images import keep
 from localaws.containers.unpacked import OWN
@@ -21,7 +22,7 @@ pytestmark = [pytest.mark.rehearsal]
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 PUBLIC = "public.ecr.aws/docker/library/python:3.13-slim-bookworm"
-TRAIN = "accuracy=([0-9.]+)"
+TRAIN = write_expression("accuracy")
 FRAMEWORKS = pytest.mark.skipif(
     not (inputs.MACHINE_IMAGE / "ready").exists(),
     reason="the machine image, whose libraries AWS's containers have, is not made",

@@ -297,9 +297,10 @@ def test_progress_is_what_the_contract_says(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("metric", [float("nan"), float("inf"), float("-inf")])
-def test_a_metric_that_json_lacks_is_none(run: Run, tmp_path: Path, metric: float) -> None:
+def test_a_metric_that_json_lacks_is_told_as_a_training_that_diverged(run: Run, tmp_path: Path, metric: float) -> None:
     run.progress(7, metric=metric)
-    assert read_progress(tmp_path)["metric"] is None
+    assert read_progress(tmp_path)["metric"] == str(metric)
+    assert json.loads((tmp_path / "progress.json").read_text(), parse_constant=pytest.fail)["step"] == 7
 
 
 def test_whoever_reads_never_finds_half_a_file(run: Run, tmp_path: Path) -> None:

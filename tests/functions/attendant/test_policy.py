@@ -34,6 +34,15 @@ def test_all_nodes_ended_with_zero_is_success_and_shows_the_progress() -> None:
     assert verdict.progress["step"] == 9
 
 
+@pytest.mark.parametrize(("diverged", "shown"), [("nan", {"diverged": "nan"}), ("", {})])
+def test_a_success_says_where_its_training_diverged(diverged: str, shown: dict[str, str]) -> None:
+    last = Progress(step=9, diverged=diverged)
+    nodes = {0: replace(ended(0), report=replace(ended(0).report, progress=last)), 1: ended(1)}
+    found = judge(replace(TRAINING, nodes=nodes), now=LATER).progress
+    assert {name: one for name, one in found.items() if name == "diverged"} == shown
+    assert found["metric"] is None
+
+
 def test_one_node_that_ended_well_is_not_yet_success() -> None:
     assert judge(replace(TRAINING, nodes={0: ended(0), 1: heard(1)}), now=LATER).action is Action.HEARTBEAT
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -78,6 +79,20 @@ def test_metrics_are_json_in_their_column(yard: Yard) -> None:
     yard.record_all(0, 1, 2, 3)
     yard.collect()
     assert {row["metrics"] for row in yard.table()} == {'{"loss": 0.25}'}
+
+
+def test_the_row_of_a_line_that_diverged_completed_without_a_value_and_says_why(yard: Yard) -> None:
+    yard.train(0, 1, 2, 3, life=Life(metrics={"loss": math.nan, "epoch": 3.0}))
+    yard.settle()
+    yard.record_all(0, 1, 2, 3)
+    assert yard.collect().error == ""
+    row = yard.table()[0]
+    assert (row["status"], row["metrics"], row["reason"]) == (
+        "Completed",
+        '{"epoch": 3.0}',
+        "loss: its last value is nan",
+    )
+    assert yard.json_lines(PREFIX.results_jsonl)[0]["metric_problems"] == {"loss": "its last value is nan"}
 
 
 def test_the_manifest_of_failed_lines_has_those_that_did_not_complete_and_no_others(yard: Yard) -> None:

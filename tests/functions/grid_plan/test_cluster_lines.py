@@ -267,7 +267,7 @@ def test_equal_jobs_are_refused_as_equal_trainings_are(there: Account) -> None:
 
 
 def test_data_and_metrics_are_warned_of(there: Account) -> None:
-    planned(there, LEAST | {"data": "s3://data-eu/train/", "metrics": {"loss": "x"}})
+    planned(there, LEAST | {"data": "s3://data-eu/train/", "metrics": {"loss": "(x)"}})
     assert [one.split(":")[1].strip() for one in there.grid().warnings] == ["data", "metrics"]
 
 

@@ -13,6 +13,7 @@ from aws.service_models import training_model
 from contract import keys, tags
 from contract.errors import InvalidRequest
 from contract.grid import GridPrefix, training_name
+from contract.metric_values import write_expression
 from tests.fakes.wire import Call
 from tests.functions.grid_plan.account import INPUT, Account, account, line, plan, planned
 from tools.refusals.grids.yard import ACCOUNT, BUCKET, DATA, DEFAULTS, bytes_bucket, execution
@@ -77,7 +78,7 @@ def test_the_request_is_one_that_sagemaker_takes_and_holds_what_the_line_says(th
             max_hours=2,
             max_wait_hours=5,
             instance_count=2,
-            metrics={"loss": "loss=([0-9.]+)"},
+            metrics={"loss": write_expression("loss")},
             tags={"cost-center": "42"},
             kms_key="alias/ours",
             network_isolation=True,

@@ -305,7 +305,7 @@ def test_models_and_checkpoints_go_under_the_lines_own_prefix(there: Account) ->
             "instance_count: 5 is more than the nodes of the cluster; allowed: up to 4 (kubernetes.max_nodes",
         ),
         ({"kms_key": "alias/a"}, "kms_key: means nothing with the backend kubernetes; allowed: nothing"),
-        ({"metrics": {"loss": "loss=("}}, "metrics.loss: 'loss=(' is no regular expression: missing )"),
+        ({"metrics": {"loss": "loss=("}}, "metrics.loss: loss=( is no regular expression: missing )"),
         ({"network_isolation": True}, "network_isolation: means nothing with the backend kubernetes; allowed: false"),
         ({"encrypt_traffic": True}, "encrypt_traffic: means nothing with the backend kubernetes; allowed: false"),
         (

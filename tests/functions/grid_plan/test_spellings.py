@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from contract.errors import InvalidRequest
+from contract.metric_values import write_expression
 from tests.functions.grid_plan.account import INPUT, Account, line, plan, planned
 from tools.refusals.grids.yard import ACCOUNT
 
@@ -88,6 +89,20 @@ def test_commas_stay_in_the_cells_of_a_table_of_semicolons_without_a_header(ther
 def test_a_header_that_no_separator_makes_known_is_refused(there: Account, manifest: str) -> None:
     with pytest.raises(InvalidRequest, match=r"manifest: has (the column|no line)"):
         planned(there, manifest)
+
+
+@pytest.mark.parametrize("backend", ["", ',"backend": "sagemaker"'])
+def test_an_expression_that_misreads_printed_numbers_is_planned_with_a_warning(there: Account, backend: str) -> None:
+    (found,) = planned(there, line(metrics={"loss": "loss=([0-9.]+)"}).replace("}\n", f"{backend}}}\n"))
+    assert found.request["AlgorithmSpecification"]["MetricDefinitions"] == [{"Name": "loss", "Regex": "loss=([0-9.]+)"}]
+    (warning,) = there.grid().warnings
+    assert warning.startswith('line 1: metrics.loss: loss=([0-9.]+) reads "loss=7.1e-05" as 7.1')
+
+
+def test_an_expression_in_a_column_of_its_own_is_judged_as_well(there: Account) -> None:
+    planned(there, f'region,data,metric.loss\n{ONE},loss=([0-9.]+)\n{ONE},"{write_expression("loss")}"\n')
+    (warning,) = there.grid().warnings
+    assert warning.startswith("line 2: metrics.loss: ")
 
 
 @pytest.mark.parametrize("text", ["2", "2.0", "2.00", "2.", "2.000000", "2e0", "20E-1", " 2 ", "2\u00a0", "\u200b2"])

@@ -8,6 +8,7 @@ import pytest
 
 from contract.codec import encode
 from contract.grid import GridPrefix, LineOutcome, Record
+from contract.metric_values import write_expression
 from contract.search import SearchPrefix, name_round
 from page_writer.policy import PageKind
 from searches.request import read, write_line
@@ -24,7 +25,7 @@ GIVEN: dict[str, Any] = {
         "image": "images:v1",
         "instance_type": "ml.g5.xlarge",
         "max_hours": 1,
-        "metrics": {"accuracy": "accuracy=([0-9.]+)"},
+        "metrics": {"accuracy": write_expression("accuracy")},
     },
     "search": {"lr": {"float": [0.001, 0.1]}},
     "objective": {"metric": "accuracy", "direction": "maximize"},

@@ -225,6 +225,14 @@ def test_a_curve_without_a_number_is_none(metric: float | None) -> None:
     assert "Step over time" in page.text
 
 
+@pytest.mark.parametrize(
+    ("last", "shown"), [(Point(attempt=1, step=2, at=NOW + 2, diverged="nan"), "nan"), (None, "0.25")]
+)
+def test_the_last_metric_of_a_training_that_diverged_is_no_earlier_number(last: Point | None, shown: str) -> None:
+    points = [Point(attempt=1, step=one, at=NOW + one, metric=0.5 - one / 4) for one in range(2)]
+    assert f"last metric{shown}\n" in read(with_points(*points, *([last] if last else []))).text
+
+
 def test_one_point_is_a_dot_and_no_point_is_a_sentence() -> None:
     assert 'd="M50.00 50.00h0"' in write_job(with_points(Point(attempt=1, step=7, at=NOW, metric=0.5))).decode()
     assert "No progress is known" in read(with_points()).text

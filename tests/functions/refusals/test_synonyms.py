@@ -8,6 +8,7 @@ from image_build.request import ALLOWED as OF_IMAGES
 from job_requests.reading import MAY_BE
 from refusals.placeholders import find_placeholders
 from refusals.synonyms import ELSEWHERE, OF_A_JOB, SYNONYMS, suggest
+from searches.request import ALLOWED as OF_SEARCHES
 
 MEANT = {
     "timeout": "max_hours",
@@ -29,6 +30,21 @@ MEANT = {
 @pytest.mark.parametrize("word", MEANT)
 def test_a_word_of_other_tools_is_answered_with_ours(word: str) -> None:
     assert suggest(word, MAY_BE) == f" (did you mean {MEANT[word]}?)"
+
+
+@pytest.mark.parametrize(
+    ("word", "field"),
+    [
+        ("n_trials", "trials"), ("num_samples", "trials"), ("maxTrialCount", "trials"), ("MaxNumberOfTrainingJobs", "trials"),
+        ("parallelTrialCount", "parallel"), ("MaxParallelTrainingJobs", "parallel"), ("max_concurrent_trials", "parallel"),
+        ("metric", "objective"), ("direction", "objective"), ("param_space", "search"), ("parameters", "search"),
+        ("ParameterRanges", "search"), ("algorithm", "sampler"), ("method", "sampler"), ("random_state", "seed"),
+        ("points_to_evaluate", "begin_with"), ("WarmStartConfig", "warm_start"), ("TrainingJobDefinition", "template"),
+        ("budget", "max_cost_usd"), ("trial", "trials"),
+    ],
+)  # fmt: skip
+def test_a_word_for_a_field_of_a_search_is_answered_with_it(word: str, field: str) -> None:
+    assert suggest(word, OF_SEARCHES) == f" (did you mean {field}?)"
 
 
 @pytest.mark.parametrize(
@@ -62,8 +78,10 @@ def test_no_hint_names_a_field_that_the_request_does_not_have() -> None:
 
 
 def test_the_table_names_fields_that_there_are_and_no_word_that_is_one() -> None:
-    assert {field for field in SYNONYMS if field not in MAY_BE} == set()
-    assert {word for words in SYNONYMS.values() for word in words.split() if word in MAY_BE} == set()
+    assert {field for field in SYNONYMS if field not in MAY_BE and field not in OF_SEARCHES} == set()
+    for fields in (MAY_BE, OF_SEARCHES):
+        known = [words for field, words in SYNONYMS.items() if field in fields]
+        assert {word for words in known for word in words.split() if word in fields} == set()
     assert {word for word in ELSEWHERE if word in MAY_BE} == set()
     assert set(MAY_BE) >= OF_A_JOB
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from contract.errors import SearchFailed
+from contract.metric_values import write_expression
 from contract.search import Search, SearchPrefix
 from searches.checking import CheckedSearch
 from searches.policy import read_standing
@@ -304,7 +305,7 @@ def test_a_search_with_other_parameters_warms_nothing(there: Searches, search: d
 )
 def test_a_search_with_another_objective_warms_nothing(there: Searches, objective: dict[str, str]) -> None:
     there.train(there.settle("earlier"), [0.5])
-    template = {"metrics": {"accuracy": "a=([0-9.]+)", "loss": "l=([0-9.]+)"}}
+    template = {"metrics": {"accuracy": write_expression("a"), "loss": write_expression("l")}}
     whole = search_of(warm_start="earlier", objective=objective)
     (found,) = there.problems(whole | {"template": whole["template"] | template})
     assert found.startswith("warm_start: earlier had the objective maximize accuracy")

@@ -84,7 +84,18 @@ def test_a_trial_that_did_not_complete_has_a_reason_in_any_case() -> None:
 def test_a_metric_that_is_no_number_is_no_value(value: float) -> None:
     one = read(record_of(0, 0.5, metrics={"accuracy": value}))
     assert one.value is None
-    assert "it completed without the metric accuracy (it reported accuracy)" in one.reason
+    assert f"it completed without the metric accuracy (its last value is {value})" in one.reason
+
+
+def test_a_trial_that_diverged_says_so_and_not_what_became_of_its_other_metrics() -> None:
+    why = {"accuracy": "its last value is nan", "loss": "its last value is inf"}
+    one = read(record_of(0, 0.5, metrics={"epoch": 3.0}, metric_problems=why))
+    assert (one.value, one.reason.partition(";")[0]) == (
+        None,
+        "it completed without the metric accuracy (its last value is nan)",
+    )
+    other = read(record_of(0, 0.5, metrics={}, metric_problems={"loss": "its last value is inf"}))
+    assert "(it reported none)" in other.reason
 
 
 def test_a_trial_without_the_metric_says_what_it_reported_and_where_its_log_is() -> None:

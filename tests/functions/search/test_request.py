@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from contract.metric_values import write_expression
 from contract.search import MOST_TRIALS
 from searches.checking import check
 from searches.request import PLACEHOLDERS, Sampler, read, schema, write_line
@@ -70,8 +71,19 @@ def test_a_template_of_jobs_is_accepted(there: Searches) -> None:
     assert there.problems(LEAST | given | {"max_cost_usd": 8}) == []
 
 
+def test_a_metric_that_the_search_would_misread_is_kept_as_a_warning_of_it_and_said_once(there: Searches) -> None:
+    misread = {"accuracy": "accuracy=([0-9.]+)"}
+    whole = LEAST | {"template": template(metrics=misread), "places": [{}, {"metrics": misread}]}
+    found = check(whole, execution("tune-7"), there.env, there.store)
+    assert found.problems == []
+    assert [one.partition(": ")[0] for one in found.search.warnings] == [
+        "template.metrics.accuracy",
+        "places.1.metrics.accuracy",
+    ]
+
+
 def test_places_may_differ_in_their_backend(there: Searches) -> None:
-    places = [{"metrics": {"metric": "m=([0-9.]+)"}}, {**JOB, "instance_type": None, "region": None}]
+    places = [{"metrics": {"metric": write_expression("m")}}, {**JOB, "instance_type": None, "region": None}]
     given = {"places": places, "objective": {"metric": "metric", "direction": "minimize"}}
     assert there.problems(LEAST | given) == []
 

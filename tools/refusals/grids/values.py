@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from grid_plan.manifest import JSON_FORM
 from grid_plan.policy import CHECKPOINTS
+from refusals.expressions import MAY_BE
 from tools.refusals.grids.row import BYTES, FOLDER, MISSING, Row, line
 from tools.refusals.grids.yard import ACCOUNT
 
@@ -98,11 +99,36 @@ ROWS = (
     ),
     Row(
         "41 metrics",
-        line(metrics={f"m{number}": "x" for number in range(41)}),
+        line(metrics={f"m{number}": "(x)" for number in range(41)}),
         "line 1: metrics: has 41 entries",
         shown="an object of 41 metrics",
     ),
     Row("an empty expression", line(metrics={"loss": ""}), "line 1: metrics.loss: is empty"),
+    Row(
+        "expressions that give no value",
+        line(
+            metrics={
+                "open": "loss=(",
+                "bare": "loss=[0-9.]+",
+                "apart": "loss=(?:[0-9.]+)",
+                "lines": "loss=\n([0-9.]+)",
+                "slow": "loss=(([0-9]+)+);",
+            }
+        ),
+        f"line 1: metrics.open: loss=( is no regular expression: missing ), unterminated subpattern at position 5; allowed: {MAY_BE}",
+        f"line 1: metrics.bare: loss=[0-9.]+ has no group, which would say where the value stands; allowed: {MAY_BE}",
+        f"line 1: metrics.apart: loss=(?:[0-9.]+) has no group, which would say where the value stands; allowed: {MAY_BE}",
+        f"line 1: metrics.lines: loss=\\u000a([0-9.]+) holds a line end, which SageMaker does not take; allowed: {MAY_BE}",
+        f"line 1: metrics.slow: loss=(([0-9]+)+); repeats a repeat, and needs hours for a line with 64 times '0'; allowed: {MAY_BE}",
+    ),
+    Row(
+        "an expression of a column, and one of a line on clusters of our own",
+        "region,data,backend,metric.loss\n"
+        "eu-central-1,s3://data-eu/train/,,loss=[\n"
+        "eu-central-1,s3://data-eu/train/,ec2,loss=x\n",
+        f"line 2: metrics.loss: loss=[ is no regular expression: unterminated character set at position 5; allowed: {MAY_BE}",
+        f"line 3: metrics.loss: loss=x has no group, which would say where the value stands; allowed: {MAY_BE}",
+    ),
     Row(
         "21 channels",
         line(channels={f"c{number}": "s3://data-eu/train/" for number in range(20)}),

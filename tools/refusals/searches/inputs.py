@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contract.metric_values import write_expression
 from searches.request import PRUNER
 from tools.refusals.grids.yard import CHILD
 from tools.refusals.searches.row import FIELDS, Row
@@ -81,7 +82,7 @@ ROWS = (
         f"trial: there is no such field (did you mean trials?); allowed: {FIELDS}",
         "begin_with: has 9 entries; allowed: up to trials, 8",
         "objective.metric: loss is not defined by template.metrics, which define accuracy; allowed: one of them, or its regular "
-        'expression in template.metrics, as in {"loss": "loss=([0-9.]+)"}',
+        f'expression in template.metrics, as in {{"loss": "{write_expression("loss")}"}}',
         "template.image: images:v9 does not exist in eu-central-1; allowed: an image that was built or copied there "
         "(docs/guides/images.md)",
         given={

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contract.metric_values import write_expression
+from refusals.expressions import MAY_BE
 from tools.refusals.searches.row import Row
 from tools.refusals.searches.yard import JOB, template
 
@@ -43,14 +45,24 @@ ROWS = (
     Row(
         "a metric without a definition",
         "objective.metric: loss is not defined by template.metrics, which define accuracy; allowed: one of them, or its regular "
-        'expression in template.metrics, as in {"loss": "loss=([0-9.]+)"}',
+        f'expression in template.metrics, as in {{"loss": "{write_expression("loss")}"}}',
         given={"objective": {"metric": "loss", "direction": "minimize"}},
     ),
     Row(
         "a template without metrics",
         "objective.metric: accuracy is not defined by template.metrics, which define none; allowed: one of them, or its regular "
-        'expression in template.metrics, as in {"accuracy": "accuracy=([0-9.]+)"}',
+        f'expression in template.metrics, as in {{"accuracy": "{write_expression("accuracy")}"}}',
         given={"template": template(metrics=None)},
+    ),
+    Row(
+        "expressions that give no value",
+        f"template.metrics.accuracy: accuracy= has no group, which would say where the value stands; allowed: {MAY_BE}",
+        f"places.0.metrics.accuracy: accuracy=[ is no regular expression: unterminated character set at position 9; "
+        f"allowed: {MAY_BE}",
+        given={
+            "template": template(metrics={"accuracy": "accuracy="}),
+            "places": [{"metrics": {"accuracy": "accuracy=["}}, {}],
+        },
     ),
     Row(
         "a metric that jobs do not have",
@@ -122,8 +134,8 @@ ROWS = (
     Row(
         "a place whose trainings do not report the objective",
         "objective.metric: accuracy is not defined by places.1.metrics, which define loss; allowed: one of them, or its regular "
-        'expression in places.1.metrics, as in {"accuracy": "accuracy=([0-9.]+)"}',
-        given={"places": [{"region": "eu-central-1"}, {"metrics": {"loss": "loss=([0-9.]+)"}}]},
+        f'expression in places.1.metrics, as in {{"accuracy": "{write_expression("accuracy")}"}}',
+        given={"places": [{"region": "eu-central-1"}, {"metrics": {"loss": write_expression("loss")}}]},
     ),
     Row("no place", "places: is empty", given={"places": []}),
 )

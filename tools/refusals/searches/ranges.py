@@ -120,6 +120,41 @@ ROWS = (
         given={"search": {"kind": {"choice": ["tree", "net"]}, "depth": {"int": [2, 8], "if": {"kind": "tree"}}}},
     ),
     Row(
+        "values in the words of Optuna, Ray Tune, SageMaker, Katib and sweeps of W&B",
+        f'search.optuna.suggest_float: there is no such field (did you mean {{"float": [low, high]}}?); allowed: {PARAMETER}',
+        f"search.optuna.low: there is no such field (did you mean the two numbers of float or int?); allowed: {PARAMETER}",
+        'search.ray: "tune.loguniform(1e-4, 1e-1)" is not an object (did you mean {"float": [low, high], "log": true}?); '
+        f"allowed: {PARAMETER}",
+        f"search.sagemaker.MinValue: there is no such field (did you mean the two numbers of float or int?); allowed: {PARAMETER}",
+        f'search.sagemaker.ScalingType: there is no such field (did you mean "log": true?); allowed: {PARAMETER}',
+        f'search.katib.parameterType: there is no such field (did you mean {{"float": [low, high]}}?); allowed: {PARAMETER}',
+        f"search.katib.feasibleSpace: there is no such field (did you mean the two numbers of float or int?); allowed: {PARAMETER}",
+        f'search.sweep.values: there is no such field (did you mean {{"choice": [values]}}?); allowed: {PARAMETER}',
+        given={
+            "search": {
+                "optuna": {"suggest_float": [0, 1], "low": 0},
+                "ray": "tune.loguniform(1e-4, 1e-1)",
+                "sagemaker": {"MinValue": "0.1", "ScalingType": "Logarithmic"},
+                "katib": {"parameterType": "double", "feasibleSpace": {"min": "0", "max": "1"}},
+                "sweep": {"values": [1, 2]},
+            }
+        },
+    ),
+    Row(
+        "misspelt and unknown words of a parameter",
+        f'search.a.choise: there is no such field (did you mean {{"choice": [values]}}?); allowed: {PARAMETER}',
+        f"search.b.wibble: there is no such field; allowed: {PARAMETER}",
+        f'search.c: a list is not an object (did you mean {{"choice": [values]}}?); allowed: {PARAMETER}',
+        f"search.d: 0.1 is not an object (one value belongs in template.hyperparameters); allowed: {PARAMETER}",
+        given={"search": {"a": {"choise": [1, 2]}, "b": {"wibble": 1}, "c": [0.1, 0.01], "d": 0.1}},
+    ),
+    Row(
+        "choices with parameters of their own",
+        "search.kind.choice.0: an object is no value of its own: every trial has all parameters, whatever the others are (no conditional "
+        "spaces); allowed: texts, numbers, true and false",
+        given={"search": {"kind": {"choice": [{"tree": {"depth": 3}}, "net"]}}},
+    ),
+    Row(
         "a parameter that the template sets too",
         "search.lr: template.hyperparameters sets it too; allowed: one of them",
         given={"template": template(hyperparameters={"lr": 0.1, "epochs": 3})},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from contract import names
+from contract.metric_values import write_expression
 from tools.refusals.grids.yard import ACCOUNT, HOME
 
 TEMPLATE: dict[str, Any] = {
@@ -12,7 +13,7 @@ TEMPLATE: dict[str, Any] = {
     "image": "images:v1",
     "instance_type": "ml.g5.xlarge",
     "max_hours": 1,
-    "metrics": {"accuracy": "accuracy=([0-9.]+)"},
+    "metrics": {"accuracy": write_expression("accuracy")},
 }
 JOB: dict[str, Any] = {
     "backend": "ec2",
