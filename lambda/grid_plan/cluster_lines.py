@@ -230,19 +230,16 @@ def build_start(spec: ClusterSpec, index: int, run: GridRun, env: GridEnvironmen
 
 
 def write_arguments(hyperparameters: Mapping[str, Any]) -> list[str]:
-    """Writes hyperparameters as AWS's toolkit does: sorted by name, one hyphen before a letter, values read as JSON where they are."""
+    """Writes hyperparameters as AWS's toolkit does: sorted by name, one hyphen before a letter."""
     words = list[str]()
     for name, value in sorted(hyperparameters.items()):
-        words += [f"-{name}" if len(name) == 1 else f"--{name}", _write_value(value)]
+        words += [f"-{name}" if len(name) == 1 else f"--{name}", write_value(value)]
     return words
 
 
-def _write_value(value: Any) -> str:
-    try:
-        meant: Any = json.loads(sent(value))
-    except (ValueError, RecursionError):
-        meant = sent(value)
-    return str(meant) if isinstance(meant, str | int | float) else json.dumps(meant)
+def write_value(value: Any) -> str:
+    """Returns the argument that a program gets: texts unchanged, `True` and `False` as the toolkit writes them, everything else as JSON."""
+    return str(value) if isinstance(value, bool) else sent(value)
 
 
 def _translate(fields: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
