@@ -169,6 +169,9 @@ def list_warnings(spec: ClusterSpec, given: Mapping[str, Any], *, has_words: boo
             )
     if spec.fields.get("data"):
         yield "data: is checked, and not brought to the nodes as a channel is; the program reads it from S3, or from mounts"
+    idle = [one for one in ("channel", "mode") if given.get(one) is not None]
+    if idle:
+        yield f"{idle[0]}: says how a channel brings data, and a job has no channels; the program reads data from S3, or from mounts"
     if given.get("metrics"):
         yield "metrics: are read from the log by SageMaker alone; the metric of a job is the one in its PROGRESS_FILE"
 
