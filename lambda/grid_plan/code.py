@@ -35,8 +35,8 @@ def entrypoint(words: Sequence[str]) -> list[str]:
 
 
 def read_by_toolkit(text: str) -> str | None:
-    """Returns the argument that AWS's toolkit makes of a hyperparameter: of JSON what Python prints, of any other text the text itself. None
-    for a text at which the toolkit fails."""
+    """Returns the argument that AWS's toolkit makes of a hyperparameter: of JSON what Python prints, of any other text the text itself.
+    None for a text at which the toolkit fails."""
     try:
         found = json.loads(text)
     except ValueError:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterator
 from fnmatch import fnmatchcase
 
-from contract import containers, keys, names
+from contract import keys, names, pod_files
 from contract.environments import GridEnvironment
 from contract.grid import GRIDS, grid_of
 from contract.tag_forms import find_twins
@@ -263,7 +263,7 @@ def _list_idle(training: Wanted) -> Iterator[str]:
     if spec.hyperparameters and not spec.program and (spec.entrypoint or spec.arguments):
         yield (
             f"hyperparameters: become no arguments, because {starts} replaces the start of AWS's toolkit; the program finds them in "
-            f"{containers.HYPERPARAMETERS}"
+            f"{pod_files.INPUT}/hyperparameters.json"
         )
     if spec.channel != DEFAULTS["channel"] and not spec.data:
         yield f"channel: {spec.channel} would be the channel of data, and the line has no data"
@@ -290,6 +290,6 @@ def _list_reread(training: Wanted) -> Iterator[str]:
         if found is None:
             yield f"{where} is nested too deeply for AWS's toolkit, with which the training would fail"
         elif spec.program:
-            yield f"{where} arrives as {plain(found)}, because AWS's toolkit reads JSON in it; a text, in quotes, arrives unchanged"
+            yield f"{where} arrives as {plain(found)}, because AWS's toolkit reads JSON; a text, in quotes, arrives unchanged"
         else:
-            yield f"{where} arrives as {plain(found)} if the image has AWS's toolkit, which reads JSON in it; beside program it arrives unchanged"
+            yield f"{where} arrives as {plain(found)} if the image has AWS's toolkit, which reads JSON; beside program it arrives unchanged"
