@@ -9,26 +9,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from admission.facts import Execution, RegionFacts, RegistryAnswer, RequestFacts
-from admission.image_names import read_image
-from admission.policy import admit
-from admission.reservations import LINUX, SHARED
 from aws.facts import Accelerators, InstanceType, Object, Platform, Reservation, StoredImage
 from aws.prices import VolumePrices
 from contract import keys, names
 from contract.environments import AdmissionEnvironment
-from contract.errors import InvalidRequest
 from contract.images import ContainerImage
 from contract.jobs import Ami
 from contract.mounts import FileSystem
 from contract.places import Place, Zone
 from contract.request_rules import NO_RULES, RequestRules
 from git_code.commit import GitCommit
+from job_checks.facts import Execution, RegionFacts, RegistryAnswer, RequestFacts
+from job_checks.image_names import read_image
+from job_checks.judge import list_problems, price_request
+from job_checks.reservations import LINUX, SHARED
 from job_requests.reading import read
 from job_requests.request import JobRequest
 from job_requests.roles import split_request
 from refusals.archive import Listing, listing
-from refusals.wording import plain
+from refusals.wording import plain, refusal
 
 FAMILIES = ("x86_64", "arm64", "neuron")
 """Families of machine images that a type of any name may have; that of P3 goes by the name."""
@@ -77,18 +76,15 @@ def judge_job(raw: object, name: str, known: Supposed, *, now: float) -> str:
     execution = Execution(arn=_address(name, known), name=name, started_at=now)
     if request.resume_from != name:
         request = request.model_copy(update={"resume_from": None})  # whether there is such a job, only AWS knows
-    try:
-        admit(request, execution, _suppose(request, name, known), known.env, problems)
-    except InvalidRequest as refused:
-        return _show_code(str(refused), request, known)
-    return ""
+    against = list_problems(price_request(request, execution, _suppose(request, name, known), known.env), problems)
+    return _show_code(str(refusal(against)), request, known) if against else ""
 
 
-def _show_code(refusal: str, request: JobRequest, known: Supposed) -> str:
+def _show_code(words: str, request: JobRequest, known: Supposed) -> str:
     """Calls the code what a person calls it, in place of an address at which nothing lies yet."""
     if not known.code or not known.code.shown:
-        return refusal
-    return refusal.replace(plain(str(request.code)), plain(known.code.shown))
+        return words
+    return words.replace(plain(str(request.code)), plain(known.code.shown))
 
 
 def list_unknown(raw: object, known: Supposed) -> list[str]:

@@ -18,6 +18,7 @@ from grid_plan.spellings import trim
 from grid_plan.training_arguments import GridRun
 from job_requests import reading
 from job_requests.presets import PRESET, fill_from_preset, fill_missing, find_preset
+from job_requests.request import JobRequest
 from refusals.commands import find_shell_text
 
 OWN = ("backend", "hyperparameters", "sweep")
@@ -139,22 +140,25 @@ def vary(spec: ClusterSpec, hyperparameters: Mapping[str, Any] | None) -> Cluste
     return replace(spec, hyperparameters=dict(hyperparameters or {}))
 
 
-def list_problems(spec: ClusterSpec, run: GridRun, env: GridEnvironment, rules: RequestRules = NO_RULES) -> list[str]:
-    """Lists what is wrong with the form of the job's request, as Admit would."""
-    request = build_request(spec, 0, run)
-    bare = build_request(
-        replace(spec, hyperparameters={}), 0, run
-    )  # words behind a wrong command may make it look right
-    problems = list[str]()
-    for one in (request, bare):
-        problems += [problem for problem in reading.read(one, env.job_limits, rules)[1] if problem not in problems]
+def read_job(
+    spec: ClusterSpec, run: GridRun, env: GridEnvironment, rules: RequestRules = NO_RULES
+) -> tuple[JobRequest, list[str]]:
+    """Returns what is right of the job's request, and lists what is wrong with its form, as Admit would."""
+    given = build_request(spec, 0, run)
+    request, problems = reading.read(given, env.job_limits, rules)
+    if spec.hyperparameters:
+        bare = build_request(
+            replace(spec, hyperparameters={}), 0, run
+        )  # words behind a wrong command may make it look right
+        found = reading.read(bare, env.job_limits, rules)[1]
+        problems = [*problems, *(problem for problem in found if problem not in problems)]
     if PRESET in spec.fields and find_preset(spec.fields, rules) is None:
         # What a preset without a name would have brought along is not missing too.
         problems = [one for one in problems if not one.partition(": ")[2].startswith("is missing;")]
     if problems:
-        return problems
-    size = len(json.dumps(request, ensure_ascii=False).encode())
-    return [f"request: has {size:,} bytes; allowed: up to {MOST_INPUT:,} bytes"] if size > MOST_INPUT else []
+        return request, problems
+    size = len(json.dumps(given, ensure_ascii=False).encode())
+    return request, [f"request: has {size:,} bytes; allowed: up to {MOST_INPUT:,} bytes"] if size > MOST_INPUT else []
 
 
 def list_warnings(spec: ClusterSpec, given: Mapping[str, Any], *, has_words: bool) -> Iterator[str]:

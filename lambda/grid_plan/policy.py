@@ -16,7 +16,6 @@ from grid_plan.cluster_lines import write_value
 from grid_plan.columns import AUTO, DEFAULTS, MPI, NONE, REQUIRED, SPOT, TORCHRUN, sent
 from grid_plan.limits import MOST_ARGUMENTS, MOST_CHANNELS, MOST_HYPERPARAMETERS, MOST_TAGS, MOST_VALUE, allowed
 from grid_plan.spellings import find_oddity
-from grid_plan.training_arguments import write_hyperparameters
 from grid_plan.wanted import Wanted, bytes_buckets
 from job_requests.launchers import NEXT_PROGRAM
 from refusals.addresses import Address
@@ -282,7 +281,7 @@ def _list_reread(training: Wanted) -> Iterator[str]:
     spec = training.spec
     if training.is_pods or spec.entrypoint or (spec.arguments and not spec.program):
         return
-    for name, text in write_hyperparameters(training).items():
+    for name, text in training.hyperparameters.items():
         wanted, found = write_value((spec.hyperparameters or {})[name]), code.read_by_toolkit(text)
         if found == wanted or name.startswith(code.TOOLKITS):
             continue

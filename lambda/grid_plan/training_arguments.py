@@ -11,7 +11,7 @@ from contract.environments import GridEnvironment
 from contract.grid import GridPrefix, training_name
 from grid_plan import code
 from grid_plan.choice import Decision
-from grid_plan.columns import SPOT, sent
+from grid_plan.columns import SPOT
 from grid_plan.wanted import Wanted, bytes_buckets
 from refusals.addresses import Address
 
@@ -38,7 +38,7 @@ def build_arguments(training: Wanted, decision: Decision, index: int, run: GridR
         "TrainingJobName": training_name(env.deployment, run.execution, run.started_at, index),
         "RoleArn": env.training_role,
         "AlgorithmSpecification": _algorithm(training, decision),
-        "HyperParameters": write_hyperparameters(training) | training.launcher | training.toolkit,
+        "HyperParameters": training.hyperparameters | training.launcher | training.toolkit,
         "InputDataConfig": [*_inputs(training, decision), *_code(training, decision, run)],
         "OutputDataConfig": _without_empty(
             {"S3OutputPath": folder, "KmsKeyId": spec.kms_key or env.output_key or None}
@@ -61,17 +61,6 @@ def build_arguments(training: Wanted, decision: Decision, index: int, run: GridR
         "Tags": _tags(training, index, run),
     }
     return _without_empty(found)
-
-
-def write_hyperparameters(training: Wanted) -> dict[str, str]:
-    """Returns the line's own hyperparameters: texts unchanged, everything else as JSON. A text of a program that AWS's toolkit starts is
-    written so that the toolkit hands on this text."""
-    given = training.spec.hyperparameters or {}
-    is_quoted = training.spec.program is not None and not training.is_pods
-    return {
-        name: code.quote_for_toolkit(name, value) if is_quoted and isinstance(value, str) else sent(value)
-        for name, value in given.items()
-    }
 
 
 def _without_empty(members: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from contract.environments import GridEnvironment
+from contract.environments import GridEnvironment, JobChecksEnvironment
 from contract.grid import Backend
 from contract.request_rules import NO_RULES, RequestRules
 from contract.search import NAME_WORDS, PATTERN, Search, name_round
@@ -50,8 +50,9 @@ def check(
     env: GridEnvironment,
     store: SearchStore,
     rules: RequestRules = NO_RULES,
+    checks: JobChecksEnvironment | None = None,
 ) -> CheckedSearch:
-    """Looks everything up, changes nothing. Raises ClientError or BotoCoreError where AWS does not answer."""
+    """Looks everything up, changes nothing. `checks` as of a grid's plan. Raises ClientError or BotoCoreError where AWS does not answer."""
     search = Search(
         id=execution["name"],
         deployment=env.deployment,
@@ -81,7 +82,7 @@ def check(
         problems.append(f"max_cost_usd: {what}, so nothing can keep to it; allowed: left out, as there")
     problems += _list_misfits(wanted, wrong) + _list_limits(wanted, wrong, env) + _list_metrics(wanted, wrong)
     if not {"template", "places"} & wrong and not unwritable:
-        search, found = _price(search, wanted, wrong, env, rules)
+        search, found = _price(search, wanted, wrong, env, rules, checks)
         problems += found
     problems += list_missing(env)
     return CheckedSearch(search, wanted, list(dict.fromkeys(problems)))
@@ -173,7 +174,12 @@ def _list_metrics(wanted: SearchRequest, wrong: frozenset[str]) -> list[str]:
 
 
 def _price(
-    search: Search, wanted: SearchRequest, wrong: frozenset[str], env: GridEnvironment, rules: RequestRules
+    search: Search,
+    wanted: SearchRequest,
+    wrong: frozenset[str],
+    env: GridEnvironment,
+    rules: RequestRules,
+    checks: JobChecksEnvironment | None,
 ) -> tuple[Search, list[str]]:
     """Has the grid's own check read a line for each place. Returns the search with the most that a trial of each could cost, and what is
     wrong. A search that begins has to pay for its whole first round; one that goes on makes rounds that its rest pays for."""
@@ -183,10 +189,10 @@ def _price(
         (values,) = study.ask(one, (), (), number=0, count=1)
     lines = [write_line(wanted, number, values) for number in range(len(wanted.places or [{}]))]
     cap = None if "max_cost_usd" in wrong else wanted.max_cost_usd
-    problems = _read_report(wanted, _plan(search, wanted, lines, cap, env, rules).report)
+    problems = _read_report(wanted, _plan(search, wanted, lines, cap, env, rules, checks).report)
     if problems or cap is None:
         return search, problems
-    most = tuple(math.fsum(_plan(search, wanted, [line], cap, env, rules).costs) for line in lines)
+    most = tuple(math.fsum(_plan(search, wanted, [line], cap, env, rules, checks).costs) for line in lines)
     search = replace(search, most_usd=most)
     needed, cap = (
         math.fsum(most[number % len(most)] for number in range(min(wanted.parallel, wanted.trials))),
@@ -207,6 +213,7 @@ def _plan(
     cap: float | None,
     env: GridEnvironment,
     rules: RequestRules,
+    checks: JobChecksEnvironment | None,
 ) -> Checked:
     """Has Plan's first pass read the lines. With a cap every line must have a price; whether the cap pays for it is not asked here."""
     given = {"manifest": "s3://any/any", "owner": wanted.owner, "allow_duplicates": True}
@@ -215,7 +222,7 @@ def _plan(
         grid=name_round(search.id, 1), execution=search.execution, started_at=search.started_at, owner=wanted.owner
     )
     body = "".join(json.dumps(line) + "\n" for line in lines).encode()
-    checked = Planner(request, run, env, defaults, rules).check(io.BytesIO(body))
+    checked = Planner(request, run, env, defaults, rules, checks).check(io.BytesIO(body))
     checked.report.general[:0] = problems
     return checked
 

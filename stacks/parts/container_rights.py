@@ -26,7 +26,7 @@ class ContainerRights:
     repositories: tuple[str, ...]
     """Short names."""
     base_accounts: dict[str, str]
-    """As in `AdmissionEnvironment`."""
+    """As in `JobChecksEnvironment`."""
     copy_accounts: tuple[str, ...]
 
     def find_images(self) -> list[Right]:
@@ -73,7 +73,7 @@ def list_containers(accounts: Mapping[str, str], conditions: Mapping[str, object
 
 
 def _repositories(accounts: Mapping[str, str]) -> list[str]:
-    """ARNs of the repositories of AWS's containers; `accounts` as in `AdmissionEnvironment.base_accounts`."""
+    """ARNs of the repositories of AWS's containers; `accounts` as in `JobChecksEnvironment.base_accounts`."""
     return [arn_of("ecr", "*", one, "repository/*") for one in dict.fromkeys(filter(None, accounts.values()))]
 
 

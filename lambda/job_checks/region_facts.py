@@ -7,10 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from admission import accelerators
-from admission.facts import RegionFacts
-from admission.machines import family, find_setting
-from admission.questions import RequestQuestions
 from aws import prices, reservations
 from aws.clients import BRISK, PATIENT
 from aws.ec2 import BUSY, Ec2
@@ -19,25 +15,34 @@ from aws.ssm import parameter
 from contract import names
 from contract.aws_errors import code_of
 from contract.codec import decode
-from contract.environments import AdmissionEnvironment
+from contract.environments import JobChecksEnvironment
 from contract.jobs import Ami, Market
 from contract.mounts import FileSystems
 from contract.places import Place
+from job_checks import accelerators
+from job_checks.facts import RegionFacts
+from job_checks.machines import family, find_setting
+from job_checks.once import Once
+from job_checks.questions import RequestQuestions
 from job_requests.request import JobRequest
 
 AT_ONCE = 8
 
 
 def fetch_regions(
-    request: JobRequest, questions: RequestQuestions, env: AdmissionEnvironment
+    request: JobRequest, questions: RequestQuestions, env: JobChecksEnvironment, once: Once
 ) -> dict[str, RegionFacts]:
-    """Fetches what AWS says of each region. One that does not answer is a fact where regions were chosen by "auto"; elsewhere the error is
-    raised, and the machine tries again. So it does where only a region can run the job that does not answer for now."""
+    """Fetches what AWS says of each region, `once` for all requests that want the same of it.
+
+    A region that does not answer is a fact where regions were chosen by "auto"; elsewhere the error is raised, and the machine tries
+    again. So it does where only a region can run the job that does not answer for now.
+    """
     passing = list[ClientError | BotoCoreError]()
 
     def fetch(region: str) -> RegionFacts:
         try:
-            return _fetch_region(region, request, questions, env)
+            question = ("region", region, *_name_wanted(request, questions))
+            return once.answer(question, lambda: _fetch_region(region, request, questions, env))
         except (ClientError, BotoCoreError) as problem:
             if not questions.auto:
                 raise
@@ -51,6 +56,19 @@ def fetch_regions(
     if passing and not any(_may_run(one, questions) for one in answers.values()):
         raise passing[0]
     return answers
+
+
+def _name_wanted(request: JobRequest, questions: RequestQuestions) -> tuple[object, ...]:
+    """Returns everything of a request that says what to ask a region: equal ones get equal answers."""
+    return (
+        questions.auto,
+        questions.markets,
+        questions.instance_types,
+        questions.reservation,
+        request.accelerators,
+        request.machine_image,
+        bool(request.mounts),
+    )
 
 
 def is_passing(problem: ClientError) -> bool:
@@ -71,7 +89,7 @@ def _may_run(facts: RegionFacts, questions: RequestQuestions) -> bool:
 
 
 def _fetch_region(
-    region: str, request: JobRequest, questions: RequestQuestions, env: AdmissionEnvironment
+    region: str, request: JobRequest, questions: RequestQuestions, env: JobChecksEnvironment
 ) -> RegionFacts:
     config = BRISK if questions.auto else PATIENT
     ec2 = Ec2(region, config)
@@ -96,7 +114,7 @@ def _fetch_region(
 
 
 def _fetch_images(
-    request: JobRequest, types: Iterable[InstanceType], ec2: Ec2, env: AdmissionEnvironment
+    request: JobRequest, types: Iterable[InstanceType], ec2: Ec2, env: JobChecksEnvironment
 ) -> dict[str, Ami | None]:
     """By family; every setting is looked up once."""
     settings = {family(kind): find_setting(request, kind, env) for kind in types}
