@@ -161,6 +161,14 @@ def read_job(
     return request, [f"request: has {size:,} bytes; allowed: up to {MOST_INPUT:,} bytes"] if size > MOST_INPUT else []
 
 
+def _may_hide_mistakes(spec: ClusterSpec) -> bool:
+    """Whether words behind a command may make it look right: behind none, and behind a text whose quotes they close."""
+    roles = spec.fields.get("roles")
+    programs = [spec.fields, *(one for one in (roles if isinstance(roles, list) else []) if isinstance(one, Mapping))]
+    given = [program[name] for program in programs for name in ("command", "arguments") if name in program]
+    return any(not isinstance(one, list) or not one for one in given)
+
+
 def list_warnings(spec: ClusterSpec, given: Mapping[str, Any], *, has_words: bool) -> Iterator[str]:
     """Yields what a person may not expect of a line that could run in SageMaker too. `has_words`: it has hyperparameters."""
     roles = spec.fields.get("roles")

@@ -66,14 +66,22 @@ class LineJobs:
         name = training_name(env.deployment, run.execution, run.started_at, 0)
         self._execution = Execution(arn=name_arn(machine, name), name=name, started_at=time.time())
         self._env, self._source = env, source
+        self._facts: dict[str, RequestFacts] = {}
+        """By what was asked."""
         self._against: dict[str, list[str]] = {}
+        """By the shape of a job."""
 
     def learn(self, jobs: Sequence[LineJob], each: Map = map) -> None:
-        """Judges every different job that is new. Raises AWS's own errors."""
-        new = {one.shape: one.request for one in jobs if one.shape not in self._against}
-        self._against |= dict(zip(new, each(self._judge, new.values()), strict=True))
-        locations = dict.fromkeys(location for one in jobs for location in one.request.data)
-        for _ in each(lambda one: self._source.look_up_data([one]), self._readable(locations)):
+        """Judges every different job that is new, once everything that they name is looked up. Raises AWS's own errors."""
+        new = {one.shape: _take_place(one.request) for one in jobs if one.shape not in self._against}
+        questions = {shape: self._ask(request) for shape, request in new.items()}
+        unknown = {repr(one): (new[shape], one) for shape, one in questions.items() if repr(one) not in self._facts}
+        self._facts |= dict(zip(unknown, each(lambda one: self._source.look_up(*one), unknown.values()), strict=True))
+        for shape, request in new.items():
+            facts = self._facts[repr(questions[shape])]
+            self._against[shape] = list_problems(price_request(request, self._execution, facts, self._env))
+        locations = self._readable(dict.fromkeys(location for one in jobs for location in one.request.data))
+        for _ in each(lambda one: self._source.look_up_data([one]), locations):
             pass
 
     def list_problems(self, job: LineJob) -> list[str]:
@@ -87,12 +95,16 @@ class LineJobs:
         """Returns those about which the deployment may ask."""
         return [one for one in locations if not is_foreign_data(one, self._env)]
 
-    def _judge(self, request: JobRequest) -> list[str]:
-        request = request.model_copy(update={"data": [], MARK: None})
+    def _ask(self, request: JobRequest) -> RequestQuestions:
+        """Returns what to ask AWS about a request: prices only where a cap needs them."""
         questions = list_questions(request, self._execution, self._env)
         markets = (Market.ON_DEMAND,) if request.max_cost_usd is not None and questions.markets else ()
-        facts = self._source.look_up(request, replace(questions, markets=markets))
-        return list_problems(price_request(request, self._execution, facts, self._env))
+        return replace(questions, markets=markets)
+
+
+def _take_place(request: JobRequest) -> JobRequest:
+    """Returns the part of a request that other lines have too: without its data, and without the mark of its line."""
+    return request.model_copy(update={"data": [], MARK: None})
 
 
 def load_checks(env: GridEnvironment) -> JobChecksEnvironment | None:

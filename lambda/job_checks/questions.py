@@ -19,7 +19,7 @@ from job_requests.roles import list_wanted_files, split_request
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestQuestions:
-    """What to ask AWS about one request."""
+    """What to ask AWS about one request; equal ones get equal answers."""
 
     regions: tuple[str, ...]
     """Those in which the deployment trains."""
@@ -29,8 +29,12 @@ class RequestQuestions:
     instance_types: tuple[str, ...]
     reservation: str
     """Id or ARN; empty for none."""
-    accelerators: bool
-    """Whether the request names accelerators, of a region where the deployment trains."""
+    accelerators: str
+    """What the request names in place of types; empty for nothing."""
+    machine_image: str
+    """Name of the machine image, in the settings; empty for that of each type."""
+    mounts: bool
+    """Whether the request mounts file systems."""
     code: str
     """The address of the code; empty where there is nothing to look up."""
     commit: GitCommit | None
@@ -61,7 +65,9 @@ def list_questions(request: JobRequest, execution: Execution, env: JobChecksEnvi
         else (),
         reservation=_choose_reservation(request, execution),
         instance_types=tuple(name for name in types if is_allowed(name, env.limits)),
-        accelerators=any(part.accelerators is not None for part in parts),
+        accelerators=next((part.accelerators for part in parts if part.accelerators), ""),
+        machine_image=request.machine_image or "",
+        mounts=bool(request.mounts),
         code=code if code and not is_foreign_code(code, env) else "",
         commit=_choose_commit(request.code, execution.name, env),
         files=list_wanted_files(request),

@@ -41,7 +41,8 @@ def fetch_regions(
 
     def fetch(region: str) -> RegionFacts:
         try:
-            question = ("region", region, *_name_wanted(request, questions))
+            wanted = (questions.markets, questions.instance_types, questions.accelerators, questions.reservation)
+            question = ("region", region, questions.auto, *wanted, questions.machine_image, questions.mounts)
             return once.answer(question, lambda: _fetch_region(region, request, questions, env))
         except (ClientError, BotoCoreError) as problem:
             if not questions.auto:
@@ -56,19 +57,6 @@ def fetch_regions(
     if passing and not any(_may_run(one, questions) for one in answers.values()):
         raise passing[0]
     return answers
-
-
-def _name_wanted(request: JobRequest, questions: RequestQuestions) -> tuple[object, ...]:
-    """Returns everything of a request that says what to ask a region: equal ones get equal answers."""
-    return (
-        questions.auto,
-        questions.markets,
-        questions.instance_types,
-        questions.reservation,
-        request.accelerators,
-        request.machine_image,
-        bool(request.mounts),
-    )
 
 
 def is_passing(problem: ClientError) -> bool:
@@ -94,7 +82,7 @@ def _fetch_region(
     config = BRISK if questions.auto else PATIENT
     ec2 = Ec2(region, config)
     described = parameter(names.region_parameter(env.deployment, region), region)
-    offered = parameter(names.file_systems_parameter(env.deployment, region), region) if request.mounts else None
+    offered = parameter(names.file_systems_parameter(env.deployment, region), region) if questions.mounts else None
     accelerated = ec2.accelerated() if questions.accelerators else []
     types = ec2.types(questions.instance_types) if questions.instance_types else {}
     types |= {kind.name: kind for kind in accelerators.list_matching(request, accelerated, env.limits)}
