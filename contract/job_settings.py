@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 from contract.timing import Timing
 
@@ -23,3 +24,7 @@ class JobSettings:
     git_hosts: dict[str, str]
     job_roles: tuple[str, ...]
     timing: Timing
+
+    def write(self) -> dict[str, Any]:
+        """Returns the fields by name, for an environment that has them."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}

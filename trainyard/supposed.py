@@ -47,7 +47,6 @@ def hide_account(words: str) -> str:
 def describe_admission(settings: Settings, account: str) -> AdmissionEnvironment:
     """Returns what a deploy of the settings would tell Admit."""
     from stacks.forms import partition
-    from stacks.parts.container_rights import base_accounts
 
     name, home = settings.deployment, settings.home_region
     return AdmissionEnvironment(
@@ -56,16 +55,8 @@ def describe_admission(settings: Settings, account: str) -> AdmissionEnvironment
         table=names.state_table(name),
         log_group=names.log_group(name),
         home_region=home,
-        regions=settings.training,
-        images={str(family): image for family, image in settings.images.items()},
-        machine_images=settings.machine_images,
-        image_owners=settings.image_owners,
         repositories=settings.repositories,
-        base_accounts=base_accounts(settings.training),
-        copy_accounts=settings.copy_accounts,
-        git_hosts=settings.git_hosts,
         data_buckets=settings.data_buckets,
-        job_roles=tuple(settings.job_roles),
         attendant=NOT_KNOWN,
         instance_profile=f"arn:{partition(home)}:iam::{account}:instance-profile/{name}",
         master_port=settings.master_port,
@@ -73,7 +64,7 @@ def describe_admission(settings: Settings, account: str) -> AdmissionEnvironment
         agent_bucket=NOT_KNOWN,
         agent_key=NOT_KNOWN,
         limits=settings.limits,
-        timing=settings.timing,
+        **settings.jobs.write(),
     )
 
 

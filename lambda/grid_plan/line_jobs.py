@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from aws.executions import name_arn
@@ -126,5 +126,5 @@ def describe_checks(env: GridEnvironment, settings: JobSettings) -> JobChecksEnv
         data_buckets=env.data_buckets,
         limits=env.job_limits,
         instance_profile=f"arn:{partition}:iam::{env.account}:instance-profile/{env.deployment}",
-        **{one.name: getattr(settings, one.name) for one in fields(settings)},
+        **settings.write(),
     )
