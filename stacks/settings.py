@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import Field, ValidationError, model_validator
 
+from contract.environments import GridEnvironment
 from contract.job_settings import JobSettings
 from contract.mounts import MOST_OF_A_DEPLOYMENT, Kind
 from contract.names import BUILD_CACHE, PLATFORM, PLATFORM_CACHE, job_role
@@ -53,12 +54,17 @@ from stacks.limit_settings import LimitSettings
 from stacks.network_settings import MOST_REGIONS, NetworkSettings, RegionSettings, catalogue_problems, list_twice
 from stacks.network_settings import problems as network_problems
 from stacks.parts.container_rights import base_accounts
+from stacks.planned import describe_grids
 from stacks.refused import find_too_deep, lines
 from stacks.request_settings import Nameable, Preset, named_preset_problems, preset_problems, required_tag_problems
 from stacks.tag_settings import problems as tag_problems
 
 BLOCK = "trainyard"
 """The key in cdk.json's context that holds all settings."""
+
+
+ANY_ACCOUNT = "0" * 12
+"""Stands for the account, which only a deploy knows."""
 
 
 class BadSettings(ValueError):
@@ -220,7 +226,7 @@ class Settings(Block):
         yield from campaign_problems(
             self.campaigns, self.home_region, self.everywhere, self.data_buckets, catalogue=self.catalogue
         )
-        yield from campaign_input_problems(self.campaigns, self.limits, self.grid.limits, self.rules)
+        yield from campaign_input_problems(self.campaigns, self.limits, self.describe_grids(ANY_ACCOUNT), self.rules)
         yield from watch_problems(
             self.watch,
             self.campaigns,
@@ -285,6 +291,21 @@ class Settings(Block):
             git_hosts=self.git_hosts,
             job_roles=tuple(self.job_roles),
             timing=self.timing,
+        )
+
+    def describe_grids(self, account: str) -> GridEnvironment:
+        """Returns what a deploy in this account would tell Plan."""
+        return describe_grids(
+            account,
+            deployment=self.deployment,
+            home=self.home_region,
+            regions=self.everywhere,
+            repositories=self.repositories,
+            data_buckets=self.data_buckets,
+            grid=self.grid,
+            limits=self.limits,
+            tags=self.tags,
+            kubernetes=self.kubernetes,
         )
 
     @property

@@ -37,6 +37,9 @@ Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 class FactsSource(Protocol):
     """Answers about requests, by AWS or without it."""
 
+    knows_jobs: bool
+    """Whether it answers about the job from which another one begins; otherwise any will do."""
+
     def look_up(self, request: JobRequest, questions: RequestQuestions) -> RequestFacts: ...
 
     def look_up_data(self, locations: Iterable[str]) -> RequestFacts: ...
@@ -73,7 +76,7 @@ class LineJobs:
 
     def learn(self, jobs: Sequence[LineJob], each: Map = map) -> None:
         """Judges every different job that is new, once everything that they name is looked up. Raises AWS's own errors."""
-        new = {one.shape: _take_place(one.request) for one in jobs if one.shape not in self._against}
+        new = {one.shape: self._take_place(one.request) for one in jobs if one.shape not in self._against}
         questions = {shape: self._ask(request) for shape, request in new.items()}
         unknown = {repr(one): (new[shape], one) for shape, one in questions.items() if repr(one) not in self._facts}
         self._facts |= dict(zip(unknown, each(lambda one: self._source.look_up(*one), unknown.values()), strict=True))
@@ -101,10 +104,10 @@ class LineJobs:
         markets = (Market.ON_DEMAND,) if request.max_cost_usd is not None and questions.markets else ()
         return replace(questions, markets=markets)
 
-
-def _take_place(request: JobRequest) -> JobRequest:
-    """Returns the part of a request that other lines have too: without its data, and without the mark of its line."""
-    return request.model_copy(update={"data": [], MARK: None})
+    def _take_place(self, request: JobRequest) -> JobRequest:
+        """Returns the part of a request that other lines have too: without its data, and without the mark of its line."""
+        left_out = {"data": [], MARK: None} | ({} if self._source.knows_jobs else {"resume_from": None})
+        return request.model_copy(update=left_out)
 
 
 def load_checks(env: GridEnvironment) -> JobChecksEnvironment | None:

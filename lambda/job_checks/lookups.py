@@ -38,6 +38,8 @@ LISTING_S = 10.0
 class FactsReader:
     """Asks AWS about requests; what several of them name is asked about once."""
 
+    knows_jobs = True
+
     def __init__(self, env: JobChecksEnvironment) -> None:
         self._env, self._once = env, Once()
 
