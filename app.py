@@ -57,6 +57,7 @@ def build(app: cdk.App, settings: Settings) -> None:
         reserved_concurrency=settings.reserved_concurrency,
         runbook_url=settings.runbook_url,
         rules=settings.rules,
+        jobs=settings.jobs,
     )
     foundation = FoundationStack(
         app,
@@ -88,15 +89,7 @@ def build(app: cdk.App, settings: Settings) -> None:
         common=common,
         foundation=foundation.exports,
         drain=reaper.exports.drain,
-        images={str(family): image for family, image in settings.images.items()},
-        machine_images=settings.machine_images,
-        image_owners=settings.image_owners,
-        containers=ContainerRights(
-            rights=common.rights,
-            repositories=settings.repositories,
-            base_accounts=base_accounts(settings.training),
-            copy_accounts=settings.copy_accounts,
-        ),
+        containers=ContainerRights.of_jobs(common.rights, common.jobs, settings.repositories),
         file_systems=_list_mountable(settings),
         git=git,
         data_buckets=settings.data_buckets,

@@ -90,8 +90,9 @@ class JobsEnvironment(StateEnvironment):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AdmissionEnvironment(JobsEnvironment):
-    log_group: str
+class JobChecksEnvironment(JobsEnvironment):
+    """What has to be known to say what stands against a job."""
+
     home_region: str
     regions: tuple[str, ...]
     """Where jobs may run."""
@@ -110,9 +111,17 @@ class AdmissionEnvironment(JobsEnvironment):
     data_buckets: tuple[str, ...]
     job_roles: tuple[str, ...]
     """Names of the roles that requests may name for their training; the attendant knows their ARNs."""
+    instance_profile: str
+    """ARN."""
+    limits: Limits
+    timing: Timing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdmissionEnvironment(JobChecksEnvironment):
+    log_group: str
     attendant: str
     """Name of the function that begins sessions."""
-    instance_profile: str
     master_port: int
     """The port on which rank 0 of every job listens for the other ranks."""
     agent: str
@@ -120,8 +129,6 @@ class AdmissionEnvironment(JobsEnvironment):
     agent_bucket: str
     agent_key: str
     """The key at which a deploy stores the agent's archive."""
-    limits: Limits
-    timing: Timing
     rules: str = ""
     """Name of the file in the archive that has the rules of requests (`RequestRules`); empty for none."""
 
@@ -328,7 +335,7 @@ class GridEnvironment(JobsEnvironment):
     repositories: tuple[str, ...]
     """Short names."""
     base_accounts: dict[str, str]
-    """Region to the account of AWS's Deep Learning Containers, as in AdmissionEnvironment."""
+    """Region to the account of AWS's Deep Learning Containers, as in JobChecksEnvironment."""
     data_buckets: tuple[str, ...]
     training_role: str
     """ARN."""
@@ -357,6 +364,9 @@ class GridEnvironment(JobsEnvironment):
     """At which rank 0 of such a line listens."""
     rules: str = ""
     """Of the functions that read lines, as in AdmissionEnvironment."""
+    jobs: str = ""
+    """Name of the file in the archive that has the settings of jobs (`JobSettings`), by which functions that read lines judge those on
+    clusters of our own; empty for the functions that read none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ class Registries:
     repositories: Sequence[str]
     """Short names."""
     base_accounts: Mapping[str, str]
-    """Region to the account of AWS's containers, as in AdmissionEnvironment."""
+    """Region to the account of AWS's containers, as in JobChecksEnvironment."""
 
     @property
     def awss(self) -> frozenset[str]:

@@ -78,11 +78,12 @@ def _ask(kind: str, request: Mapping[str, Any], *code: str) -> dict[str, Any]:
 def check(kind: str, request: Mapping[str, Any], code: str = "", archive: str = "") -> dict[str, Any]:
     """Does the work in the other process. `archive` is the file of the folder `code`, packed; both are empty where there is none."""
     from rehearsal.deployment import ACCOUNT, context
+    from searches.request import list_problems
     from stacks.settings import BLOCK, BadSettings, Settings
-    from trainyard.checking import examine_grid, examine_job, examine_search
+    from trainyard.checking import examine_grid, examine_job
 
     if kind == "search":
-        return {"problems": examine_search(request).problems}
+        return {"problems": list_problems(request)}  # its yard has the regions that the template names
     try:
         settings = Settings.parse(context(1.0)[BLOCK])
     except BadSettings as problem:

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from contract import keys, names
 from contract.campaigns import Campaign, Starts, Watch, fill_in, folder_of, name_build
-from contract.environments import GridLimits
+from contract.environments import GridEnvironment
 from contract.images import AMD64, MOST_ORDER, BuildOrder, Context, registry
 from contract.keys import UPLOADS
 from contract.limits import Limits
@@ -116,12 +116,13 @@ def campaign_problems(
 
 
 def campaign_input_problems(
-    campaigns: Mapping[str, CampaignSettings], limits: Limits, grid_limits: GridLimits, rules: RequestRules
+    campaigns: Mapping[str, CampaignSettings], limits: Limits, grids: GridEnvironment, rules: RequestRules
 ) -> Iterator[str]:
-    """Says what the machines would refuse of the campaigns' inputs, beside which a sample of an object stands."""
+    """Says what the machines would refuse of the campaigns' inputs, beside which a sample of an object stands. `grids` is what Plan is
+    told, in whatever account."""
     for name, one in campaigns.items():
         given = fill_in(one.input, folder_of(one.bucket or "home-bucket", f"{one.prefix}{one.suffix}"))
-        for line in list_input_problems(given, limits, grid_limits, rules):
+        for line in list_input_problems(given, limits, grids, rules):
             yield f"campaigns.{name}.input.{line}"
 
 

@@ -22,12 +22,14 @@ from contract.environments import (
     GridCollectEnvironment,
     GridEnvironment,
 )
+from contract.job_settings import SETTINGS_FILE
 from contract.kubernetes_objects import CHILDREN
 from contract.limits import Limits
 from contract.timings import ChildTiming, CollectTiming
 from stacks.foundation import FoundationExports
 from stacks.grid_settings import GridSettings
 from stacks.kubernetes import KubernetesExports
+from stacks.parts.admission_rights import judge_lines
 from stacks.parts.alarms import AlarmEvidence
 from stacks.parts.bad_ends import clear_up_after
 from stacks.parts.batch import TASKS, Children
@@ -145,7 +147,8 @@ class GridStack(cdk.Stack):
         """Returns what a search checks its trials with. The role is named, so that a stack that reads this needs nothing of this one."""
         role_name = f"role/{names.training_role(self._rights.deployment, self._rights.home_region)}"
         named = arn_of("iam", "", cdk.Aws.ACCOUNT_ID, role_name)
-        return replace(self._collecting_environment, training_role=named, catalogue=None, rules=self._common.rules.file)
+        files = {"rules": self._common.rules.file, "jobs": SETTINGS_FILE}
+        return replace(self._collecting_environment, training_role=named, catalogue=None, **files)
 
     def _training_role(self) -> iam.Role:
         made = role(
@@ -215,12 +218,12 @@ class GridStack(cdk.Stack):
         return children
 
     def _plan(self, environment: GridEnvironment) -> Function:
-        environment = replace(environment, rules=self._common.rules.file)
+        environment = replace(environment, rules=self._common.rules.file, jobs=SETTINGS_FILE)
         what = "Checks every line of a manifest and writes the plan"
-        rights = self._grid.plan()
+        rights = [*self._grid.plan(), *judge_lines(self._common, self._grid.repositories)]
         if environment.catalogue:
             rights += [*query_as_reader(environment.catalogue), self._grid.write_manifests()]
-        return self._function("GridPlan", "planner", what, environment, rights, self._common.rule_files)
+        return self._function("GridPlan", "planner", what, environment, rights, self._common.job_files)
 
     def _collect(self, environment: GridCollectEnvironment) -> Function:
         what = "Collects the records of a grid, ends it, and tells people"

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from typing import Any
 
 from contract.campaigns import Started
-from contract.environments import GridLimits
+from contract.environments import GridEnvironment
 from contract.limits import Limits
 from contract.request_rules import RequestRules
 from stacks.parts.assembled import LAMBDA
+
+OF_AN_ACCOUNT = re.compile(r"(template|places\.\d+)\.(channels|checkpoint|code|data|image|secrets)[.:]")
+"""How problems of a search's lines begin that are about names with the account's number in them."""
 
 
 def list_request_problems(preset: Mapping[str, Any], limits: Limits, rules: RequestRules) -> list[str]:
@@ -22,19 +26,22 @@ def list_request_problems(preset: Mapping[str, Any], limits: Limits, rules: Requ
 
 
 def list_input_problems(
-    given: Mapping[str, Any], limits: Limits, grid_limits: GridLimits, rules: RequestRules
+    given: Mapping[str, Any], limits: Limits, grids: GridEnvironment, rules: RequestRules
 ) -> list[str]:
-    """Lists what Admit, Plan or the Search machine would say about an input, as far as it can be known without AWS."""
+    """Lists what Admit, Plan or the Search machine would say about an input, as far as it can be known without AWS and without the account.
+    `grids` is what Plan is told."""
     _find_rooms()
     match Started.of_input(given):
         case Started.GRID:
             from grid_plan.request import read as read_grid
 
-            return read_grid(given, grid_limits)[2]
+            return read_grid(given, grids.limits)[2]
         case Started.SEARCH:
             from searches.request import list_problems
+            from searches.template import list_form_problems
 
-            return list_problems(given)
+            of_lines = list_form_problems(given, grids, rules)
+            return [*list_problems(given), *(one for one in of_lines if not OF_AN_ACCOUNT.match(one))]
     from job_requests.reading import read as read_job
 
     return read_job(given, limits, rules)[1]

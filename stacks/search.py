@@ -13,6 +13,7 @@ from constructs import Construct
 from contract import names
 from contract.environments import Environment, GridCleanupEnvironment, GridCollectEnvironment
 from stacks.foundation import FoundationExports
+from stacks.parts.admission_rights import judge_lines
 from stacks.parts.alarms import AlarmEvidence
 from stacks.parts.assembled import SEARCH_LAYER
 from stacks.parts.bad_ends import clear_up_after
@@ -29,6 +30,9 @@ FUNCTION_TIMEOUT = cdk.Duration.minutes(15)
 """Lambda's maximum: a thousand rounds are some thousand objects."""
 MORE_RECEIVES = 3
 """Factor for receives beyond those of the patience: the cleanup waits for that of the round's grid."""
+
+OF_FILES = ("rules", "jobs")
+"""Names of files that the archive of the cleanup does not have."""
 
 
 class SearchStack(cdk.Stack):
@@ -65,8 +69,8 @@ class SearchStack(cdk.Stack):
             "search",
             "Asks the rounds of a search, tells their results, reports",
             environment,
-            rights.function(topic.topic_arn, topic.key.key_arn),
-            common.rule_files,
+            [*rights.function(topic.topic_arn, topic.key.key_arn), *judge_lines(common, rights.grid.repositories)],
+            common.job_files,
         )
         machine = SearchMachine(
             self,
@@ -97,7 +101,9 @@ class SearchStack(cdk.Stack):
         timing, topic = self._common.timing, self._foundation.topic
         looks = MORE_RECEIVES * timing.grid_stop_patience_s / timing.grid_collect_again_s
         queue = Queue(self, "SearchQueue", function_timeout=FUNCTION_TIMEOUT, receives=looks, letters=letters)
-        whole = {field.name: getattr(environment, field.name) for field in fields(environment) if field.name != "rules"}
+        whole = {
+            field.name: getattr(environment, field.name) for field in fields(environment) if field.name not in OF_FILES
+        }
         function = self._function(
             "SearchCleanup",
             "search_cleanup",

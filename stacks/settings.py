@@ -7,17 +7,15 @@ from collections.abc import Iterator
 from typing import Literal
 
 from pydantic import Field, ValidationError, model_validator
-from pydantic.dataclasses import dataclass
 
-from contract.health import NETWORK_SHARE
-from contract.limits import Limits
+from contract.environments import GridEnvironment
+from contract.job_settings import JobSettings
 from contract.mounts import MOST_OF_A_DEPLOYMENT, Kind
 from contract.names import BUILD_CACHE, PLATFORM, PLATFORM_CACHE, job_role
 from contract.networks import NamedFileSystem, NamedNetwork
 from contract.request_rules import RequestRules
 from contract.tag_forms import MOST_OF_A_REQUEST, MOST_OF_SETTINGS
-from contract.volumes import IOPS_PER_MIB, LEAST_IOPS, LEAST_THROUGHPUT, MOST_IOPS, MOST_THROUGHPUT, most_throughput
-from stacks.blocks import CLOSED, LONGEST_TRAINING_H, Block
+from stacks.blocks import Block
 from stacks.campaign_settings import (
     CampaignSettings,
     WatchSettings,
@@ -35,7 +33,6 @@ from stacks.forms import (
     Deployment,
     GitHost,
     ImageOwner,
-    InstanceTypes,
     JobRoleName,
     MachineImage,
     MachineImageName,
@@ -53,16 +50,21 @@ from stacks.forms import (
 )
 from stacks.grid_settings import GridSettings
 from stacks.kubernetes_settings import KubernetesSettings, list_kubernetes_problems
+from stacks.limit_settings import LimitSettings
 from stacks.network_settings import MOST_REGIONS, NetworkSettings, RegionSettings, catalogue_problems, list_twice
 from stacks.network_settings import problems as network_problems
+from stacks.parts.container_rights import base_accounts
+from stacks.planned import describe_grids
 from stacks.refused import find_too_deep, lines
 from stacks.request_settings import Nameable, Preset, named_preset_problems, preset_problems, required_tag_problems
 from stacks.tag_settings import problems as tag_problems
 
 BLOCK = "trainyard"
 """The key in cdk.json's context that holds all settings."""
-LONGEST_WAIT_H = 24 * 28
-"""The most hours that jobs may be allowed to wait for capacity: what was pinned at admission ages, such as images."""
+
+
+ANY_ACCOUNT = "0" * 12
+"""Stands for the account, which only a deploy knows."""
 
 
 class BadSettings(ValueError):
@@ -83,37 +85,6 @@ class ImageReaders(Block):
     """Accounts that may pull."""
     organizations: tuple[Organization, ...] = Field(default=(), max_length=20)
     """Organizations, every account of which may pull."""
-
-
-@dataclass(config=CLOSED, frozen=True, kw_only=True)
-class LimitSettings(Limits):
-    """What a request for a job may ask for."""
-
-    max_nodes: int = Field(default=16, ge=1, le=1000)
-    """The most nodes of a job."""
-    max_hours: float = Field(default=72.0, gt=0, le=LONGEST_TRAINING_H)
-    """The most hours of a job, all of its attempts together."""
-    max_wait_hours: float = Field(default=336.0, ge=0, le=LONGEST_WAIT_H)
-    network_share: float = Field(default=NETWORK_SHARE, ge=0, le=0.8)
-    recoveries: int = Field(default=3, ge=0, le=100)
-    """The most recoveries in a row after lost nodes, each from the newest checkpoint; a newer checkpoint resets the count."""
-    volume_gb: int = Field(default=200, ge=8, le=65536)
-    max_volume_gb: int = Field(default=2000, ge=8, le=65536)
-    """The largest disk that a request may ask for."""
-    volume_iops: int = Field(default=LEAST_IOPS, ge=LEAST_IOPS, le=MOST_IOPS)
-    volume_throughput: int = Field(default=LEAST_THROUGHPUT, ge=LEAST_THROUGHPUT, le=MOST_THROUGHPUT)
-    instance_types: tuple[InstanceTypes, ...] = Field(default=("*",), min_length=1)
-
-    @model_validator(mode="after")
-    def _agrees(self) -> LimitSettings:
-        if self.volume_throughput > (most := most_throughput(self.volume_iops)):
-            raise ValueError(
-                f"volume_throughput is {self.volume_throughput}, and volume_iops is {self.volume_iops}; allowed: at most {most}, a "
-                f"quarter of volume_iops, or volume_iops of at least {IOPS_PER_MIB * self.volume_throughput}"
-            )
-        if self.volume_gb > self.max_volume_gb:
-            raise ValueError(f"volume_gb is {self.volume_gb}, more than max_volume_gb, which is {self.max_volume_gb}")
-        return self
 
 
 class ReaperSettings(Block):
@@ -255,7 +226,7 @@ class Settings(Block):
         yield from campaign_problems(
             self.campaigns, self.home_region, self.everywhere, self.data_buckets, catalogue=self.catalogue
         )
-        yield from campaign_input_problems(self.campaigns, self.limits, self.grid.limits, self.rules)
+        yield from campaign_input_problems(self.campaigns, self.limits, self.describe_grids(ANY_ACCOUNT), self.rules)
         yield from watch_problems(
             self.watch,
             self.campaigns,
@@ -305,6 +276,37 @@ class Settings(Block):
         """Returns what the functions read that judge requests."""
         return RequestRules(
             presets=self.presets, tags=self.tags, required_tags=self.required_tags, workbench=self.workbench
+        )
+
+    @property
+    def jobs(self) -> JobSettings:
+        """Returns what the functions read that judge jobs before Admit does."""
+        return JobSettings(
+            regions=self.training,
+            images={str(family): image for family, image in self.images.items()},
+            machine_images=self.machine_images,
+            image_owners=self.image_owners,
+            base_accounts=base_accounts(self.training),
+            copy_accounts=self.copy_accounts,
+            git_hosts=self.git_hosts,
+            job_roles=tuple(self.job_roles),
+            timing=self.timing,
+        )
+
+    def describe_grids(self, account: str) -> GridEnvironment:
+        """Returns what a deploy in this account would tell Plan."""
+        return describe_grids(
+            account,
+            deployment=self.deployment,
+            home=self.home_region,
+            regions=self.everywhere,
+            repositories=self.repositories,
+            data_buckets=self.data_buckets,
+            grid=self.grid,
+            limits=self.limits,
+            tags=self.tags,
+            kubernetes=self.kubernetes,
+            master_port=self.master_port,
         )
 
     @property

@@ -64,9 +64,6 @@ class WorkflowStack(cdk.Stack):
         common: Common,
         foundation: FoundationExports,
         drain: lambda_.IFunction,
-        images: dict[str, str],
-        machine_images: dict[str, str],
-        image_owners: tuple[str, ...],
         containers: ContainerRights,
         file_systems: Sequence[mount_rights.Mountable],
         git: GitHosts,
@@ -91,15 +88,13 @@ class WorkflowStack(cdk.Stack):
         missed = DeadLetters(self, "AttendantLetters")
         endings = Queue(self, "Endings", function_timeout=ATTENDANT_TIMEOUT, receives=FEWEST_RECEIVES, letters=missed)
         attendant = self._session_function = self._attendant(missed, endings, job_roles, checkpoints)
-        launcher = self._launcher(image_owners, subnets, existing.volume_keys)
+        launcher = self._launcher(common.jobs.image_owners, subnets, existing.volume_keys)
         train = TrainMachine(
             self,
             "Train",
             physical_name=names.machine(deployment),
             steps=Steps(
-                admission=self._admission(
-                    images, machine_images, image_owners, git, data_buckets, tuple(job_roles), master_port, limits
-                ),
+                admission=self._admission(git, data_buckets, master_port, limits),
                 launcher=launcher,
                 attendant=attendant,
                 artifact_check=self._artifact_check(),
@@ -135,19 +130,8 @@ class WorkflowStack(cdk.Stack):
         how = "Open this, press Start execution, name it like the job, paste the job's JSON"
         started_here(self, "Console", arn, how)
 
-    def _admission(
-        self,
-        images: dict[str, str],
-        machine_images: dict[str, str],
-        image_owners: tuple[str, ...],
-        git: GitHosts,
-        data_buckets: tuple[str, ...],
-        job_roles: tuple[str, ...],
-        master_port: int,
-        limits: Limits,
-    ) -> Function:
-        rights, foundation, agent = self._rights, self._foundation, Agent(self, "Agent")
-        known = {*images.values(), *machine_images.values()}
+    def _admission(self, git: GitHosts, data_buckets: tuple[str, ...], master_port: int, limits: Limits) -> Function:
+        rights, foundation, agent, jobs = self._rights, self._foundation, Agent(self, "Agent"), self._common.jobs
         return self._function(
             "Admission",
             "admission",
@@ -158,16 +142,8 @@ class WorkflowStack(cdk.Stack):
                 table=foundation.table.table_name,
                 log_group=names.log_group(rights.deployment),
                 home_region=rights.home_region,
-                regions=rights.regions,
-                images=images,
-                machine_images=machine_images,
-                image_owners=image_owners,
                 repositories=self._containers.repositories,
-                base_accounts=self._containers.base_accounts,
-                copy_accounts=self._containers.copy_accounts,
-                git_hosts=dict(git.secrets),
                 data_buckets=data_buckets,
-                job_roles=job_roles,
                 attendant=self._session_function.function_name,
                 instance_profile=foundation.instance_profile.instance_profile_arn,
                 master_port=master_port,
@@ -175,14 +151,14 @@ class WorkflowStack(cdk.Stack):
                 agent_bucket=agent.bucket,
                 agent_key=agent.key,
                 limits=limits,
-                timing=self._timing,
                 rules=self._common.rules.file,
+                **jobs.write(),
             ),
             files=self._common.rule_files,
             timeout=cdk.Duration.minutes(3),
             memory_mb=ADMIT_MB,
             rights=admission_rights.admit(
-                rights, agent, self._containers, git, self._session_function, images=known, data_buckets=data_buckets
+                rights, agent, self._containers, git, self._session_function, jobs=jobs, data_buckets=data_buckets
             ),
         )
 

@@ -19,6 +19,7 @@ from trainyard.stops import CannotProceed, CommandExit
 
 if TYPE_CHECKING:
     from stacks.settings import Settings
+    from trainyard.offline import Supposed
     from trainyard.options import Command  # rehearsals check without Typer
 
 MANIFESTS = (".csv", ".jsonl", ".ndjson")
@@ -97,7 +98,7 @@ def examine(file: Path, settings: Settings, *, code: Path | None, given: Path | 
     found = read_object(file)
     match Started.of_input(found):
         case Started.SEARCH:
-            return examine_search(found)
+            return examine_search(found, settings)
         case Started.JOB if not OF_GRIDS & found.keys():
             require_subject(file, found)
             return _examine_job_with_code(found, settings, code, name or ANY_NAME)
@@ -146,24 +147,32 @@ def examine_job(
     """Judges the request of a job. `archive` takes the place of its code, and is called `shown` in a refusal (by the address of its upload
     where that is empty). `account` is the deployment's, empty for the one that the request names."""
     from job_requests.roles import list_wanted_files
-    from trainyard.offline import PackedCode, Supposed, judge_job, list_unknown, read_request
-    from trainyard.supposed import describe_admission, find_account, hide_account, list_file_systems
+    from trainyard.offline import PackedCode, judge_job, list_unknown, read_request
+    from trainyard.supposed import find_account, hide_account
 
     account = account or find_account(json.dumps(given), settings.deployment, settings.home_region)
+    known = _suppose(settings, account)
+    if archive is not None:
+        given = {**given, "code": f"s3://{known.env.bucket}/{keys.UPLOADS}{archive.name}"}
+        files = list_wanted_files(read_request(given, known)[0])
+        known = replace(known, code=PackedCode.look_inside(archive, files, shown))
+    refusal = judge_job(given, name, known, now=time.time())
+    return FileFindings(Subject.JOB, hide_account(refusal), list_unknown(given, known))
+
+
+def _suppose(settings: Settings, account: str) -> Supposed:
+    """Returns what is known of jobs in this account without AWS."""
+    from trainyard.offline import Supposed
+    from trainyard.supposed import describe_admission, list_file_systems
+
     env = describe_admission(settings, account)
-    known = Supposed(
+    return Supposed(
         env=env,
         account=account,
         partition=env.instance_profile.split(":")[1],
         file_systems=list_file_systems(settings),
         rules=settings.rules,
     )
-    if archive is not None:
-        given = {**given, "code": f"s3://{env.bucket}/{keys.UPLOADS}{archive.name}"}
-        files = list_wanted_files(read_request(given, known)[0])
-        known = replace(known, code=PackedCode.look_inside(archive, files, shown))
-    refusal = judge_job(given, name, known, now=time.time())
-    return FileFindings(Subject.JOB, hide_account(refusal), list_unknown(given, known))
 
 
 def examine_grid(given: Mapping[str, Any], settings: Settings) -> FileFindings:
@@ -185,14 +194,21 @@ def examine_grid(given: Mapping[str, Any], settings: Settings) -> FileFindings:
     return FileFindings(Subject.GRID, refusal, unknown, [f"defaults.{one}" for one in warnings])
 
 
-def examine_search(given: Mapping[str, Any]) -> FileFindings:
-    """Judges the input of a search, without what its trials name."""
+def examine_search(given: Mapping[str, Any], settings: Settings, *, account: str = "") -> FileFindings:
+    """Judges the input of a search, and the form of the lines that its template makes. `account` as for a job."""
     from refusals.wording import refusal
     from searches.request import list_problems, list_warnings, read
+    from searches.template import list_form_problems
+    from trainyard.offline import SupposedFacts
+    from trainyard.supposed import describe_grids, find_account, hide_account
 
-    problems, warnings = list_problems(given), list_warnings(read(given)[0])
-    unknown = ["The lines that the template makes, and the searches that the input names."]
-    return FileFindings(Subject.SEARCH, str(refusal(problems)) if problems else "", unknown, warnings)
+    account = account or find_account(json.dumps(given), settings.deployment, settings.home_region)
+    env, known = describe_grids(settings, account), _suppose(settings, account)
+    of_lines = list_form_problems(given, env, settings.rules, known.env, SupposedFacts(known))
+    problems, warnings = [*list_problems(given), *of_lines], list_warnings(read(given)[0])
+    unknown = ["Whether what the template names is there, and the searches that the input names."]
+    refusal_text = hide_account(str(refusal(problems))) if problems else ""
+    return FileFindings(Subject.SEARCH, refusal_text, unknown, warnings)
 
 
 def _examine_manifest(file: Path, settings: Settings, given: dict[str, Any]) -> FileFindings:
@@ -200,6 +216,7 @@ def _examine_manifest(file: Path, settings: Settings, given: dict[str, Any]) -> 
     from grid_plan.planning import MOST_WARNINGS, Planner
     from grid_plan.request import read
     from grid_plan.training_arguments import GridRun
+    from trainyard.offline import SupposedFacts
     from trainyard.supposed import describe_grids, find_account, hide_account
 
     try:
@@ -207,15 +224,19 @@ def _examine_manifest(file: Path, settings: Settings, given: dict[str, Any]) -> 
     except OSError as problem:
         raise CannotProceed(f"{file}: {problem.strerror}") from None
     named = f"{json.dumps(given)}\n{body.decode(errors='replace')}"
-    env = describe_grids(settings, find_account(named, settings.deployment, settings.home_region))
+    account = find_account(named, settings.deployment, settings.home_region)
+    env, known = describe_grids(settings, account), _suppose(settings, account)
     manifest = {"manifest": f"s3://{env.bucket}/{keys.UPLOADS}{file.name}"}
     request, defaults, problems = read({**given, **manifest}, env.limits)
     run = GridRun(grid=ANY_NAME, execution=name_arn(env.machine, ANY_NAME), started_at="", owner="")
     with file.open("rb") as lines:
-        checked = Planner(request, run, env, defaults, settings.rules).check_form(lines)
+        planner = Planner(request, run, env, defaults, settings.rules, known.env)
+        checked = planner.check_form(lines, SupposedFacts(known))
     report, warnings = checked.report, checked.warnings.shortened(MOST_WARNINGS)
     report.general[:0] = problems
-    unknown = ["Whether the data, images and instance types of the lines are there."]
+    unknown = [
+        "Whether the data, the images and the instance types of the lines are there, and the code, the secrets and the jobs."
+    ]
     if not given:
         unknown.insert(0, "Fields that an input beside the manifest gives to its lines (--input FILE reads one).")
     refusal = hide_account(str(report.refusal())) if report else ""

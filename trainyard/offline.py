@@ -5,31 +5,34 @@ What stands against a request then stands against it whatever AWS answers, in th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from admission.facts import Execution, RegionFacts, RegistryAnswer, RequestFacts
-from admission.image_names import read_image
-from admission.policy import admit
-from admission.reservations import LINUX, SHARED
 from aws.facts import Accelerators, InstanceType, Object, Platform, Reservation, StoredImage
 from aws.prices import VolumePrices
 from contract import keys, names
 from contract.environments import AdmissionEnvironment
-from contract.errors import InvalidRequest
 from contract.images import ContainerImage
 from contract.jobs import Ami
 from contract.mounts import FileSystem
 from contract.places import Place, Zone
 from contract.request_rules import NO_RULES, RequestRules
 from git_code.commit import GitCommit
+from job_checks.facts import Execution, RegionFacts, RegistryAnswer, RequestFacts
+from job_checks.image_names import read_image
+from job_checks.judge import list_problems, price_request
+from job_checks.questions import RequestQuestions
+from job_checks.reservations import LINUX, SHARED
 from job_requests.reading import read
 from job_requests.request import JobRequest
 from job_requests.roles import split_request
 from refusals.archive import Listing, listing
-from refusals.wording import plain
+from refusals.wording import plain, refusal
 
+TYPE = re.compile(r"[a-z][a-z0-9-]*\.(nano|micro|small|medium|large|([0-9]{1,3})?xlarge|metal(-[0-9]{1,3}xl)?)")
+"""The form of the name of every type that EC2 has had."""
 FAMILIES = ("x86_64", "arm64", "neuron")
 """Families of machine images that a type of any name may have; that of P3 goes by the name."""
 DIGEST = f"sha256:{'0' * 64}"
@@ -77,18 +80,15 @@ def judge_job(raw: object, name: str, known: Supposed, *, now: float) -> str:
     execution = Execution(arn=_address(name, known), name=name, started_at=now)
     if request.resume_from != name:
         request = request.model_copy(update={"resume_from": None})  # whether there is such a job, only AWS knows
-    try:
-        admit(request, execution, _suppose(request, name, known), known.env, problems)
-    except InvalidRequest as refused:
-        return _show_code(str(refused), request, known)
-    return ""
+    against = list_problems(price_request(request, execution, _suppose(request, name, known), known.env), problems)
+    return _show_code(str(refusal(against)), request, known) if against else ""
 
 
-def _show_code(refusal: str, request: JobRequest, known: Supposed) -> str:
+def _show_code(words: str, request: JobRequest, known: Supposed) -> str:
     """Calls the code what a person calls it, in place of an address at which nothing lies yet."""
     if not known.code or not known.code.shown:
-        return refusal
-    return refusal.replace(plain(str(request.code)), plain(known.code.shown))
+        return words
+    return words.replace(plain(str(request.code)), plain(known.code.shown))
 
 
 def list_unknown(raw: object, known: Supposed) -> list[str]:
@@ -112,6 +112,21 @@ def list_unknown(raw: object, known: Supposed) -> list[str]:
         if given:
             lines.append(what)
     return [*lines, "Whether the name was taken by an earlier job, and whether admission is open."]
+
+
+class SupposedFacts:
+    """Answers about the jobs of lines as if AWS had everything that they name."""
+
+    knows_jobs = False
+
+    def __init__(self, known: Supposed) -> None:
+        self._known = known
+
+    def look_up(self, request: JobRequest, _questions: RequestQuestions) -> RequestFacts:
+        return _suppose(request, "line", self._known)
+
+    def look_up_data(self, _locations: Iterable[str]) -> RequestFacts:
+        return RequestFacts()
 
 
 def _address(name: str, known: Supposed) -> str:
@@ -176,9 +191,12 @@ def _suppose_region(
 
 
 def _name_types(request: JobRequest, env: AdmissionEnvironment) -> Sequence[str]:
-    """Returns the types of the request; one that the deployment allows where the request names accelerators in their place."""
+    """Returns the types of the request whose names a type may have; one that the deployment allows where the request names accelerators in
+    their place."""
     types = dict.fromkeys(name for part in split_request(request) for name in part.instance_types)
-    return [*types] or [env.limits.instance_types[0].replace("*", "any")]
+    if not types:
+        return [env.limits.instance_types[0].replace("*", "any")]
+    return [name for name in types if TYPE.fullmatch(name)]
 
 
 def _suppose_accelerated(request: JobRequest, types: Sequence[str]) -> tuple[InstanceType, ...]:
@@ -201,7 +219,7 @@ def _suppose_reservations(
             id=request.reservation,
             region=region,
             zone=zone,
-            instance_type=types[0],
+            instance_type=next(iter(types), ""),
             state="active",
             total=request.nodes,
             owner=known.account,

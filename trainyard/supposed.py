@@ -6,8 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from contract import names
-from contract.environments import AdmissionEnvironment, GridEnvironment, LineCluster
-from contract.kubernetes_objects import NEW
+from contract.environments import AdmissionEnvironment, GridEnvironment
 from contract.mounts import FileSystem
 from trainyard.settings import NO_ACCOUNT
 
@@ -47,7 +46,6 @@ def hide_account(words: str) -> str:
 def describe_admission(settings: Settings, account: str) -> AdmissionEnvironment:
     """Returns what a deploy of the settings would tell Admit."""
     from stacks.forms import partition
-    from stacks.parts.container_rights import base_accounts
 
     name, home = settings.deployment, settings.home_region
     return AdmissionEnvironment(
@@ -56,16 +54,8 @@ def describe_admission(settings: Settings, account: str) -> AdmissionEnvironment
         table=names.state_table(name),
         log_group=names.log_group(name),
         home_region=home,
-        regions=settings.training,
-        images={str(family): image for family, image in settings.images.items()},
-        machine_images=settings.machine_images,
-        image_owners=settings.image_owners,
         repositories=settings.repositories,
-        base_accounts=base_accounts(settings.training),
-        copy_accounts=settings.copy_accounts,
-        git_hosts=settings.git_hosts,
         data_buckets=settings.data_buckets,
-        job_roles=tuple(settings.job_roles),
         attendant=NOT_KNOWN,
         instance_profile=f"arn:{partition(home)}:iam::{account}:instance-profile/{name}",
         master_port=settings.master_port,
@@ -73,49 +63,13 @@ def describe_admission(settings: Settings, account: str) -> AdmissionEnvironment
         agent_bucket=NOT_KNOWN,
         agent_key=NOT_KNOWN,
         limits=settings.limits,
-        timing=settings.timing,
+        **settings.jobs.write(),
     )
 
 
 def describe_grids(settings: Settings, account: str) -> GridEnvironment:
     """Returns what a deploy of the settings would tell Plan."""
-    from stacks.forms import partition
-    from stacks.parts.container_rights import base_accounts
-    from stacks.parts.own_images import child_tag
-
-    name, home = settings.deployment, settings.home_region
-    machine = f"arn:{partition(home)}:states:{home}:{account}:stateMachine:"
-    return GridEnvironment(
-        deployment=name,
-        bucket=names.home_bucket(name, account, home),
-        table=names.state_table(name),
-        account=account,
-        suffix="amazonaws.com.cn" if partition(home) == "aws-cn" else "amazonaws.com",
-        home_region=home,
-        regions=settings.everywhere,
-        repositories=settings.repositories,
-        base_accounts=base_accounts(settings.everywhere),
-        data_buckets=settings.data_buckets,
-        training_role=NOT_KNOWN,
-        machine=f"{machine}{names.grid_machine(name)}",
-        queue=names.grid_queue(name),
-        child_image=child_tag(settings.grid.child_base),
-        limits=settings.grid.limits,
-        job_limits=settings.limits,
-        train_machine=f"{machine}{names.machine(name)}",
-        defaults=settings.grid.defaults,
-        tags=settings.tags,
-        kubernetes=_describe_cluster(settings),
-        master_port=settings.master_port,
-    )
-
-
-def _describe_cluster(settings: Settings) -> LineCluster | None:
-    given = settings.kubernetes
-    if not given.cluster:
-        return None
-    name = names.eks_cluster(settings.deployment) if given.cluster == NEW else given.cluster
-    return LineCluster(name=name, most_nodes=given.max_nodes)
+    return settings.describe_grids(account)
 
 
 def list_file_systems(settings: Settings) -> dict[str, tuple[FileSystem, ...]]:

@@ -1,5 +1,5 @@
 """Admit: turns a person's request into a job, or says everything that is wrong with it.
 
-The line, step by step: `reading`, `lookups` (which alone asks AWS, with the files that it calls), `resolve`, `ladder` or `reservations`,
-`volumes`, `money`, the verdict in `policy`, `job`. `handler` writes the job down, and `output` describes it.
+`lookups` asks AWS and a git host, `policy` decides by what the room `job_checks` finds, and `job` is what an accepted request becomes.
+`handler` writes the job down, and `output` describes it.
 """

@@ -14,11 +14,10 @@ from aws_lambda_powertools import Logger
 from botocore.exceptions import ClientError
 
 from admission.agent_copy import CopyAction, choose_copy_action
-from admission.facts import Execution
 from admission.fetching import keep_archive
 from admission.lookups import look_up_facts
 from admission.output import describe_job
-from admission.policy import admit, describe_holder
+from admission.policy import admit
 from admission.trial import try_sessions
 from aws.errors import Raced
 from aws.facts import Object
@@ -32,6 +31,8 @@ from contract.environments import AdmissionEnvironment
 from contract.errors import InvalidRequest
 from contract.events import ENDS
 from contract.jobs import Job
+from job_checks.facts import Execution
+from job_checks.judge import describe_holder
 from job_requests.presets import list_given, load_rules
 from job_requests.reading import read
 from refusals.addresses import SCHEME, Address

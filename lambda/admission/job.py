@@ -7,11 +7,12 @@ from collections.abc import Collection
 from dataclasses import fields
 from typing import Any
 
-from admission.money import PricedRequest
-from admission.resolve import ResolvedRequest
+from contract.environments import AdmissionEnvironment
 from contract.health import HealthCheck
 from contract.jobs import Job
 from contract.roles import Role
+from job_checks.money import PricedRequest
+from job_checks.resolve import ResolvedRequest
 from job_requests.grid_line import GridLineField
 from job_requests.request import JobRequest
 from job_requests.values import StallField
@@ -23,10 +24,10 @@ KEPT = tuple(one.name for one in fields(Job) if one.name in JobRequest.model_fie
 """Fields that the job has as the request gives them."""
 
 
-def build_job(priced: PricedRequest) -> Job:
+def build_job(priced: PricedRequest, env: AdmissionEnvironment) -> Job:
     """Returns the job of a request against which nothing stands."""
     resolved, ladder, disk = priced.resolved, priced.ladder, priced.disk
-    env, execution, hours = resolved.env, resolved.execution, resolved.hours
+    execution, hours = resolved.execution, resolved.hours
     regions = dict.fromkeys(rung.region for rung in ladder.rungs)
     return Job(
         id=execution.name,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from admission.efa import describe_network
-from admission.ladder import describe_rung
-from admission.money import estimate_cost
-from admission.mounts import describe_mounts
-from admission.resume import describe_source
 from admission.workbench import describe_bench
 from contract import links
 from contract.jobs import Job
+from job_checks.efa import describe_network
+from job_checks.ladder import describe_rung
+from job_checks.money import estimate_cost
+from job_checks.mounts import describe_mounts
+from job_checks.resume import describe_source
 
 
 def describe_roles(job: Job) -> list[str]:

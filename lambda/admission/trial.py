@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from admission.facts import Execution
 from contract.codec import compact
 from contract.environments import AdmissionEnvironment
 from contract.errors import RoleRefused
 from contract.jobs import Job
 from contract.sessions import SessionTrial, explain_denial
+from job_checks.facts import Execution
 from refusals.wording import plain, refusal
 
 MOST_WORDS = 500

@@ -18,6 +18,7 @@ from grid_plan.spellings import trim
 from grid_plan.training_arguments import GridRun
 from job_requests import reading
 from job_requests.presets import PRESET, fill_from_preset, fill_missing, find_preset
+from job_requests.request import JobRequest
 from refusals.commands import find_shell_text
 
 OWN = ("backend", "hyperparameters", "sweep")
@@ -139,22 +140,33 @@ def vary(spec: ClusterSpec, hyperparameters: Mapping[str, Any] | None) -> Cluste
     return replace(spec, hyperparameters=dict(hyperparameters or {}))
 
 
-def list_problems(spec: ClusterSpec, run: GridRun, env: GridEnvironment, rules: RequestRules = NO_RULES) -> list[str]:
-    """Lists what is wrong with the form of the job's request, as Admit would."""
-    request = build_request(spec, 0, run)
-    bare = build_request(
-        replace(spec, hyperparameters={}), 0, run
-    )  # words behind a wrong command may make it look right
-    problems = list[str]()
-    for one in (request, bare):
-        problems += [problem for problem in reading.read(one, env.job_limits, rules)[1] if problem not in problems]
+def read_job(
+    spec: ClusterSpec, run: GridRun, env: GridEnvironment, rules: RequestRules = NO_RULES
+) -> tuple[JobRequest, list[str]]:
+    """Returns what is right of the job's request, and lists what is wrong with its form, as Admit would."""
+    given = build_request(spec, 0, run)
+    request, problems = reading.read(given, env.job_limits, rules)
+    if spec.hyperparameters:
+        bare = build_request(
+            replace(spec, hyperparameters={}), 0, run
+        )  # words behind a wrong command may make it look right
+        found = reading.read(bare, env.job_limits, rules)[1]
+        problems = [*problems, *(problem for problem in found if problem not in problems)]
     if PRESET in spec.fields and find_preset(spec.fields, rules) is None:
         # What a preset without a name would have brought along is not missing too.
         problems = [one for one in problems if not one.partition(": ")[2].startswith("is missing;")]
     if problems:
-        return problems
-    size = len(json.dumps(request, ensure_ascii=False).encode())
-    return [f"request: has {size:,} bytes; allowed: up to {MOST_INPUT:,} bytes"] if size > MOST_INPUT else []
+        return request, problems
+    size = len(json.dumps(given, ensure_ascii=False).encode())
+    return request, [f"request: has {size:,} bytes; allowed: up to {MOST_INPUT:,} bytes"] if size > MOST_INPUT else []
+
+
+def _may_hide_mistakes(spec: ClusterSpec) -> bool:
+    """Whether words behind a command may make it look right: behind none, and behind a text whose quotes they close."""
+    roles = spec.fields.get("roles")
+    programs = [spec.fields, *(one for one in (roles if isinstance(roles, list) else []) if isinstance(one, Mapping))]
+    given = [program[name] for program in programs for name in ("command", "arguments") if name in program]
+    return any(not isinstance(one, list) or not one for one in given)
 
 
 def list_warnings(spec: ClusterSpec, given: Mapping[str, Any], *, has_words: bool) -> Iterator[str]:
@@ -169,6 +181,9 @@ def list_warnings(spec: ClusterSpec, given: Mapping[str, Any], *, has_words: boo
             )
     if spec.fields.get("data"):
         yield "data: is checked, and not brought to the nodes as a channel is; the program reads it from S3, or from mounts"
+    idle = [one for one in ("channel", "mode") if given.get(one) is not None]
+    if idle:
+        yield f"{idle[0]}: says how a channel brings data, and a job has no channels; the program reads data from S3, or from mounts"
     if given.get("metrics"):
         yield "metrics: are read from the log by SageMaker alone; the metric of a job is the one in its PROGRESS_FILE"
 
@@ -230,19 +245,16 @@ def build_start(spec: ClusterSpec, index: int, run: GridRun, env: GridEnvironmen
 
 
 def write_arguments(hyperparameters: Mapping[str, Any]) -> list[str]:
-    """Writes hyperparameters as AWS's toolkit does: sorted by name, one hyphen before a letter, values read as JSON where they are."""
+    """Writes hyperparameters as AWS's toolkit does: sorted by name, one hyphen before a letter."""
     words = list[str]()
     for name, value in sorted(hyperparameters.items()):
-        words += [f"-{name}" if len(name) == 1 else f"--{name}", _write_value(value)]
+        words += [f"-{name}" if len(name) == 1 else f"--{name}", write_value(value)]
     return words
 
 
-def _write_value(value: Any) -> str:
-    try:
-        meant: Any = json.loads(sent(value))
-    except (ValueError, RecursionError):
-        meant = sent(value)
-    return str(meant) if isinstance(meant, str | int | float) else json.dumps(meant)
+def write_value(value: Any) -> str:
+    """Returns the argument that a program gets: texts unchanged, `True` and `False` as the toolkit writes them, everything else as JSON."""
+    return str(value) if isinstance(value, bool) else sent(value)
 
 
 def _translate(fields: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:

@@ -18,7 +18,7 @@ from typing import IO, Any
 
 from aws.facts import Object
 from aws.service_models import training_model
-from contract.environments import GridEnvironment
+from contract.environments import GridEnvironment, JobChecksEnvironment
 from contract.grid import SHARD, Backend, GridPrefix, Line
 from contract.request_rules import NO_RULES, RequestRules
 from grid_plan import choice, cluster_lines, code, lookups, policy
@@ -28,12 +28,14 @@ from grid_plan.cluster_lines import ClusterSpec
 from grid_plan.columns import TrainingSpec
 from grid_plan.drafts import Draft, Drafts, batches, describe_source, digest
 from grid_plan.job_columns import JOB_ONLY
+from grid_plan.line_jobs import FactsSource, LineJob, LineJobs, Map
 from grid_plan.manifest import UnreadableManifest
 from grid_plan.pod_lines import build_pod_request, list_pod_problems, list_type_problems
 from grid_plan.problems import Report
 from grid_plan.request import GivenDefaults, GridRequest
 from grid_plan.training_arguments import GridRun, build_arguments, code_folder
 from grid_plan.wanted import Wanted, with_settings
+from job_checks.lookups import FactsReader
 from job_requests.tag_fields import list_required_problems
 from refusals.addresses import Address
 
@@ -71,6 +73,16 @@ class Judged:
     right: bool
 
 
+@dataclass(frozen=True, slots=True)
+class JudgedJob:
+    """A job on clusters of our own, whose form is judged."""
+
+    draft: Draft
+    spec: ClusterSpec
+    job: LineJob
+    right: bool
+
+
 class Planner:
     """Reads one version of a manifest on behalf of one execution."""
 
@@ -81,7 +93,10 @@ class Planner:
         env: GridEnvironment,
         given: GivenDefaults,
         rules: RequestRules = NO_RULES,
+        checks: JobChecksEnvironment | None = None,
     ) -> None:
+        """`checks` is what Admit's checks are told; without it, of jobs on clusters of our own the form alone is judged."""
+        self._checks = checks
         self._asked, self._run, self._env, self._rules = request, run, env, rules
         self._drafts = Drafts(request, env.limits, env.defaults, given, rules)
         self._types = training_model.instance_types()
@@ -93,12 +108,19 @@ class Planner:
 
     def check(self, file: IO[bytes]) -> Checked:
         """Makes the first pass: looks everything up, changes nothing."""
+        jobs = self._judge_jobs_by(FactsReader(self._checks)) if self._checks else None
         with ThreadPoolExecutor(lookups.AT_ONCE) as pool:
-            return self._read_all(file, lambda batch, checked: self._check_batch(batch, checked, pool))
+            return self._read_all(file, lambda batch, checked: self._check_batch(batch, checked, pool, jobs))
 
-    def check_form(self, file: IO[bytes]) -> Checked:
-        """Makes the part of the first pass that asks AWS nothing: what it finds stands against a line whatever AWS answers."""
-        return self._read_all(file, self._check_batch_form)
+    def check_form(self, file: IO[bytes], source: FactsSource | None = None) -> Checked:
+        """Makes the part of the first pass that asks AWS nothing: what it finds stands against a line whatever AWS answers. `source`
+        answers about jobs on clusters of our own in its place."""
+        jobs = self._judge_jobs_by(source) if source else None
+        return self._read_all(file, lambda batch, checked: self._check_batch_form(batch, checked, jobs))
+
+    def _judge_jobs_by(self, source: FactsSource) -> LineJobs:
+        assert self._checks is not None
+        return LineJobs(self._checks, self._env.train_machine, self._run, source)
 
     def _read_all(self, file: IO[bytes], check: Callable[[list[Draft], Checked], None]) -> Checked:
         checked = Checked()
@@ -118,10 +140,10 @@ class Planner:
                 )
         return checked
 
-    def _check_batch_form(self, batch: list[Draft], checked: Checked) -> None:
+    def _check_batch_form(self, batch: list[Draft], checked: Checked, jobs: LineJobs | None) -> None:
         checked.lines += len(batch)
-        for draft in batch:
-            self._judge(draft, checked)
+        judged = [self._judge(draft, checked) for draft in batch]
+        self._check_jobs([one for one in judged if isinstance(one, JudgedJob)], checked, jobs, map)
 
     def lines(self, file: IO[bytes], answers: Answers) -> Iterator[Line]:
         """Makes the second pass over a checked manifest: equal answers give equal lines."""
@@ -201,18 +223,23 @@ class Planner:
                 return
             yield draft
 
-    def _check_batch(self, batch: list[Draft], checked: Checked, pool: ThreadPoolExecutor) -> None:
+    def _check_batch(
+        self, batch: list[Draft], checked: Checked, pool: ThreadPoolExecutor, jobs: LineJobs | None
+    ) -> None:
         checked.lines += len(batch)
-        judged = [one for one in (self._judge(draft, checked) for draft in batch) if one]
+        every = [self._judge(draft, checked) for draft in batch]
+        judged = [one for one in every if isinstance(one, Judged)]
         lookups.learn([one.training for one in judged], checked.answers, pool)
         costs = [self._check_place(one, checked) for one in judged]
         checked.costs.append(math.fsum(cost for cost in costs if cost is not None))
+        self._check_jobs([one for one in every if isinstance(one, JudgedJob)], checked, jobs, pool.map)
 
-    def _judge(self, draft: Draft, checked: Checked) -> Judged | None:
-        """Judges a draft without asking AWS; None for a line that makes no training of SageMaker's."""
-        problems, judged = list(draft.problems), None
+    def _judge(self, draft: Draft, checked: Checked) -> Judged | JudgedJob | None:
+        """Judges a draft without asking AWS; None for a line that makes nothing."""
+        problems = list(draft.problems)
+        judged: Judged | JudgedJob | None = None
         if isinstance(draft.training, ClusterSpec):
-            problems += self._judge_job(draft, draft.training, checked)
+            judged = self._judge_job(draft, draft.training, problems)
         elif draft.training is not None:
             training = Wanted.of(draft.training, self._env)
             problems += policy.problems(training, self._types, excused=draft.wrong)
@@ -227,26 +254,40 @@ class Planner:
             checked.report.add(problem, draft.line)
         return judged
 
-    def _judge_job(self, draft: Draft, spec: ClusterSpec, checked: Checked) -> list[str]:
-        """Lists what is wrong with the form of a job; Admit alone sees whether what it names exists."""
+    def _judge_job(self, draft: Draft, spec: ClusterSpec, problems: list[str]) -> JudgedJob:
+        """Adds what is wrong with the form of a job."""
         self._has_jobs = True
-        problems = cluster_lines.list_problems(spec, self._run, self._env, self._rules)
-        problems += [] if problems or draft.problems else list(self._repeats(draft))
-        if problems:
-            return problems
-        if spec.most_usd is not None:
-            checked.costs.append(spec.most_usd)
+        request, found = cluster_lines.read_job(spec, self._run, self._env, self._rules)
+        problems += found
+        problems += [] if problems else self._repeats(draft)
+        return JudgedJob(draft, spec, LineJob.of(spec, request), right=not problems)
+
+    def _check_jobs(self, judged: list[JudgedJob], checked: Checked, jobs: LineJobs | None, each: Map) -> None:
+        """Adds what Admit would say against the jobs, and counts those against which nothing stands."""
+        if jobs:
+            jobs.learn([one.job for one in judged], each)
+        for one in judged:
+            problems = jobs.list_problems(one.job) if jobs else []
+            problems = problems or (self._count_job(one, checked) if one.right else [])
+            for problem in problems:
+                checked.report.add(problem, one.draft.line)
+
+    def _count_job(self, judged: JudgedJob, checked: Checked) -> list[str]:
+        """Counts what a job may cost; lists what is wrong with that."""
+        most_usd = judged.spec.most_usd
+        if most_usd is not None:
+            checked.costs.append(most_usd)
         elif self._asked.max_cost_usd is not None:
-            problems.append(
+            return [
                 "max_cost_usd: the line has none, and what a job costs is not known before it starts, so the plan cannot keep to the "
                 "input's; allowed: max_cost_usd in each line with the backend ec2, or none in the input"
-            )
+            ]
         else:
             checked.unpriced += 1
         checked.regions[self._env.home_region] += 1
-        for warning in draft.warnings:
-            checked.warnings.add(warning, draft.line)
-        return problems
+        for warning in judged.draft.warnings:
+            checked.warnings.add(warning, judged.draft.line)
+        return []
 
     def _repeats(self, draft: Draft) -> Iterator[str]:
         """Finds what two trainings must not share."""

@@ -75,6 +75,9 @@ def list_pod_problems(training: Wanted) -> Iterator[str]:
     for name, mode in modes.items():
         if mode not in (None, "File"):
             yield f"{name}: {mode} means nothing with the backend {KUBERNETES}, whose pods bring files; allowed: File"
+    for name, channel in (spec.channels or {}).items():
+        if channel.content_type is not None:
+            yield f"channels.{name}.content_type: means nothing with the backend {KUBERNETES}, whose pods bring files; allowed: left out"
     if spec.distribution != NONE and not (spec.program or spec.entrypoint):
         yield (
             f"distribution: {spec.distribution} starts a command, and what the image's entry point starts is not known; "

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Collection, Iterator
 from fnmatch import fnmatchcase
 
-from contract import keys, names
+from contract import keys, names, pod_files
 from contract.environments import GridEnvironment
 from contract.grid import GRIDS, grid_of
 from contract.jobs import Launcher
 from contract.tag_forms import find_twins
 from grid_plan import code
-from grid_plan.columns import AUTO, MPI, NONE, REQUIRED, SPOT, TrainingSpec, sent
+from grid_plan.cluster_lines import write_value
+from grid_plan.columns import AUTO, DEFAULTS, MPI, NONE, REQUIRED, SPOT, TORCHRUN, TrainingSpec, sent
 from grid_plan.limits import MOST_ARGUMENTS, MOST_CHANNELS, MOST_HYPERPARAMETERS, MOST_TAGS, MOST_VALUE, allowed
 from grid_plan.spellings import find_oddity
 from grid_plan.wanted import Wanted, bytes_buckets
+from job_requests.launchers import NEXT_PROGRAM
 from refusals.addresses import Address
+from refusals.commands import script
 from refusals.expressions import find_misreading
 from refusals.launch_words import POD_LINE, SAGEMAKER_LINE, Gang, word_command, word_lone_launch
 from refusals.launching import find_fault, find_launches
@@ -41,6 +45,7 @@ def problems(training: Wanted, types: Collection[str], excused: Collection[str] 
     yield from _limits(training, may_be)
     yield from _machines(training, types)
     yield from _together(training, may_be)
+    yield from _start(training)
     yield from _launchers(training)
     yield from _image(training)
     yield from _data(training)
@@ -139,6 +144,33 @@ def _launchers(training: Wanted) -> Iterator[str]:
             )
         elif fault and spec.distribution == NONE:
             yield f"entrypoint: {word_lone_launch(launch, fault, gang, fields)}"
+def _start(training: Wanted) -> Iterator[str]:
+    """Checks that what reads `distribution` is what starts the program, and that mpirun reads the program's words as one program's."""
+    spec = training.spec
+    if spec.distribution == NONE:
+        return
+    replaced = "entrypoint" if spec.entrypoint else "arguments" if spec.arguments and not spec.program else ""
+    if replaced and not training.is_pods:
+        yield (
+            f"distribution: {spec.distribution} is read by AWS's toolkit, whose start {replaced} replaces, so every instance would run its "
+            f"command once, and alone; allowed: {_word_program(training)} in place of {replaced}, or {NONE}"
+        )
+    words = [*(spec.entrypoint or ()), *(spec.arguments or ())] if training.is_pods else []
+    given = (spec.hyperparameters or {}) if spec.program else {}
+    if spec.distribution == MPI and NEXT_PROGRAM in (*words, *map(write_value, given.values())):
+        yield (
+            f"distribution: {MPI} would read the word {NEXT_PROGRAM} of the program's arguments as the begin of another program; allowed: "
+            f"{TORCHRUN}, {NONE}, or arguments without the word {NEXT_PROGRAM}"
+        )
+
+
+def _word_program(training: Wanted) -> str:
+    """Says which program a line could name in place of its command."""
+    words = [*(training.spec.entrypoint or ()), *(training.spec.arguments or ())]
+    found = script(words) if training.spec.entrypoint else None
+    fits = found is not None and re.fullmatch(code.PROGRAM, found)
+    file = f"program {found}" if fits else "program (a file of the code or of the image)"
+    return f"{file} with hyperparameters as its arguments,"
 
 
 def _image(training: Wanted) -> Iterator[str]:
@@ -248,3 +280,43 @@ def warnings(training: Wanted) -> Iterator[str]:
             yield f"{where}: has {len(text):,} characters; SageMaker documents {PROSE_VALUE}, and takes {MOST_VALUE:,} by its model"
         if "\n" in text or "\r" in text:
             yield f"{where}: holds a line end; SageMaker may refuse it (JSON, with quotes, is safe)"
+    yield from _list_idle(training)
+    yield from _list_reread(training)
+
+
+def _list_idle(training: Wanted) -> Iterator[str]:
+    """Yields fields that may have no effect on the line, whatever their value."""
+    spec, starts = training.spec, "entrypoint" if training.spec.entrypoint else "arguments"
+    if spec.hyperparameters and not spec.program and (spec.entrypoint or spec.arguments):
+        yield (
+            f"hyperparameters: become no arguments, because {starts} replaces the start of AWS's toolkit; the program finds them in "
+            f"{pod_files.INPUT}/hyperparameters.json"
+        )
+    if spec.channel != DEFAULTS["channel"] and not spec.data:
+        yield f"channel: {spec.channel} would be the channel of data, and the line has no data"
+    is_own = training.image is not None and not training.registries.is_awss(training.image)
+    if spec.distribution != NONE and is_own and not training.is_pods:
+        yield (
+            f"distribution: is read by AWS's toolkit alone; where {plain(spec.image or '')} does not have it, every instance trains alone"
+        )
+    own = [name for name in spec.tags or {} if name not in training.env.tags]
+    if training.is_pods and own:
+        yield f"tags.{plain(own[0])}: no machine and no pod of Kubernetes gets tags of a line; the plan alone keeps them"
+
+
+def _list_reread(training: Wanted) -> Iterator[str]:
+    """Yields hyperparameters that AWS's toolkit hands to the program in another form than the other backends do."""
+    spec = training.spec
+    if training.is_pods or spec.entrypoint or (spec.arguments and not spec.program):
+        return
+    for name, text in training.hyperparameters.items():
+        wanted, found = write_value((spec.hyperparameters or {})[name]), code.read_by_toolkit(text)
+        if found == wanted or name.startswith(code.TOOLKITS):
+            continue
+        where = f"hyperparameters.{plain(name)}: {plain(wanted)}"
+        if found is None:
+            yield f"{where} is nested too deeply for AWS's toolkit, with which the training would fail"
+        elif spec.program:
+            yield f"{where} arrives as {plain(found)}, because AWS's toolkit reads JSON; a text, in quotes, arrives unchanged"
+        else:
+            yield f"{where} arrives as {plain(found)} if the image has AWS's toolkit, which reads JSON; beside program it arrives unchanged"

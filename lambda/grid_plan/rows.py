@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from aws.data_api import Column
@@ -64,7 +65,7 @@ def write_line(targets: Sequence[Target], row: Sequence[Any]) -> tuple[bytes, li
         if value is None:
             continue
         if target.entry:
-            entries.append((target, value))
+            entries.append((target, _keep_digits(target, given, value)))
         else:
             fields[target.field] = value
     for target, value in entries:  # after the fields, so that a column of JSON is not overwritten by one of its entries
@@ -74,6 +75,15 @@ def write_line(targets: Sequence[Target], row: Sequence[Any]) -> tuple[bytes, li
             continue
         whole[target.entry] = value if target.field == cells.TYPED or isinstance(value, str) else json.dumps(value)
     return (json.dumps(fields, ensure_ascii=False) + "\n").encode(), problems
+
+
+def _keep_digits(target: Target, given: Any, value: Any) -> Any:
+    """Returns what the database wrote of a number where its digits would get lost: 3.10 in a text, and more digits than a float has in a
+    hyperparameter."""
+    if target.type not in NUMBERS or not isinstance(given, str):
+        return value
+    is_exact = target.field == cells.TYPED and Decimal(given) == Decimal(repr(value))
+    return value if is_exact else given
 
 
 def read_value(kind: str, value: Any) -> Any:

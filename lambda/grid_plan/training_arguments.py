@@ -11,7 +11,7 @@ from contract.environments import GridEnvironment
 from contract.grid import GridPrefix, training_name
 from grid_plan import code
 from grid_plan.choice import Decision
-from grid_plan.columns import SPOT, sent
+from grid_plan.columns import SPOT
 from grid_plan.wanted import Wanted, bytes_buckets
 from refusals.addresses import Address
 
@@ -38,9 +38,7 @@ def build_arguments(training: Wanted, decision: Decision, index: int, run: GridR
         "TrainingJobName": training_name(env.deployment, run.execution, run.started_at, index),
         "RoleArn": env.training_role,
         "AlgorithmSpecification": _algorithm(training, decision),
-        "HyperParameters": {name: sent(value) for name, value in (spec.hyperparameters or {}).items()}
-        | training.launcher
-        | training.toolkit,
+        "HyperParameters": training.hyperparameters | training.launcher | training.toolkit,
         "InputDataConfig": [*_inputs(training, decision), *_code(training, decision, run)],
         "OutputDataConfig": _without_empty(
             {"S3OutputPath": folder, "KmsKeyId": spec.kms_key or env.output_key or None}

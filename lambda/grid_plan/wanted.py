@@ -14,7 +14,7 @@ from contract.images import ContainerImage, parsed
 from contract.registries import Registries
 from grid_plan import code
 from grid_plan.answers import CodeQuestion, bucket_of
-from grid_plan.columns import AUTO, DEFAULTS, MPI, REQUIRED, SPOT, TORCHRUN, Channel, TrainingSpec
+from grid_plan.columns import AUTO, DEFAULTS, MPI, REQUIRED, SPOT, TORCHRUN, Channel, TrainingSpec, sent
 from refusals.addresses import Address
 from refusals.commands import script
 from refusals.script import Runner
@@ -137,6 +137,16 @@ class Wanted:
                 "sagemaker_instance_type": json.dumps(self.spec.instance_type or ""),
             }
         return {}
+
+    @cached_property
+    def hyperparameters(self) -> dict[str, str]:
+        """The line's own hyperparameters: texts unchanged, everything else as JSON. A text of a program that AWS's toolkit starts is
+        written so that the toolkit hands on this text."""
+        is_quoted = self.spec.program is not None and not self.is_pods
+        return {
+            name: code.quote_for_toolkit(name, value) if is_quoted and isinstance(value, str) else sent(value)
+            for name, value in (self.spec.hyperparameters or {}).items()
+        }
 
     @property
     def toolkit(self) -> dict[str, str]:

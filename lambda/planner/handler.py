@@ -22,6 +22,7 @@ from contract.grid import Grid, GridPrefix, Manifest, arrays
 from grid_plan import query
 from grid_plan import request as input_
 from grid_plan.answers import CheckedManifest
+from grid_plan.line_jobs import load_checks
 from grid_plan.obstacles import list_closed, list_missing
 from grid_plan.place import MOST_MANIFEST, is_readable, places, taken
 from grid_plan.planning import MOST_WARNINGS, Planner, write
@@ -47,7 +48,7 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
         grid=execution["name"], execution=execution["arn"], started_at=execution["started_at"], owner=asked.owner
     )
     store, prefix = Bucket(env.bucket), GridPrefix(run.grid)
-    planner = Planner(asked, run, env, given, load_rules(env.rules))
+    planner = Planner(asked, run, env, given, load_rules(env.rules), load_checks(env))
     grid = findings = None
     if names.GRID_PATTERN.fullmatch(run.grid):
         grid, findings = _known(store, prefix, run)

@@ -13,6 +13,7 @@ from contract.environments import GridCollectEnvironment
 from contract.errors import SearchFailed, StillTraining
 from contract.search import STARTED_BY, Search, SearchPrefix, name_round, read_search_of
 from contract.text import one_line
+from grid_plan.line_jobs import load_checks
 from job_requests.presets import load_rules
 from refusals.wording import refusal
 from searches import study
@@ -51,7 +52,7 @@ def _begin(env: GridCollectEnvironment, store: SearchStore, raw: object, executi
     name = execution["name"]
     search = store.search(name)
     if search is None:
-        checked = check(raw, execution, env, store, load_rules(env.rules))
+        checked = check(raw, execution, env, store, load_rules(env.rules), load_checks(env))
         if checked.problems:
             for problem in checked.problems:
                 logger.warning("refused", reason=problem)

@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-import io
-import json
 import math
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from contract.environments import GridEnvironment
+from contract.environments import GridEnvironment, JobChecksEnvironment
 from contract.grid import Backend
 from contract.metric_values import write_expression
 from contract.request_rules import NO_RULES, RequestRules
-from contract.search import NAME_WORDS, PATTERN, Search, name_round
-from grid_plan import request as grid_request
+from contract.search import NAME_WORDS, PATTERN, Search
 from grid_plan.cluster_lines import is_cluster_line
 from grid_plan.obstacles import list_closed, list_missing
-from grid_plan.planning import Checked, Planner
-from grid_plan.problems import Report
-from grid_plan.training_arguments import GridRun
 from refusals.wording import plain
 from searches import study
 from searches.earlier import UnusableSearch, read_earlier, resume, warm
 from searches.policy import floor_cents
-from searches.request import RESUMED, TEMPLATE, Sampler, SearchRequest, list_warnings, read, write_line
+from searches.request import RESUMED, TEMPLATE, Sampler, SearchRequest, list_warnings, read
 from searches.store import SearchStore
+from searches.template import TemplateLines, list_unwritable
 
-ANY_CAP = 1e12
-"""Dollars: with a cap Plan refuses what has no price."""
-FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*[.:]")
-"""How a problem begins that belongs to a field."""
 METRIC = "metric"
 """What the metric of a line on clusters of our own is called."""
 
@@ -51,8 +41,9 @@ def check(
     env: GridEnvironment,
     store: SearchStore,
     rules: RequestRules = NO_RULES,
+    checks: JobChecksEnvironment | None = None,
 ) -> CheckedSearch:
-    """Looks everything up, changes nothing. Raises ClientError or BotoCoreError where AWS does not answer."""
+    """Looks everything up, changes nothing. `checks` as of a grid's plan. Raises ClientError or BotoCoreError where AWS does not answer."""
     search = Search(
         id=execution["name"],
         deployment=env.deployment,
@@ -65,7 +56,7 @@ def check(
         problems.append(f"name: the execution is called {plain(search.id)}; allowed: {NAME_WORDS}")
     whole, base, unusable = _merge(raw, store, env)
     wanted, wrong, found = read(whole)
-    problems += unusable + (unwritable := _list_unwritable([wanted.template, wanted.places]))
+    problems += unusable + (unwritable := list_unwritable([wanted.template, wanted.places]))
     if base is None and isinstance(raw, Mapping) and raw.get("resume") is not None:
         # What a search that cannot be resumed would have brought along is not missing too.
         found = [one for one in found if not one.partition(": ")[2].startswith("is missing;")]
@@ -82,22 +73,11 @@ def check(
         problems.append(f"max_cost_usd: {what}, so nothing can keep to it; allowed: left out, as there")
     problems += _list_misfits(wanted, wrong) + _list_limits(wanted, wrong, env) + _list_metrics(wanted, wrong)
     if not {"template", "places"} & wrong and not unwritable:
-        search, found = _price(search, wanted, wrong, env, rules)
+        search, found = _price(search, wanted, wrong, TemplateLines(search, wanted, env, rules, checks))
         problems += found
     search = replace(search, warnings=tuple(dict.fromkeys([*search.warnings, *list_warnings(wanted)])))
     problems += list_missing(env)
     return CheckedSearch(search, wanted, list(dict.fromkeys(problems)))
-
-
-def _list_unwritable(lines: object) -> list[str]:
-    """Says why what lines are made of cannot be kept: JSON may hold half of a surrogate pair, and UTF-8 may not."""
-    try:
-        json.dumps(lines, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return ["template: is not valid Unicode (it holds half of a surrogate pair); allowed: whole characters"]
-    except RecursionError:
-        return ["template: holds values that are nested too deeply; allowed: fewer levels"]
-    return []
 
 
 def _merge(raw: object, store: SearchStore, env: GridEnvironment) -> tuple[Any, Search | None, list[str]]:
@@ -175,7 +155,7 @@ def _list_metrics(wanted: SearchRequest, wrong: frozenset[str]) -> list[str]:
 
 
 def _price(
-    search: Search, wanted: SearchRequest, wrong: frozenset[str], env: GridEnvironment, rules: RequestRules
+    search: Search, wanted: SearchRequest, wrong: frozenset[str], template: TemplateLines
 ) -> tuple[Search, list[str]]:
     """Has the grid's own check read a line for each place. Returns the search with the most that a trial of each could cost, and what is
     wrong. A search that begins has to pay for its whole first round; one that goes on makes rounds that its rest pays for."""
@@ -183,12 +163,12 @@ def _price(
     if "search" not in wrong and wanted.search:
         one = wanted.model_copy(update={"sampler": Sampler.RANDOM})  # the sampler grid may lack its steps
         (values,) = study.ask(one, (), (), number=0, count=1)
-    lines = [write_line(wanted, number, values) for number in range(len(wanted.places or [{}]))]
     cap = None if "max_cost_usd" in wrong else wanted.max_cost_usd
-    problems = _read_report(wanted, _plan(search, wanted, lines, cap, env, rules).report)
+    lines = template.write(values)
+    problems = template.read_report(template.check(lines, cap).report)
     if problems or cap is None:
         return search, problems
-    most = tuple(math.fsum(_plan(search, wanted, [line], cap, env, rules).costs) for line in lines)
+    most = tuple(math.fsum(template.check([line], cap).costs) for line in lines)
     search = replace(search, most_usd=most)
     needed, cap = (
         math.fsum(most[number % len(most)] for number in range(min(wanted.parallel, wanted.trials))),
@@ -200,37 +180,3 @@ def _price(
     return search, [
         f"{less} at on-demand prices; allowed: a larger max_cost_usd, or fewer parallel, instances or hours"
     ]
-
-
-def _plan(
-    search: Search,
-    wanted: SearchRequest,
-    lines: Sequence[Mapping[str, Any]],
-    cap: float | None,
-    env: GridEnvironment,
-    rules: RequestRules,
-) -> Checked:
-    """Has Plan's first pass read the lines. With a cap every line must have a price; whether the cap pays for it is not asked here."""
-    given = {"manifest": "s3://any/any", "owner": wanted.owner, "allow_duplicates": True}
-    request, defaults, problems = grid_request.read(given | ({"max_cost_usd": ANY_CAP} if cap else {}), env.limits)
-    run = GridRun(
-        grid=name_round(search.id, 1), execution=search.execution, started_at=search.started_at, owner=wanted.owner
-    )
-    body = "".join(json.dumps(line) + "\n" for line in lines).encode()
-    checked = Planner(request, run, env, defaults, rules).check(io.BytesIO(body))
-    checked.report.general[:0] = problems
-    return checked
-
-
-def _read_report(wanted: SearchRequest, report: Report) -> list[str]:
-    """Words a grid's problems as those of the template, or of the places that have the field."""
-    problems, places = list(report.general), wanted.places or [{}]
-    for text, where in report.by_text.items():
-        if not FIELD.match(text):
-            problems.append(f"{TEMPLATE}: {text}")
-            continue
-        field = re.split("[.:]", text)[0]
-        found = sorted({(line - 1) % len(places) for line in where.first})
-        own = [f"places.{one}.{text}" for one in found if field in places[one]]
-        problems += own if len(own) == len(found) else [f"{TEMPLATE}.{text}", *own]
-    return problems

@@ -230,7 +230,7 @@ def _arguments(given: Mapping[str, str]) -> list[str]:
     found = []
     for name, value in sorted(given.items()):
         if not _toolkits(name):
-            found += [f"-{name}" if len(name) == 1 else f"--{name}", _text(plain(value))]
+            found += [f"-{name}" if len(name) == 1 else f"--{name}", _argument(plain(value))]
     return found
 
 
@@ -297,4 +297,14 @@ def _upper(name: str) -> str:
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else str(value) if isinstance(value, (int, float)) else json.dumps(value)
+    """The value of a variable: text as it is, nothing for null, anything else as JSON."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def _argument(value: Any) -> str:
+    """The argument of a program: an object's entries behind commas, nothing for null, anything else as Python prints it."""
+    if isinstance(value, dict):
+        return ",".join(f"{name}={one}" for name, one in sorted(value.items()))
+    return "" if value is None else str(value)

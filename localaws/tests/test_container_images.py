@@ -126,7 +126,7 @@ def test_the_toolkit_runs_the_program_with_the_hyperparameters_as_arguments(tmp_
     both = hosts(tmp_path, one)
     how = started(one, both[1], both, REQUEST, ami=tmp_path, port=7781)
     assert (how.command[:2], how.folder) == (["python", "t.py"], tmp_path / "algo-2/opt/ml/code")
-    assert how.command[2:] == [*("--batch-size", "32", "--epochs", "3"), *("--flags", '["a"]', "--name", "two words")]
+    assert how.command[2:] == [*("--batch-size", "32", "--epochs", "3"), *("--flags", "['a']", "--name", "two words")]
     wanted = {"SM_CURRENT_HOST": "algo-2", "SM_HP_BATCH_SIZE": "32", "MASTER_ADDR": "127.2.0.0", "MASTER_PORT": "7781"}
     assert wanted.items() <= how.variables.items()
     assert json.loads(how.variables["SM_HOSTS"]) == list(HOSTS)

@@ -9,6 +9,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_sns as sns
 
 from contract.codec import encode
+from contract.job_settings import SETTINGS_FILE, JobSettings
 from contract.request_rules import RequestRules
 from contract.timing import Timing
 from stacks.parts import interfaces
@@ -32,6 +33,8 @@ class Common:
     """Where people read the runbook; empty for the file."""
     rules: RequestRules
     """For functions that read requests."""
+    jobs: JobSettings
+    """For functions that judge jobs."""
 
     @property
     def deployment(self) -> str:
@@ -52,6 +55,11 @@ class Common:
         return Alarms(
             stack, "Alarms", deployment=self.deployment, topic=interfaces.topic(topic), runbook=self.runbook_url
         )
+
+    @property
+    def job_files(self) -> dict[str, bytes]:
+        """Returns what the archives of functions need that judge the jobs of lines before Admit does."""
+        return {**self.rule_files, SETTINGS_FILE: encode(self.jobs)}
 
     @property
     def env(self) -> cdk.Environment:

@@ -10,6 +10,7 @@ import aws_cdk as cdk
 from aws_cdk import region_info
 
 from contract import names
+from contract.job_settings import JobSettings
 from stacks.parts.image_rights import LOG_IN
 from stacks.parts.right import Right
 from stacks.parts.rights import Rights, arn_of, within
@@ -26,10 +27,20 @@ class ContainerRights:
     repositories: tuple[str, ...]
     """Short names."""
     base_accounts: dict[str, str]
-    """As in `AdmissionEnvironment`."""
+    """As in `JobChecksEnvironment`."""
     copy_accounts: tuple[str, ...]
 
-    def find_images(self) -> list[Right]:
+    @classmethod
+    def of_jobs(cls, rights: Rights, jobs: JobSettings, repositories: tuple[str, ...]) -> ContainerRights:
+        """Returns the statements for a deployment with these settings of jobs."""
+        return cls(
+            rights=rights,
+            repositories=repositories,
+            base_accounts=jobs.base_accounts,
+            copy_accounts=jobs.copy_accounts,
+        )
+
+    def find_images(self) -> Right:
         """Allows to read which image a tag names, its size, processors and entry point: of the deployment's repositories by name; a
         list of them, and one of regions, would be too long for a role that has so many other rights."""
         ours = arn_of("ecr", "*", cdk.Aws.ACCOUNT_ID, f"repository/{names.repository(self.rights.deployment, '*')}")
@@ -38,8 +49,7 @@ class ContainerRights:
             *(arn_of("ecr", "*", one, "repository/*") for one in self.copy_accounts),
         ]
         reason = "Every region has the deployment's repositories; AWS and the accounts of the settings have others, wherever they lie."
-        found = [Right("LookAtImages", READ_IMAGES, [ours, *others], reason, apart="Images")]
-        return [*found, *list_containers(self.base_accounts)]
+        return Right("LookAtImages", READ_IMAGES, [ours, *others], reason, apart="Images")
 
     def pull(self) -> list[Right]:
         """Pulls images. A session's own policy keeps it to the repository of its job's image, and out of every registry without one."""
@@ -73,7 +83,7 @@ def list_containers(accounts: Mapping[str, str], conditions: Mapping[str, object
 
 
 def _repositories(accounts: Mapping[str, str]) -> list[str]:
-    """ARNs of the repositories of AWS's containers; `accounts` as in `AdmissionEnvironment.base_accounts`."""
+    """ARNs of the repositories of AWS's containers; `accounts` as in `JobChecksEnvironment.base_accounts`."""
     return [arn_of("ecr", "*", one, "repository/*") for one in dict.fromkeys(filter(None, accounts.values()))]
 
 

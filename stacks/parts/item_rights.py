@@ -42,8 +42,13 @@ def read_attempts(rights: Rights) -> list[Right]:
     """Allows to read admitted jobs, and what was launched for them."""
     return [
         item_right(rights, "ReadJobItems", ["GetItem"], f"{items.JOBS}*"),
-        item_right(rights, "QueryLaunches", ["Query"], f"{items.LAUNCHES}*"),
+        query_launches(rights),
     ]
+
+
+def query_launches(rights: Rights) -> Right:
+    """Allows to read what was launched for jobs."""
+    return item_right(rights, "QueryLaunches", ["Query"], f"{items.LAUNCHES}*")
 
 
 def admit(rights: Rights) -> list[Right]:

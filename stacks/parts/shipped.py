@@ -7,7 +7,19 @@ from functools import cache
 from pathlib import Path
 
 ROOMS = frozenset(
-    {"aws", "ending", "git_code", "grid_plan", "grids", "job_requests", "messages", "pages", "refusals", "searches"}
+    {
+        "aws",
+        "ending",
+        "git_code",
+        "grid_plan",
+        "grids",
+        "job_checks",
+        "job_requests",
+        "messages",
+        "pages",
+        "refusals",
+        "searches",
+    }
 )
 """Packages of lambda/ that functions share. All others are functions, which nothing may import."""
 

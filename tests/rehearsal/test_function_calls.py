@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from admission.efa import interfaces
 from aws.ec2 import Ec2
 from aws.types import instance_type
 from contract.short_tags import EC2, SAGEMAKER, ListedTag, whole_tag
+from job_checks.efa import interfaces
 from launcher.interfaces import list_interfaces
 from localaws.server import LocalAws
 from localaws.testing.calm import CALM

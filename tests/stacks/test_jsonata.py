@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from jsonata import Jsonata
 
-from admission.ladder import MOST_RUNGS
 from contract import errors
 from contract.links import SHOWN_REGIONS
+from job_checks.ladder import MOST_RUNGS
 from stacks.parts import jsonata
 from tests.builders import LINKS_AT_MOST
 

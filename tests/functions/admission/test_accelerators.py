@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 
-from admission import accelerators
-from admission.machines import family
 from aws.types import instance_type
 from contract.errors import InvalidRequest
+from job_checks import accelerators
+from job_checks.machines import family
 from job_requests.reading import read
 from job_requests.request import JobRequest
 from tests.builders import ADMISSION, IMAGE, LIMITS, PLACE

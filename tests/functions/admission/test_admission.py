@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from admission.facts import Execution, RegionFacts, RequestFacts
 from admission.policy import admit
 from aws.ec2 import Ec2
 from aws.facts import Card, InstanceType, Object
 from contract.errors import InvalidRequest
 from contract.places import Place
+from job_checks.facts import Execution, RegionFacts, RequestFacts
 from job_requests.reading import read
 from job_requests.request import JobRequest
 from localaws.model import Refused

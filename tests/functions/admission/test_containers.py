@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from admission.containers import find_agreed_image
-from admission.facts import RegistryAnswer
-from admission.registries import RegistryAway
 from aws.facts import Platform, StoredImage
 from contract import names
 from contract.containers import UNPACKED, Container
 from contract.images import ContainerImage
 from contract.jobs import Job
+from job_checks.containers import find_agreed_image
+from job_checks.facts import RegistryAnswer
+from job_checks.registries import RegistryAway
 from localaws.services.ecr_model import digest_of
 from tests.builders import ADMISSION, PLACE
 from tests.fakes.faults import Kind

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from admission import volumes
 from aws.facts import Object
 from contract.errors import InvalidRequest
 from contract.jobs import Job
+from job_checks import volumes
 from refusals.archive import Listing, listing
 from tests.archives import link, tarred, zip_entry, zip_with
 from tests.builders import IMAGE, LIMITS

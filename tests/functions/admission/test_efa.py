@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 
-from admission import efa
 from aws.facts import Card, InstanceType
 from aws.types import instance_type
 from contract.codec import compact, decode
 from contract.fabric import Interface, InterfaceType
 from contract.jobs import Job
+from job_checks import efa
 from job_requests.values import Mode
 from localaws.services import ec2_interfaces
 from localaws.services.ec2_catalogue import Card as Slot

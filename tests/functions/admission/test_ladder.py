@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from admission.facts import Execution, RegionFacts, RequestFacts
-from admission.ladder import MOST_RUNGS, Ladder, build_ladder
-from admission.resolve import resolve
 from aws.facts import InstanceType
 from contract.environments import AdmissionEnvironment
 from contract.errors import InvalidRequest
 from contract.jobs import Market, Rung
 from contract.places import Place, Zone
+from job_checks.facts import Execution, RegionFacts, RequestFacts
+from job_checks.ladder import MOST_RUNGS, Ladder, build_ladder
+from job_checks.resolve import resolve
 from job_requests.reading import read
 from job_requests.request import JobRequest
 from tests.builders import ADMISSION, IMAGE, NOW, PLACE

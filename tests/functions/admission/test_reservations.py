@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from admission.ladder import MOST_RUNGS
-from admission.reservations import MOST_REASONS
 from contract.errors import InvalidRequest
 from contract.jobs import Market, Rung
+from job_checks.ladder import MOST_RUNGS
+from job_checks.reservations import MOST_REASONS
 from tests.builders import NOW, PLACE
 from tests.fakes.faults import Kind
 from tests.fakes.yard import ABROAD, home

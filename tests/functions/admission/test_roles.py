@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from admission.facts import SourceFacts
-from admission.resume import resolve_source
 from contract.codec import encode
 from contract.jobs import Job, Market, Rung, Selection, SourceCheckpoint
 from contract.limits import Limits
 from contract.request_rules import RequestRules
 from contract.roles import Role, RoleEnd
 from contract.shapes import list_containers
+from job_checks.facts import SourceFacts
+from job_checks.resume import resolve_source
 from job_requests.reading import list_preset_problems, read
 from job_requests.request import JobRequest
 from job_requests.role_field import RoleField

@@ -77,6 +77,15 @@ def test_rows_become_lines_with_the_types_that_a_manifest_has(there: Account) ->
 
 
 @pytest.mark.usefixtures("calls")
+def test_a_number_keeps_the_digits_that_the_database_wrote(there: Account) -> None:
+    numbers = '3.10::numeric as "env.VERSION", 3.10::numeric as "tag.version", 3.10::numeric as "hp.rate"'
+    ask(f"{DATA}, 'images:v1' as image, 0.12345678901234567891::numeric as \"hp.exact\", {numbers}")
+    (line,) = written(there)
+    assert (line["environment"], line["tags"]) == ({"VERSION": "3.10"}, {"version": "3.10"})
+    assert line["hyperparameters"] == {"rate": 3.1, "exact": "0.12345678901234567891"}
+
+
+@pytest.mark.usefixtures("calls")
 def test_a_plan_is_that_of_the_manifest_that_its_query_wrote(there: Account) -> None:
     ask("select * from next_grid order by region")
     (newest,) = [there.s3.buckets[BUCKET].newest(MANIFEST)]

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from admission import efa
 from aws.ec2 import Ec2
 from aws.facts import Card, InstanceType
 from contract.fabric import Interface, InterfaceType
 from contract.intents import Step
+from job_checks import efa
 from job_requests.values import Mode
 from launcher.arguments import LaunchMarks, build_arguments, security_group
 from launcher.interfaces import list_interfaces

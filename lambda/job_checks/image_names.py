@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from contract import names
 from contract.containers import repository_arn
-from contract.environments import AdmissionEnvironment
+from contract.environments import JobChecksEnvironment
 from contract.images import ContainerImage, parsed
 from contract.registries import Registries
 from refusals.wording import plain
@@ -68,7 +68,7 @@ class NamedImage:
         return {region: found for region in regions if (found := self.registries.in_region(self.image, region))}
 
 
-def read_image(name: str | None, env: AdmissionEnvironment) -> NamedImage:
+def read_image(name: str | None, env: JobChecksEnvironment) -> NamedImage:
     """Reads the name that a request gives; None for a request without an image."""
     return NamedImage(
         name=name or "",
@@ -80,7 +80,7 @@ def read_image(name: str | None, env: AdmissionEnvironment) -> NamedImage:
     )
 
 
-def list_registries(env: AdmissionEnvironment) -> Registries:
+def list_registries(env: JobChecksEnvironment) -> Registries:
     """Returns the registries of the deployment, and those of AWS's containers."""
     partition, account = env.instance_profile.split(":")[1], env.instance_profile.split(":")[4]
     return Registries(

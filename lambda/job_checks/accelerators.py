@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from aws.facts import Accelerators, InstanceType
-from contract.environments import AdmissionEnvironment
+from contract.environments import JobChecksEnvironment
 from contract.limits import Limits
 from job_requests.offered import is_allowed
 from job_requests.request import MOST_TYPES, JobRequest
@@ -44,7 +44,7 @@ def choose_types(
 
 
 def check_accelerators(
-    request: JobRequest, types: Sequence[InstanceType], regions: Sequence[str], env: AdmissionEnvironment
+    request: JobRequest, types: Sequence[InstanceType], regions: Sequence[str], env: JobChecksEnvironment
 ) -> list[str]:
     """Rejects accelerators that no type of `types` has, all of the `regions`; of regions where nothing trains nothing is known."""
     if not request.accelerators or not regions or list_matching(request, types, env.limits):

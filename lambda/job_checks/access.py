@@ -4,40 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from admission.facts import Execution, RequestFacts
 from contract import keys, names, sessions, training
-from contract.environments import AdmissionEnvironment
+from contract.environments import JobChecksEnvironment
 from contract.mounts import JobMount
+from job_checks.facts import Execution, RequestFacts
 from job_requests.request import JobRequest
 from refusals.addresses import Address
 from refusals.places import is_offered
 from refusals.wording import denial, plain
 
 
-def is_foreign_code(location: str, env: AdmissionEnvironment) -> bool:
+def is_foreign_code(location: str, env: JobChecksEnvironment) -> bool:
     """Whether code may not come from this S3 address. Admit copies it for the job, so uploads are offered."""
     return not is_offered(Address.parse(location), env.bucket, env.data_buckets)
 
 
-def is_foreign_data(location: str, env: AdmissionEnvironment) -> bool:
+def is_foreign_data(location: str, env: JobChecksEnvironment) -> bool:
     """Whether the nodes of a job may not read at this S3 address. They read it with their own role, which has the data buckets alone."""
     return Address.parse(location).bucket not in env.data_buckets
 
 
-def check_code_place(field: str, location: str, denied: Mapping[str, str], env: AdmissionEnvironment) -> list[str]:
+def check_code_place(field: str, location: str, denied: Mapping[str, str], env: JobChecksEnvironment) -> list[str]:
     """Rejects an S3 address from which code may not come, or that S3 denies; `denied`: S3's error code by address."""
     if is_foreign_code(location, env):
         return [_explain_foreign(field, location, [f"s3://{env.bucket}/{keys.UPLOADS}...", *_data_places(env)])]
     return _check_denied(field, location, denied)
 
 
-def _check_data_place(field: str, location: str, denied: Mapping[str, str], env: AdmissionEnvironment) -> list[str]:
+def _check_data_place(field: str, location: str, denied: Mapping[str, str], env: JobChecksEnvironment) -> list[str]:
     if is_foreign_data(location, env):
         return [_explain_foreign(field, location, _data_places(env) or ["no place, because there are no data buckets"])]
     return _check_denied(field, location, denied)
 
 
-def _data_places(env: AdmissionEnvironment) -> list[str]:
+def _data_places(env: JobChecksEnvironment) -> list[str]:
     return [f"s3://{bucket}/..." for bucket in env.data_buckets]
 
 
@@ -51,7 +51,7 @@ def _check_denied(field: str, location: str, denied: Mapping[str, str]) -> list[
     return []
 
 
-def check_data(request: JobRequest, facts: RequestFacts, env: AdmissionEnvironment) -> list[str]:
+def check_data(request: JobRequest, facts: RequestFacts, env: JobChecksEnvironment) -> list[str]:
     """Rejects data that jobs may not read, and locations that hold nothing."""
     problems = []
     for number, location in enumerate(request.data):
@@ -62,12 +62,12 @@ def check_data(request: JobRequest, facts: RequestFacts, env: AdmissionEnvironme
     return problems
 
 
-def is_foreign_secret(arn: str, execution: Execution, env: AdmissionEnvironment) -> bool:
+def is_foreign_secret(arn: str, execution: Execution, env: JobChecksEnvironment) -> bool:
     """Whether nodes may not read the secret."""
     return not arn.startswith(tuple(_secret_paths(execution, env)))
 
 
-def _secret_paths(execution: Execution, env: AdmissionEnvironment) -> list[str]:
+def _secret_paths(execution: Execution, env: JobChecksEnvironment) -> list[str]:
     """Prefixes of the ARNs that nodes may read, by region."""
     prefix = names.secret_prefix(env.deployment)
     return [
@@ -80,7 +80,7 @@ def check_secrets(
     request: JobRequest,
     execution: Execution,
     facts: RequestFacts,
-    env: AdmissionEnvironment,
+    env: JobChecksEnvironment,
     *,
     repositories: Iterable[str],
     mounted: Iterable[JobMount],
@@ -109,7 +109,7 @@ def check_secrets(
     return [*(too_long if length > sessions.MOST_POLICY else []), *foreign, *missing]
 
 
-def check_settings(request: JobRequest, env: AdmissionEnvironment) -> list[str]:
+def check_settings(request: JobRequest, env: JobChecksEnvironment) -> list[str]:
     """Rejects a machine image and a role that the settings do not have, and variables that would replace the role's credentials. Whether
     the role can be assumed the attendant is asked afterwards, which the role trusts."""
     problems, image, role = list[str](), request.machine_image, request.job_role

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from admission.containers import ResolvedImage
-from admission.facts import RegionFacts
-from admission.machines import Offer, list_offers
 from contract import names
-from contract.environments import AdmissionEnvironment
+from contract.environments import JobChecksEnvironment
+from job_checks.containers import ResolvedImage
+from job_checks.facts import RegionFacts
+from job_checks.machines import Offer, list_offers
 from job_requests.offered import is_allowed, refuse_region
 from job_requests.request import JobRequest
 
@@ -34,7 +34,7 @@ def resolve_regions(
     request: JobRequest,
     regions: Sequence[str],
     facts: Mapping[str, RegionFacts],
-    env: AdmissionEnvironment,
+    env: JobChecksEnvironment,
     image: ResolvedImage,
     mounts_against: Mapping[str, list[str]],
 ) -> tuple[ResolvedRegion, ...]:
@@ -53,7 +53,7 @@ def resolve_regions(
 
 
 def _list_region_problems(
-    request: JobRequest, region: str, facts: RegionFacts | None, env: AdmissionEnvironment, named: list[str]
+    request: JobRequest, region: str, facts: RegionFacts | None, env: JobChecksEnvironment, named: list[str]
 ) -> list[str]:
     """Lists what stands against the region; `named` is what it lacks of the image and the file systems that the request names."""
     where = request.region_field

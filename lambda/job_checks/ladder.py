@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from admission.regions import ResolvedRegion
-from admission.resolve import ResolvedRequest
 from aws.times import utc
 from contract.jobs import Market, Rung
+from job_checks.regions import ResolvedRegion
+from job_checks.resolve import ResolvedRequest
 from job_requests.request import JobRequest
 
 MOST_RUNGS = 240

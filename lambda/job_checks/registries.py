@@ -10,15 +10,15 @@ from typing import Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from admission.containers import find_agreed_image
-from admission.facts import RegistryAnswer
-from admission.region_facts import is_passing
 from aws import registry
 from aws.clients import BRISK, PATIENT
 from contract.aws_errors import code_of
 from contract.images import ContainerImage
 from contract.short_tags import EC2, is_short
 from contract.short_tags import agreed as find_whole_tags
+from job_checks.containers import find_agreed_image
+from job_checks.facts import RegistryAnswer
+from job_checks.region_facts import is_passing
 
 T = TypeVar("T")
 AT_ONCE = 8

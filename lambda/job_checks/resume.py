@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from admission.facts import SourceFacts
 from aws.s3 import NO_BUCKET
 from contract.jobs import Job, Selection, SourceCheckpoint
 from contract.roles import Role
+from job_checks.facts import SourceFacts
 from job_requests.request import JobRequest
 from job_requests.role_field import RoleField
 from job_requests.values import RESUME_MAY_BE

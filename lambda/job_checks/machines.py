@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from admission.containers import ResolvedImage
-from admission.facts import RegionFacts
 from aws.facts import InstanceType
 from contract import names
-from contract.environments import AdmissionEnvironment
+from contract.environments import JobChecksEnvironment
 from contract.jobs import Ami
+from job_checks.containers import ResolvedImage
+from job_checks.facts import RegionFacts
 from job_requests.request import JobRequest
 from refusals.wording import plain
 
@@ -25,7 +25,7 @@ def family(kind: InstanceType) -> str:
     return "arm64" if "arm64" in kind.architectures else "x86_64"
 
 
-def find_setting(request: JobRequest, kind: InstanceType, env: AdmissionEnvironment) -> str:
+def find_setting(request: JobRequest, kind: InstanceType, env: JobChecksEnvironment) -> str:
     """Returns what the settings say of the image for a type: an AMI id or the name of a parameter; empty where they say nothing."""
     return env.machine_images.get(request.machine_image or "") or env.images.get(family(kind), "")
 
@@ -49,7 +49,7 @@ def list_offers(
     region: str,
     facts: RegionFacts,
     types: Sequence[str],
-    env: AdmissionEnvironment,
+    env: JobChecksEnvironment,
     image: ResolvedImage,
     *,
     is_usable: bool,
@@ -78,7 +78,7 @@ def list_offers(
 
 
 def _list_image_problems(
-    request: JobRequest, kind: InstanceType, image: Ami | None, region: str, env: AdmissionEnvironment
+    request: JobRequest, kind: InstanceType, image: Ami | None, region: str, env: JobChecksEnvironment
 ) -> list[str]:
     """Rejects a type whose nodes would have no machine image, one for other processors, or one that the launcher may not use."""
     if image is None:
@@ -98,7 +98,7 @@ def _list_image_problems(
     return []
 
 
-def _describe_missing_image(request: JobRequest, kind: InstanceType, region: str, env: AdmissionEnvironment) -> str:
+def _describe_missing_image(request: JobRequest, kind: InstanceType, region: str, env: JobChecksEnvironment) -> str:
     if request.machine_image is not None:
         setting = env.machine_images.get(request.machine_image, "")
         return f"machine_image: {request.machine_image} ({setting}) names no image in {region}; allowed: an image that the region has"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from admission.access import check_code_place
-from admission.facts import RequestFacts
 from aws.facts import Object
 from contract import keys
-from contract.environments import AdmissionEnvironment
+from contract.environments import JobChecksEnvironment
 from contract.jobs import Code
 from git_code.commit import GitCommit, list_fetch_problems, list_host_problems
+from job_checks.access import check_code_place
+from job_checks.facts import RequestFacts
 from job_requests.request import JobRequest
 from refusals.archive import absent, object_problems
 from refusals.fields import ARCHIVE_SUFFIXES
@@ -29,7 +29,7 @@ class ResolvedCode:
     """Of the object or the commit, then of what is in the archive."""
 
 
-def resolve_code(request: JobRequest, job: str, facts: RequestFacts, env: AdmissionEnvironment) -> ResolvedCode:
+def resolve_code(request: JobRequest, job: str, facts: RequestFacts, env: JobChecksEnvironment) -> ResolvedCode:
     """Finds the code among the facts; `job` is the job's name, under whose prefix the code is kept.
 
     Requirements are installed, and so judged, only where no image brings the libraries.
@@ -48,7 +48,7 @@ def resolve_code(request: JobRequest, job: str, facts: RequestFacts, env: Admiss
     return ResolvedCode(record=_describe_code(source, job, facts.code), problems=problems)
 
 
-def _list_object_problems(address: str, facts: RequestFacts, env: AdmissionEnvironment) -> list[str]:
+def _list_object_problems(address: str, facts: RequestFacts, env: JobChecksEnvironment) -> list[str]:
     if against := check_code_place("code", address, facts.denied, env):
         return against
     where, found = f"code: {plain(address)}", facts.code

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from admission.accelerators import check_accelerators, choose_types
-from admission.access import check_data, check_secrets, check_settings
-from admission.code import ResolvedCode, resolve_code
-from admission.containers import ResolvedImage, resolve_image
-from admission.efa import ResolvedNetwork, resolve_network
-from admission.facts import Execution, RequestFacts
-from admission.image_names import read_image
-from admission.mounts import resolve_mounts
-from admission.regions import ResolvedRegion, resolve_regions
-from admission.resume import resolve_source
-from contract.environments import AdmissionEnvironment
+from contract.environments import JobChecksEnvironment
 from contract.jobs import SourceCheckpoint
 from contract.mounts import JobMount
+from job_checks.accelerators import check_accelerators, choose_types
+from job_checks.access import check_data, check_secrets, check_settings
+from job_checks.code import ResolvedCode, resolve_code
+from job_checks.containers import ResolvedImage, resolve_image
+from job_checks.efa import ResolvedNetwork, resolve_network
+from job_checks.facts import Execution, RequestFacts
+from job_checks.image_names import read_image
+from job_checks.mounts import resolve_mounts
+from job_checks.regions import ResolvedRegion, resolve_regions
+from job_checks.resume import resolve_source
 from job_requests.launchers import list_process_problems
 from job_requests.offered import list_forbidden
 from job_requests.request import DEFAULT_HOURS, JobRequest
@@ -31,7 +31,7 @@ class ResolvedRequest:
     """With instance types in place of its accelerators."""
     execution: Execution
     facts: RequestFacts
-    env: AdmissionEnvironment
+    env: JobChecksEnvironment
     hours: float
     """For how long the job may run."""
     code: ResolvedCode
@@ -53,7 +53,7 @@ class ResolvedRequest:
 
 
 def resolve(
-    request: JobRequest, execution: Execution, facts: RequestFacts, env: AdmissionEnvironment
+    request: JobRequest, execution: Execution, facts: RequestFacts, env: JobChecksEnvironment
 ) -> ResolvedRequest:
     """Finds everything that the request names among the facts, and notes what stands against it. With roles, its code and its image stand
     for those of all roles, whose problems they have."""
@@ -72,7 +72,7 @@ def resolve(
 
 
 def _resolve_part(
-    request: JobRequest, execution: Execution, facts: RequestFacts, env: AdmissionEnvironment
+    request: JobRequest, execution: Execution, facts: RequestFacts, env: JobChecksEnvironment
 ) -> ResolvedRequest:
     regions = request.list_regions(env.home_region, env.regions)
     trained = [region for region in regions if region in env.regions]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-from admission.ladder import MOST_RUNGS, Ladder, PlacedRequest
-from admission.regions import ResolvedRegion
-from admission.resolve import ResolvedRequest
 from aws.facts import Reservation
 from aws.times import utc
 from contract import tags
 from contract.jobs import Market, Rung
+from job_checks.ladder import MOST_RUNGS, Ladder, PlacedRequest
+from job_checks.regions import ResolvedRegion
+from job_checks.resolve import ResolvedRequest
 from refusals.wording import plain
 
 COMING = frozenset({"active", "scheduled", "pending", "assessing", "delayed"})

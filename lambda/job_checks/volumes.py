@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from admission.ladder import Ladder, PlacedRequest
-from admission.resolve import ResolvedRequest
 from aws.facts import Object
 from contract import volumes
 from contract.jobs import Ami
 from contract.limits import Limits
+from job_checks.ladder import Ladder, PlacedRequest
+from job_checks.resolve import ResolvedRequest
 from job_requests.reading import list_allowed
 from refusals.archive import Listing
 from refusals.wording import plain

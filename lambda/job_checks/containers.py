@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from admission.facts import RegistryAnswer
-from admission.image_names import NamedImage
 from aws.facts import StoredImage
 from contract.containers import ARCHITECTURES, UNPACKED, Container
 from contract.health import HealthCheck
+from job_checks.facts import RegistryAnswer
+from job_checks.image_names import NamedImage
 from job_requests.request import JobRequest
 from refusals.wording import plain
 

@@ -7,10 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from admission import accelerators
-from admission.facts import RegionFacts
-from admission.machines import family, find_setting
-from admission.questions import RequestQuestions
 from aws import prices, reservations
 from aws.clients import BRISK, PATIENT
 from aws.ec2 import BUSY, Ec2
@@ -19,25 +15,35 @@ from aws.ssm import parameter
 from contract import names
 from contract.aws_errors import code_of
 from contract.codec import decode
-from contract.environments import AdmissionEnvironment
+from contract.environments import JobChecksEnvironment
 from contract.jobs import Ami, Market
 from contract.mounts import FileSystems
 from contract.places import Place
+from job_checks import accelerators
+from job_checks.facts import RegionFacts
+from job_checks.machines import family, find_setting
+from job_checks.once import Once
+from job_checks.questions import RequestQuestions
 from job_requests.request import JobRequest
 
 AT_ONCE = 8
 
 
 def fetch_regions(
-    request: JobRequest, questions: RequestQuestions, env: AdmissionEnvironment
+    request: JobRequest, questions: RequestQuestions, env: JobChecksEnvironment, once: Once
 ) -> dict[str, RegionFacts]:
-    """Fetches what AWS says of each region. One that does not answer is a fact where regions were chosen by "auto"; elsewhere the error is
-    raised, and the machine tries again. So it does where only a region can run the job that does not answer for now."""
+    """Fetches what AWS says of each region, `once` for all requests that want the same of it.
+
+    A region that does not answer is a fact where regions were chosen by "auto"; elsewhere the error is raised, and the machine tries
+    again. So it does where only a region can run the job that does not answer for now.
+    """
     passing = list[ClientError | BotoCoreError]()
 
     def fetch(region: str) -> RegionFacts:
         try:
-            return _fetch_region(region, request, questions, env)
+            wanted = (questions.markets, questions.instance_types, questions.accelerators, questions.reservation)
+            question = ("region", region, questions.auto, *wanted, questions.machine_image, questions.mounts)
+            return once.answer(question, lambda: _fetch_region(region, request, questions, env))
         except (ClientError, BotoCoreError) as problem:
             if not questions.auto:
                 raise
@@ -71,12 +77,12 @@ def _may_run(facts: RegionFacts, questions: RequestQuestions) -> bool:
 
 
 def _fetch_region(
-    region: str, request: JobRequest, questions: RequestQuestions, env: AdmissionEnvironment
+    region: str, request: JobRequest, questions: RequestQuestions, env: JobChecksEnvironment
 ) -> RegionFacts:
     config = BRISK if questions.auto else PATIENT
     ec2 = Ec2(region, config)
     described = parameter(names.region_parameter(env.deployment, region), region)
-    offered = parameter(names.file_systems_parameter(env.deployment, region), region) if request.mounts else None
+    offered = parameter(names.file_systems_parameter(env.deployment, region), region) if questions.mounts else None
     accelerated = ec2.accelerated() if questions.accelerators else []
     types = ec2.types(questions.instance_types) if questions.instance_types else {}
     types |= {kind.name: kind for kind in accelerators.list_matching(request, accelerated, env.limits)}
@@ -96,7 +102,7 @@ def _fetch_region(
 
 
 def _fetch_images(
-    request: JobRequest, types: Iterable[InstanceType], ec2: Ec2, env: AdmissionEnvironment
+    request: JobRequest, types: Iterable[InstanceType], ec2: Ec2, env: JobChecksEnvironment
 ) -> dict[str, Ami | None]:
     """By family; every setting is looked up once."""
     settings = {family(kind): find_setting(request, kind, env) for kind in types}

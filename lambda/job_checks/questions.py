@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from admission.access import is_foreign_code, is_foreign_data, is_foreign_secret
-from admission.facts import Execution
-from admission.image_names import read_image
 from contract import names
-from contract.environments import AdmissionEnvironment
+from contract.environments import JobChecksEnvironment
 from contract.images import ContainerImage
 from contract.jobs import Market
 from git_code.commit import GitCommit, list_host_problems
+from job_checks.access import is_foreign_code, is_foreign_data, is_foreign_secret
+from job_checks.facts import Execution
+from job_checks.image_names import read_image
 from job_requests.offered import is_allowed
 from job_requests.request import JobRequest
 from job_requests.roles import list_wanted_files, split_request
@@ -19,7 +19,7 @@ from job_requests.roles import list_wanted_files, split_request
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestQuestions:
-    """What to ask AWS about one request."""
+    """What to ask AWS about one request; equal ones get equal answers."""
 
     regions: tuple[str, ...]
     """Those in which the deployment trains."""
@@ -29,8 +29,12 @@ class RequestQuestions:
     instance_types: tuple[str, ...]
     reservation: str
     """Id or ARN; empty for none."""
-    accelerators: bool
-    """Whether the request names accelerators, of a region where the deployment trains."""
+    accelerators: str
+    """What the request names in place of types; empty for nothing."""
+    machine_image: str
+    """Name of the machine image, in the settings; empty for that of each type."""
+    mounts: bool
+    """Whether the request mounts file systems."""
     code: str
     """The address of the code; empty where there is nothing to look up."""
     commit: GitCommit | None
@@ -47,7 +51,7 @@ class RequestQuestions:
     """The same by the name of an image, of each that a role runs."""
 
 
-def list_questions(request: JobRequest, execution: Execution, env: AdmissionEnvironment) -> RequestQuestions:
+def list_questions(request: JobRequest, execution: Execution, env: JobChecksEnvironment) -> RequestQuestions:
     """Returns what to ask AWS. Never asks about buckets and secrets that the deployment may not use."""
     regions = tuple(region for region in request.list_regions(env.home_region, env.regions) if region in env.regions)
     code = request.code if isinstance(request.code, str) else ""
@@ -61,7 +65,9 @@ def list_questions(request: JobRequest, execution: Execution, env: AdmissionEnvi
         else (),
         reservation=_choose_reservation(request, execution),
         instance_types=tuple(name for name in types if is_allowed(name, env.limits)),
-        accelerators=any(part.accelerators is not None for part in parts),
+        accelerators=next((part.accelerators for part in parts if part.accelerators), ""),
+        machine_image=request.machine_image or "",
+        mounts=bool(request.mounts),
         code=code if code and not is_foreign_code(code, env) else "",
         commit=_choose_commit(request.code, execution.name, env),
         files=list_wanted_files(request),
@@ -83,7 +89,7 @@ def _choose_reservation(request: JobRequest, execution: Execution) -> str:
     return named if not named.startswith("arn:") or named.split(":")[4] == execution.account else ""
 
 
-def _choose_commit(code: str | GitCommit, job: str, env: AdmissionEnvironment) -> GitCommit | None:
+def _choose_commit(code: str | GitCommit, job: str, env: JobChecksEnvironment) -> GitCommit | None:
     """None where there is no commit, or its host is not to be asked, or the job cannot be called so."""
     if not isinstance(code, GitCommit) or list_host_problems(code, env.git_hosts):
         return None

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from admission.facts import RegionFacts
-from admission.ladder import Ladder
-from admission.resolve import ResolvedRequest
-from admission.role_ladder import average
-from admission.volumes import Disk, SizedRequest
 from contract.jobs import Job, Market, Rung
 from contract.money import HOUR_S, hourly_usd, least_s, up_to_cents
 from contract.timing import Timing
+from job_checks.facts import RegionFacts
+from job_checks.ladder import Ladder
+from job_checks.resolve import ResolvedRequest
+from job_checks.role_ladder import average
+from job_checks.volumes import Disk, SizedRequest
 from job_requests.request import JobRequest
 from job_requests.values import Buying
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from admission.facts import SourceFacts
 from aws import executions
 from aws.checkpoints import ClosedSet, find_closed_sets
 from aws.clients import IN_PASSING
@@ -16,6 +15,7 @@ from aws.s3 import NO_BUCKET, Bucket
 from contract.aws_errors import code_of
 from contract.intents import Intent, ran_in
 from contract.jobs import Job, SourceCheckpoint
+from job_checks.facts import SourceFacts
 
 
 def find_source(name: str, job: Callable[[str], Job | None], walks: Callable[[str], Iterable[Intent]]) -> SourceFacts:

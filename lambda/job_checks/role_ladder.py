@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate, islice
 
-from admission.ladder import MOST_RUNGS, Ladder, PlacedRequest, build_ladder
-from admission.resolve import ResolvedRequest
 from contract.jobs import LaunchShape, Market, Rung
+from job_checks.ladder import MOST_RUNGS, Ladder, PlacedRequest, build_ladder
+from job_checks.resolve import ResolvedRequest
 from job_requests.role_field import RoleField
 from job_requests.roles import place_problems
 
