@@ -39,7 +39,7 @@ class Closer:
         """Closes each set of this attempt to which the last rank has answered. Raises NeverWhole."""
         state, attempt = self._state, self._place.attempt
         known = history(self._store.keys(self._keys.commits(CommitKind.CHECKPOINTS)))
-        answered = known.answered(attempt, self._place.ranks, self._place.may_leave)
+        answered = known.answered(attempt, self._place.ranks, self._place.spare)
         if LAST_SET in state.plans and LAST_SET not in answered:
             answered |= self._fill_last(known)
         for number in sorted(state.plans.keys() & answered.keys()):
