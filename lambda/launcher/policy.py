@@ -289,9 +289,10 @@ def find_error(intent: Intent, now: float) -> JobError:
         return InvalidRequest(f"EC2 refused the launch, and a repeat cannot help: {mistake.code}: {mistake.message}")
     rungs = describe_rungs(intent)
     if (half := intent.half) is not None and half.answer is not None:
+        shape = half.rung.shapes[half.answer.shape]
         return LaunchIncomplete(
-            f"{len(half.answer.instances)} nodes were launched in {half.rung.zone}, and EC2 did not launch those of "
-            f"{find_kind(half.rung, half.answer).instance_type}: {half.answer.code}: {half.answer.message} What runs is ended, and "
+            f"{len(half.answer.instances)} nodes were launched in {half.rung.zone}, and EC2 did not launch those of role {shape.role} on "
+            f"{shape.rung.instance_type}: {half.answer.code}: {half.answer.message} What runs is ended, and "
             "another attempt looks for a place that has all."
         )
     if answers and all(answer.refused for answer in answers) and intent.next_place is None:

@@ -307,7 +307,7 @@ def test_the_node_that_ends_last_says_what_servers_at_another_step_cost(
         every[1].write("shard-1", "z")
     every[1].checkpoints.finish()
     assert set_of(s3).step == 10
-    assert "without ranks 1" in every[1].notes[-1]
+    assert "without rank 1 (r1 0)" in every[1].notes[-1]
     assert SAYS in every[1].notes[-1]
 
 
