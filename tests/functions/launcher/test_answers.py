@@ -12,6 +12,7 @@ from contract.jobs import Market, Rung
 from launcher import policy
 from launcher.answers import MEANINGS, PASSES_WALKS, TABLE, Reach, explain_answers, find_meaning
 from tests.builders import INTENT, JOB, NOW, rung
+from tests.fakes.yard import ABROAD as YARD_ABROAD
 from tests.functions.launcher.walking import Clock, FakeEc2, Store, walker
 
 NO_CAPACITY, QUOTA, MISTAKE = LaunchOutcome.NO_CAPACITY, LaunchOutcome.QUOTA, LaunchOutcome.MISTAKE
@@ -240,11 +241,8 @@ def test_no_job_hears_of_an_empty_place_where_something_of_the_deployment_is_new
 
 
 def test_a_limit_of_iops_in_one_region_launches_in_another() -> None:
-    places = {
-        region: replace(one, region=region) for one in JOB.places.values() for region in ("eu-central-1", "eu-west-1")
-    }
-    ladder = (rung(), rung("eu-central-1b"), rung("eu-west-1a", region="eu-west-1"))
-    job = replace(JOB, ladder=ladder, places=places)
+    ladder = (rung(), rung("eu-central-1b"), rung("eu-west-1a", region=YARD_ABROAD.region))
+    job = replace(JOB, ladder=ladder, places={**JOB.places, YARD_ABROAD.region: YARD_ABROAD})
     ec2 = FakeEc2(["MaxIOPSLimitExceeded"])
     _, step = walker(Store(), ec2, Clock()).launch(job, 1)
     assert (step.rung.region, len(ec2.calls)) == ("eu-west-1", 2)
