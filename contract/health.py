@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
+
+from contract.codec import UNWRITTEN
 
 
 class HealthCheck(str, Enum):
@@ -40,3 +42,5 @@ class UnhealthyNode:
     instance_type: str
     why: str
     """In words for a person, by the node itself: nothing is decided by them."""
+    role: str = field(default="", metadata=UNWRITTEN)
+    """Its role and its place there, as in `ps 0`; empty in a job without roles."""

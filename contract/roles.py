@@ -18,7 +18,9 @@ class RoleEnd(str, Enum):
     JOB = "job"
     """The job is done once every node of each such role has ended with 0; another exit code ends it."""
     SERVED = "served"
-    """It serves the others until the job is done, and is then stopped; its exit code says nothing."""
+    """It serves the others until the job is done, and is then stopped; its own end before that ends the attempt."""
+    FREELY = "freely"
+    """It helps the others, may end at any time with any exit code, and is stopped once the job is done."""
     ALONE = "alone"
     """It may fail, and is waited for once the job is done."""
 
@@ -26,6 +28,10 @@ class RoleEnd(str, Enum):
     def of_later_version(cls) -> RoleEnd:
         """No end of it passes unjudged."""
         return cls.JOB
+
+
+OTHERS = tuple(end for end in RoleEnd if end is not RoleEnd.JOB)
+"""The ends that do not decide when the job is done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +55,11 @@ class Role:
 
     @property
     def is_spare(self) -> bool:
-        """Whether the last checkpoint of a job that is done is whole without its files. Those of a server may be the half of it, unless
-        the request says that they are not."""
-        return self.ends is RoleEnd.ALONE or (self.ends is RoleEnd.SERVED and self.checkpoints is False)
+        """Whether a checkpoint is whole without its files once its node has ended, and the last one of a job that is done in any case.
+        Those of a server may be the half of it, unless the request says that they are not."""
+        if self.ends is RoleEnd.SERVED:
+            return self.checkpoints is False
+        return self.ends is not RoleEnd.JOB
 
     @property
     def is_in_cluster(self) -> bool:
@@ -81,3 +89,30 @@ def list_ranks(roles: Sequence[Role], *ends: RoleEnd) -> tuple[int, ...]:
     """Returns the ranks of the roles that end in one of these ways."""
     every = (role for role in roles for _ in range(role.count))
     return tuple(rank for rank, role in enumerate(every) if role.ends in ends)
+
+
+def name_place(roles: Sequence[Role], rank: int) -> str:
+    """Returns the role of a rank and its place there, as in `ps 0`; empty in a job without roles."""
+    place = find_place(roles, rank)
+    return f"{place.role.name} {place.index}" if place else ""
+
+
+def name_rank(roles: Sequence[Role], rank: int) -> str:
+    """Returns how people read of a rank: `rank 3`, and in a job with roles `rank 3 (ps 0)`."""
+    return f"rank {_name_number(roles, rank)}"
+
+
+def name_ranks(roles: Sequence[Role], ranks: Sequence[int]) -> str:
+    """Returns how people read of several ranks: `ranks 1, 3`, and in a job with roles `ranks 1 (worker 0), 3 (ps 0)`."""
+    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(_name_number(roles, rank) for rank in ranks)}"
+
+
+def name_author(roles: Sequence[Role], author: str) -> str:
+    """Returns how people read who gave an order: `attendant`, or the rank of a node."""
+    word, _, number = author.partition(" ")
+    return name_rank(roles, int(number)) if word == "rank" and number.isdecimal() else author
+
+
+def _name_number(roles: Sequence[Role], rank: int) -> str:
+    place = name_place(roles, rank)
+    return f"{rank} ({place})" if place else str(rank)

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from contract.keys import PAGE
+from contract.roles import name_rank
 from contract.text import one_line
 from rehearsal.parts import Part, Parts
 from rehearsal.replaced import describe_conditions, describe_replaced, not_deployed, write_replaced
@@ -87,10 +88,12 @@ class Screen:
         table = Table(box=None, title=f"{job.name}, attempt {attempt}, {time.time() - job.started:.0f} s", caption=path)
         for column in ("rank", "instance", "phase", "step", "metric", "note"):
             table.add_column(column)
-        for rank, report in sorted(job.reports(attempt).items()):
+        reports = job.reports(attempt)
+        roles = job.describe_admitted().roles if reports else ()
+        for rank, report in sorted(reports.items()):
             progress = report.progress
             table.add_row(
-                str(rank),
+                name_rank(roles, rank).removeprefix("rank "),
                 _plain(report.instance),
                 report.phase.value,
                 str(progress.step) if progress else "",
@@ -120,9 +123,11 @@ def read_scene(job: StartedJob) -> Scene:
     """Reads what can be seen of a job now."""
     states = job.states()
     attempt = attempt_of(states)
+    reports = job.reports(attempt)
     return Scene(
         states=states,
-        reports=job.reports(attempt),
+        reports=reports,
+        roles=job.describe_admitted().roles if reports else (),
         strikes=[
             (one.attempt, one.rank, one.fault.name) for one in job.yard.node_faults.strikes if one.job == job.name
         ],

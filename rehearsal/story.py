@@ -9,6 +9,7 @@ from itertools import groupby
 
 from contract.orders import Order
 from contract.reports import NodeReport, Phase
+from contract.roles import Role, name_author, name_rank, name_ranks
 from contract.text import one_line
 
 EVERY_S = 10.0
@@ -32,6 +33,8 @@ class Scene:
     """Attempt, rank and name of each fault that has struck a node so far."""
     ends: Mapping[int, str] = field(default_factory=dict)
     """How each attempt ended, as far as the job's report says it."""
+    roles: Sequence[Role] = ()
+    """Those of the job."""
 
     @property
     def attempt(self) -> int:
@@ -52,7 +55,7 @@ class Story:
         """Returns a line for each event since the scene before; `now` is of any clock that runs on."""
         lines = [*self._tell_faults(scene), *self._tell_states(scene)]
         for _, report in sorted(scene.reports.items()):
-            lines += self._tell_node(report)
+            lines += self._tell_node(report, scene.roles)
         lines += self._tell_release(scene)
         return [*lines, *self._tell_phases(scene), *self._tell_steps(scene, now)]
 
@@ -69,18 +72,18 @@ class Story:
 
     def _tell_faults(self, scene: Scene) -> Iterator[str]:
         for attempt, rank, name in scene.strikes[self._strikes :]:
-            yield f"fault {name} strikes rank {rank} in attempt {attempt}"
+            yield f"fault {name} strikes {name_rank(scene.roles, rank)} in attempt {attempt}"
         self._strikes = len(scene.strikes)
 
-    def _tell_node(self, report: NodeReport) -> Iterator[str]:
-        rank = report.rank
+    def _tell_node(self, report: NodeReport, roles: Sequence[Role]) -> Iterator[str]:
+        rank, name = report.rank, name_rank(roles, report.rank)
         order = report.order
         if order and order.error and self._is_first("order", report.attempt, order.author):
-            yield _describe_order(order, "all nodes")
+            yield _describe_order(order, "all nodes", roles)
         end = report.outcome or report.exit
         if end and end.error and not end.ordered and self._is_first("end", report.attempt, rank):
-            why = end.reason.partition(NEW_LINE)[0].removeprefix(f"rank {rank}: ")
-            yield f"rank {rank} ends with {end.error}: {one_line(why, MOST_SAID)}"
+            why = end.reason.partition(NEW_LINE)[0].removeprefix(f"{name}: ")
+            yield f"{name} ends with {end.error}: {one_line(why, MOST_SAID)}"
         if report.phase is not Phase.RESTORING and self._is_first("start", report.attempt):
             if report.restored_step >= 0:
                 yield f"attempt {report.attempt} goes on from step {report.restored_step}"
@@ -94,9 +97,9 @@ class Story:
             if one.order and not one.order.error and self._is_first("release", one.attempt, rank):
                 new[rank] = one.order
         if new:
-            names, more = ", ".join(map(str, [*new][:MOST_NAMED])), len(new) - MOST_NAMED
-            ranks = f"rank{'s' if len(new) > 1 else ''} {names}{f' and {more} more' if more > 0 else ''}"
-            yield _describe_order(next(iter(new.values())), ranks)
+            names, more = name_ranks(scene.roles, [*new][:MOST_NAMED]), len(new) - MOST_NAMED
+            ranks = f"{names}{f' and {more} more' if more > 0 else ''}"
+            yield _describe_order(next(iter(new.values())), ranks, scene.roles)
 
     def _is_first(self, *event: object) -> bool:
         is_first = event not in self._once
@@ -104,7 +107,7 @@ class Story:
         return is_first
 
     def _tell_phases(self, scene: Scene) -> Iterator[str]:
-        phases = describe_phases(scene.reports)
+        phases = describe_phases(scene.reports, scene.roles)
         if phases and phases != self._phases:
             self._phases = phases
             yield phases
@@ -129,17 +132,17 @@ def _split(states: Sequence[str], known: int) -> Iterator[tuple[int, list[str]]]
         yield attempt, [states[place] for place in places]
 
 
-def _describe_order(order: Order, whom: str) -> str:
+def _describe_order(order: Order, whom: str, roles: Sequence[Role]) -> str:
     kind, reason = order.kind.value.replace("-", " "), one_line(order.reason, MOST_SAID)
-    return f"order to {whom} by {order.author}: {kind}: {reason}"
+    return f"order to {whom} by {name_author(roles, order.author)}: {kind}: {reason}"
 
 
-def describe_phases(reports: Mapping[int, NodeReport]) -> str:
+def describe_phases(reports: Mapping[int, NodeReport], roles: Sequence[Role] = ()) -> str:
     """Returns what the nodes do: each of a few, of more how many do what."""
     if len(reports) > MOST_NAMED:
         counts = Counter(report.phase for report in reports.values())
         return "nodes: " + ", ".join(f"{counts[phase]} {phase.value}" for phase in Phase if counts[phase])
-    return ", ".join(f"rank {rank} {report.phase.value}" for rank, report in sorted(reports.items()))
+    return ", ".join(f"{name_rank(roles, rank)} {report.phase.value}" for rank, report in sorted(reports.items()))
 
 
 def attempt_of(states: Sequence[str]) -> int:

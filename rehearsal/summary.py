@@ -9,7 +9,7 @@ from typing import Any
 from contract import tags
 from contract.jobs import Launcher
 from contract.reports import NodeReport
-from contract.roles import find_place
+from contract.roles import name_place
 from localaws.services import ec2
 from rehearsal.interruptions import AttemptRecord, Interruption, interruptions
 from rehearsal.yard import StartedJob
@@ -188,11 +188,11 @@ def _list_roles(job: StartedJob, reports: dict[int, NodeReport]) -> list[str]:
     admitted = job.describe_admitted() if reports else None
     lines = list[str]()
     for rank, report in sorted(reports.items()):
-        if admitted is None or (place := find_place(admitted.roles, rank)) is None:
+        if admitted is None or not (place := name_place(admitted.roles, rank)):
             continue
         end = report.exit
         how = "had not ended" if end is None else "was stopped" if end.ordered else f"exited with code {end.code}"
-        lines.append(f"rank {rank}, {place.role.name} {place.index}: {how}")
+        lines.append(f"rank {rank}, {place}: {how}")
     return lines
 
 

@@ -19,6 +19,7 @@ from contract import archives, keys, names
 from contract.codec import Garbled, build
 from contract.commits import digest_parts
 from contract.jobs import Job
+from contract.roles import name_rank
 from pages.words import count
 from refusals.addresses import SCHEME
 from trainyard.deployment import Deployment
@@ -55,6 +56,8 @@ class Artifact:
     """Empty where no list of the control plane names the file, and of a large file."""
     crc32: str = ""
     """Of a large file, in place of its SHA-256 (`CommittedFile.crc32`)."""
+    node: str = ""
+    """What people read of the rank: of a job with roles, also which one it has."""
 
     @property
     def is_digested(self) -> bool:
@@ -174,6 +177,7 @@ def _read_list(home: HomeBucket, job: Job, attempt: int, say: Callable[[str], No
                 key=where,
                 sha256=one.sha256 or "",
                 crc32=one.crc32 or "",
+                node=name_rank(job.roles, one.rank),
             )
         )
     if strange:
@@ -185,7 +189,9 @@ def _list_bucket(job: Job, region: str) -> Iterable[Artifact]:
     bucket, prefix = job.places[region].bucket, keys.BytesPrefix(job.id).artifacts
     for key, size, _ in Bucket(bucket, region).listed(prefix):
         if found := RANK.fullmatch(key.removeprefix(prefix)):
-            yield Artifact(rank=int(found[1]), path=found[2], size=size, region=region, bucket=bucket, key=key)
+            rank = int(found[1])
+            node = name_rank(job.roles, rank)
+            yield Artifact(rank=rank, path=found[2], size=size, region=region, bucket=bucket, key=key, node=node)
 
 
 def place(found: Sequence[Artifact], to: Path) -> dict[Artifact, Path]:
@@ -197,7 +203,7 @@ def place(found: Sequence[Artifact], to: Path) -> dict[Artifact, Path]:
         try:
             inside = archives.inside(one.path)
         except archives.Refused as problem:
-            raise CannotProceed(f"artifacts: rank {one.rank} {problem}; allowed: {problem.allowed}") from None
+            raise CannotProceed(f"artifacts: {one.node} {problem}; allowed: {problem.allowed}") from None
         if several and not names.REGION_PATTERN.fullmatch(one.region):
             raise CannotProceed(
                 f"artifacts: {one.path} lies in {one.bucket}, of no region of the job; allowed: the job's buckets"
@@ -205,7 +211,7 @@ def place(found: Sequence[Artifact], to: Path) -> dict[Artifact, Path]:
         target = to / (one.region if several else "") / f"rank-{one.rank:04d}" / inside
         if not inside.parts or target in taken:
             raise CannotProceed(
-                f"artifacts: rank {one.rank} has {archives.named(one.path)} twice, or without a name; allowed: plain names"
+                f"artifacts: {one.node} has {archives.named(one.path)} twice, or without a name; allowed: plain names"
             )
         taken.add(target)
         targets[one] = target
@@ -213,7 +219,7 @@ def place(found: Sequence[Artifact], to: Path) -> dict[Artifact, Path]:
         if taken & set(target.parents):
             both = archives.file_and_folder(str(next(parent for parent in target.parents if parent in taken).name))
             raise CannotProceed(
-                f"artifacts: rank {one.rank} {both}, as {one.path} says; no folder can hold both. allowed: single files, by "
+                f"artifacts: {one.node} {both}, as {one.path} says; no folder can hold both. allowed: single files, by "
                 "`aws s3 cp` from the addresses that --json prints without --to"
             )
     return targets
@@ -335,7 +341,8 @@ def show(name: str, found: Sequence[Artifact], targets: dict[Artifact, Path], pr
         return
     if not targets:
         printer.table(
-            ["rank", "path", "bytes", "region"], [(one.rank, one.path, one.size, one.region) for one in found]
+            ["rank", "path", "bytes", "region"],
+            [(one.node.removeprefix("rank "), one.path, one.size, one.region) for one in found],
         )
         printer.say(f"to download them: trainyard artifacts {name} --to DIR")
 

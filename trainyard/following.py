@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -11,6 +11,7 @@ from contract import links
 from contract.errors import InvalidRequest
 from contract.execution_facts import explain_end
 from contract.reports import NodeReport, Phase
+from contract.roles import Role, name_rank
 from pages.words import count, duration, number, usd
 from trainyard.deployment import Deployment
 from trainyard.patience import PatientReader, Timekeeper
@@ -39,7 +40,9 @@ class NodeLines:
     step: int = -1
     said_at: float = float("-inf")
 
-    def choose_line(self, attempt: int, reports: Mapping[int, NodeReport], now: float) -> str:
+    def choose_line(
+        self, attempt: int, reports: Mapping[int, NodeReport], now: float, roles: Sequence[Role] = ()
+    ) -> str:
         """Returns the line to print of what the nodes of an attempt report; empty where it would say nothing new."""
         phases = {rank: one.phase for rank, one in reports.items()}
         first = reports.get(0)
@@ -48,18 +51,18 @@ class NodeLines:
         if not phases or (not is_new and (step == self.step or now < self.said_at + STEPS_EVERY_S)):
             return ""
         self.attempt, self.phases, self.step, self.said_at = attempt, phases, step, now
-        return describe_nodes(reports)
+        return describe_nodes(reports, roles)
 
 
-def describe_nodes(reports: Mapping[int, NodeReport]) -> str:
-    """Says in a line what the nodes do, and how far rank 0 has come."""
+def describe_nodes(reports: Mapping[int, NodeReport], roles: Sequence[Role] = ()) -> str:
+    """Says in a line what the nodes do, and how far rank 0 has come. `roles`: those of the job."""
     if len(reports) > SHOWN_RANKS:
         counts = dict[str, int]()
         for one in reports.values():
             counts[one.phase.value] = counts.get(one.phase.value, 0) + 1
         nodes = ", ".join(f"{number} {phase}" for phase, number in counts.items())
     else:
-        nodes = ", ".join(f"rank {rank} {one.phase.value}" for rank, one in reports.items())
+        nodes = ", ".join(f"{name_rank(roles, rank)} {one.phase.value}" for rank, one in reports.items())
     first = reports.get(0)
     if first is None or first.progress is None:
         return nodes
@@ -91,7 +94,7 @@ def follow_job(
         if not now.status.runs:
             return show_end(deployment, now, story, printer)
         reports = patience.read(lambda story=story: nodes.read(story.attempt))  # type: ignore[misc]
-        if line := progress.choose_line(len(story.tries), reports, clock.now()):
+        if line := progress.choose_line(len(story.tries), reports, clock.now(), nodes.roles):
             _report(printer, clock.now(), line)
         if nodes.denied and not was_denied:
             was_denied = True

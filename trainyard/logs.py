@@ -14,12 +14,13 @@ from botocore.exceptions import ClientError
 from aws.clients import BRISK, client
 from contract import names
 from contract.aws_errors import code_of
+from contract.roles import Role, name_place
 from trainyard.deployment import Deployment
 from trainyard.options import Command
 from trainyard.patience import PatientReader, Timekeeper, keep_following
 from trainyard.printer import Printer
 from trainyard.stops import CannotProceed, CommandExit
-from trainyard.watching import find, read_execution, word_rank
+from trainyard.watching import find, read_execution, read_roles, word_rank
 
 if TYPE_CHECKING:
     from types_boto3_logs.client import CloudWatchLogsClient
@@ -43,6 +44,8 @@ class LogFilter:
     attempt: int | None = None
     kernel: bool = False
     """Whether kernel messages are wanted too."""
+    roles: tuple[Role, ...] = ()
+    """Those of the job, by which people know its nodes."""
 
     def covers(self, stream: str) -> bool:
         """Whether the stream is one of these nodes'."""
@@ -113,7 +116,8 @@ def logs(
     """Returns the exit code."""
     deployment = command.open_deployment()
     job = find(deployment, name, ("job",))
-    wanted = LogFilter(job=name, rank=rank, attempt=attempt, kernel=kernel)
+    roles = read_roles(deployment, name)
+    wanted = LogFilter(job=name, rank=rank, attempt=attempt, kernel=kernel, roles=roles)
     reading = LogReader(deployment.log_group, deployment.region, wanted)
 
     def show() -> int:
@@ -134,7 +138,7 @@ def print_lines(reading: LogReader, printer: Printer) -> int:
     before = reading.count
     try:
         for event in reading.read_new():
-            _print(printer, event, reading.wanted.job)
+            _print(printer, event, reading.wanted)
     except ClientError as problem:
         if code_of(problem) != "ResourceNotFoundException":
             raise
@@ -160,12 +164,15 @@ def follow_lines(
         clock.sleep(every_s)
 
 
-def _print(printer: Printer, event: Mapping[str, Any], job: str) -> None:
-    node = str(event.get("logStreamName", "")).removeprefix(f"{job}/")
+def _print(printer: Printer, event: Mapping[str, Any], wanted: LogFilter) -> None:
+    node = str(event.get("logStreamName", "")).removeprefix(f"{wanted.job}/")
     at, text = event.get("timestamp", 0) / 1000, str(event.get("message", ""))
     if printer.as_json:
         printer.document({"at": at, "node": node, "line": text})
         return
     when = time.strftime("%H:%M:%S", time.localtime(at))
+    found = STREAM.fullmatch(node)
+    if found and (place := name_place(wanted.roles, int(found["rank"]))):
+        node = f"{node} ({place})"
     for line in text.splitlines() or [""]:
         printer.say(f"{when} {node}  {line}")

@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from contract import links
+from contract.roles import name_place
 from pages.words import duration
 from trainyard.deployment import Deployment
 from trainyard.following import EVERY_S, describe_end, describe_nodes, follow_job, show_cost, show_time
@@ -106,6 +107,7 @@ def show_job(deployment: Deployment, job: Watched, printer: Printer, now: float)
         "step": first.progress.step if first and first.progress else None,
         "metric": first.progress.metric if first and first.progress else None,
         "nodes": {rank: one.phase.value for rank, one in reports.items()},
+        "roles": {rank: name_place(nodes.roles, rank) for rank in reports if nodes.roles},
         "events": [{"at": at, "event": line} for at, line in story.lines],
     }
     printer.document(whole)
@@ -117,7 +119,7 @@ def show_job(deployment: Deployment, job: Watched, printer: Printer, now: float)
     for at, line in story.lines:
         printer.say(f"  {show_day(at)}  {line}")
     if reports:
-        printer.say(f"nodes: {describe_nodes(reports)}")
+        printer.say(f"nodes: {describe_nodes(reports, nodes.roles)}")
     elif job.status.runs and nodes.denied:
         printer.say(f"nodes: not shown: {nodes.denied}")
     if whole["error"]:

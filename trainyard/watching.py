@@ -17,9 +17,11 @@ from aws.state import State
 from aws.table import HeldUp
 from contract import keys, names
 from contract.aws_errors import code_of
+from contract.codec import Garbled
 from contract.grid import GridPrefix
 from contract.links import Console
 from contract.reports import NodeReport
+from contract.roles import Role, name_rank
 from contract.search import SearchPrefix
 from pages.words import count
 from trainyard.deployment import Deployment
@@ -142,6 +144,7 @@ class NodeReports:
 
     def __init__(self, deployment: Deployment, job: str) -> None:
         self._deployment, self._job = deployment, job
+        self._roles: tuple[Role, ...] | None = None
         self.denied = (
             "" if deployment.node_role else f"the stacks have no output {names.NODE_ROLE_ID}: deploy this version"
         )
@@ -162,7 +165,23 @@ class NodeReports:
         except HeldUp:  # the table is busy: the next look may find them
             return {}
         found = heard(seen, job=self._job, attempt=attempt.number, ids=attempt.instances)
+        if found and self._roles is None:
+            self._roles = read_roles(self._deployment, self._job)
         return {rank: one.report for rank, one in sorted(found.items())}
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """The job's roles, once there is a report; empty where it has none."""
+        return self._roles or ()
+
+
+def read_roles(deployment: Deployment, job: str) -> tuple[Role, ...]:
+    """Returns the roles of a job, by which people know its nodes. They are words alone: empty also where its description cannot be read."""
+    try:
+        found = HomeBucket(deployment.home_bucket, deployment.region).job(job)
+    except (ClientError, Garbled):
+        return ()
+    return () if found is None else found.roles
 
 
 def word_rank(deployment: Deployment, job: str, rank: int | None) -> str:
@@ -171,7 +190,7 @@ def word_rank(deployment: Deployment, job: str, rank: int | None) -> str:
         return ""
     found = HomeBucket(deployment.home_bucket, deployment.region).job(job)
     if found is None or rank < found.nodes:
-        return f" of rank {rank}"
+        return f" of {name_rank(found.roles if found else (), rank)}"
     return f" of rank {rank} (the job has {count(found.nodes, 'node')}, and the first is rank 0)"
 
 

@@ -1,7 +1,7 @@
 """Learns to walk along a corridor with a learner and actors, as reinforcement learning is run on several machines.
 
 The learner holds the table of values and ends once it has learned enough; the actors walk by what it knew last, send what they
-met, and never end by themselves. They find the learner by CLUSTER_SPEC. It needs nothing but Python.
+met, and end once it is gone. They find the learner by CLUSTER_SPEC. It needs nothing but Python.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import socket
 import socketserver
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -87,9 +88,9 @@ def learn(episodes: int) -> int:
 
 
 def act(pause_s: float) -> int:
-    """Walks until somebody ends it."""
+    """Walks until the learner is gone, or somebody ends it."""
     chance, walk = random.Random(INDEX), Walk()
-    with connect(CLUSTER["learner"][0]).makefile("rw", encoding="utf-8") as learner:
+    with suppress(ConnectionError), connect(CLUSTER["learner"][0]).makefile("rw", encoding="utf-8") as learner:
         while True:
             learner.write(json.dumps({"actor": f"{ROLE} {INDEX}", "walk": walk}) + "\n")
             learner.flush()
@@ -97,9 +98,8 @@ def act(pause_s: float) -> int:
                 break
             walk = take_walk(json.loads(line), chance)
             time.sleep(pause_s)
-    print("the learner is gone; waits for its end", flush=True)
-    while True:
-        time.sleep(60)
+    print("the learner is gone", flush=True)
+    return 0
 
 
 def take_walk(values: Values, chance: random.Random) -> Walk:

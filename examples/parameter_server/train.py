@@ -33,10 +33,13 @@ def main() -> int:
     parser.add_argument("--seconds-per-step", type=float, default=0.0, help="at least so long, to see a longer job")
     parser.add_argument("--evaluations", type=int, default=5)
     parser.add_argument("--fail-evaluation", type=int, default=0, help="the evaluator exits with code 3 there")
+    parser.add_argument(
+        "--fail-server", type=int, default=0, help="servers exit with code 75 at this step of the first attempt"
+    )
     options = parser.parse_args()
     print(f"{TASK['type']} {TASK['index']} of {json.dumps(CLUSTER)}", flush=True)
     if TASK["type"] == "ps":
-        return serve()
+        return serve(options.fail_server if os.environ.get("ATTEMPT", "1") == "1" else 0)
     servers = Servers(CLUSTER["ps"])
     if TASK["type"] == "evaluator":
         return evaluate(servers, options.evaluations, options.fail_evaluation)
@@ -64,14 +67,17 @@ class Shard:
             return {"weights": self.weights, "version": self.version}
 
 
-def serve() -> int:
-    """Serves until somebody ends it."""
+def serve(fails_at: int) -> int:
+    """Serves until somebody ends it, or fails at a step, if asked to."""
     shard = Shard()
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self) -> None:
             for line in self.rfile:
                 self.wfile.write(json.dumps(shard.answer(json.loads(line))).encode() + b"\n")
+                if 0 < fails_at <= shard.version:
+                    print("the server fails, as it was asked to", flush=True)
+                    os._exit(75)
 
     class Server(socketserver.ThreadingTCPServer):
         allow_reuse_address = True

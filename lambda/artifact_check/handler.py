@@ -21,7 +21,7 @@ from contract.errors import SyncIncomplete
 from contract.intents import Step
 from contract.jobs import Job
 from contract.keys import CommitKind
-from contract.roles import RoleEnd, list_ranks
+from contract.roles import RoleEnd, list_ranks, name_rank, name_ranks
 
 logger = Logger(service="artifact_check")
 
@@ -40,7 +40,7 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     reports = heard(state.reports(env.node_role, ids)[0], job=job.id, attempt=attempt, ids=ids)
     checkpoints, artifacts = _commits(reports, bucket, job)
     sizes = {key: size for key, size, _ in bucket.listed(keys.BytesPrefix(job.id).root)}
-    if lines := missing([*checkpoints, *artifacts], sizes):
+    if lines := missing([*checkpoints, *artifacts], sizes, job.roles):
         raise SyncIncomplete(f"{len(lines)} committed files are not whole in {bucket.name}:\n{join_lines(lines)}")
     files = [
         {
@@ -71,21 +71,21 @@ def _launch(state: State, job: Job, attempt: int) -> Step:
     return step
 
 
-def _commit(bucket: Bucket, key: str, rank: int) -> Commit:
+def _commit(bucket: Bucket, key: str, node: str) -> Commit:
     try:
         body = bucket.get(key, most=MOST_DOCUMENT)
         if body is None:
-            raise SyncIncomplete(f"rank {rank}: its commit {key} is not in {bucket.name}")
+            raise SyncIncomplete(f"{node}: its commit {key} is not in {bucket.name}")
         return decode(Commit, body)
     except (ObjectTooLarge, Garbled) as problem:
-        raise SyncIncomplete(f"rank {rank}: its commit {key} cannot be read: {problem}") from None
+        raise SyncIncomplete(f"{node}: its commit {key} cannot be read: {problem}") from None
 
 
 def _commits(reports: Mapping[int, Heard], bucket: Bucket, job: Job) -> tuple[list[Commit], list[Commit]]:
     """Checkpoints and artifacts that the nodes' last reports name."""
     deciding = list_ranks(job.roles, RoleEnd.JOB) if job.roles else range(job.nodes)
     if absent := sorted(set(deciding) - reports.keys()):
-        raise SyncIncomplete(f"no report of ranks {', '.join(map(str, absent))}")
+        raise SyncIncomplete(f"there is no report of {name_ranks(job.roles, absent)}")
     checkpoints: list[Commit] = []
     artifacts: list[Commit] = []
     for rank, node in sorted(reports.items()):
@@ -96,6 +96,6 @@ def _commits(reports: Mapping[int, Heard], bucket: Bucket, job: Job) -> tuple[li
             if not key:
                 continue
             if problem := misplaced(key, job.id, kind):
-                raise SyncIncomplete(f"rank {rank}: {problem}")
-            into.append(_commit(bucket, key, rank))
+                raise SyncIncomplete(f"{name_rank(job.roles, rank)}: {problem}")
+            into.append(_commit(bucket, key, name_rank(job.roles, rank)))
     return checkpoints, artifacts

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from contract.commits import Commit, CommittedFile
 from contract.keys import BytesPrefix, CommitKind, commit_of, is_pack, set_of
+from contract.roles import Role, name_rank
 from contract.text import one_line
 
 SHOWN = 20
@@ -14,10 +15,11 @@ SHOWN_NAME = 300
 """Characters of a name, which code of the job chose."""
 
 
-def missing(commits: Sequence[Commit], sizes: Mapping[str, int]) -> list[str]:
-    """Returns one line for each file that a commit names and S3 lacks, or does not have whole. `sizes`: bytes of each object by its key."""
+def missing(commits: Sequence[Commit], sizes: Mapping[str, int], roles: Sequence[Role] = ()) -> list[str]:
+    """Returns one line for each file that a commit names and S3 lacks, or does not have whole. `sizes`: bytes of each object by its key;
+    `roles`: those of the job."""
     return [
-        f"rank {commit.rank}: {one_line(file.path, SHOWN_NAME)} {problem} ({one_line(file.key, SHOWN_NAME)})"
+        f"{name_rank(roles, commit.rank)}: {one_line(file.path, SHOWN_NAME)} {problem} ({one_line(file.key, SHOWN_NAME)})"
         for commit in commits
         for file in commit.files
         if (problem := _fault(file, sizes.get(file.key)))

@@ -10,7 +10,7 @@ from aws.facts import Given, Heard, Instance
 from contract.jobs import Job, Rung
 from contract.orders import Order
 from contract.reports import Exit
-from contract.roles import RoleEnd, list_ranks
+from contract.roles import OTHERS, RoleEnd, list_ranks
 from contract.sessions import AttemptSessions
 
 SURE_S = 2.0
@@ -73,7 +73,7 @@ class AttemptFacts:
     @property
     def others(self) -> tuple[int, ...]:
         """The ranks that do not decide."""
-        return list_ranks(self.job.roles, RoleEnd.SERVED, RoleEnd.ALONE)
+        return list_ranks(self.job.roles, *OTHERS)
 
     @property
     def obeyed(self) -> Order | None:

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from attendant import words
+from attendant import roles, words
 from attendant.ages import CheckpointAge, checkpoint_age
 from attendant.causes import Cause, format_cause
 from attendant.costs import RunningCost
-from attendant.facts import FAILING_S, SURE_S, AttemptFacts, MissingAttempt
+from attendant.facts import SURE_S, AttemptFacts, MissingAttempt
+from attendant.phases import find_slow
 from attendant.points import JobPoint
-from attendant.roles import find_completion, is_bad, is_judged, release
 from attendant.silence import find_lost
 from attendant.stalls import DUMP_S, StallFacts, find_stall
 from attendant.unhealthy import before_training, find_examining, find_unhealthy
@@ -35,6 +35,7 @@ from contract.errors import (
 from contract.jobs import Reaction
 from contract.orders import Order, OrderKind
 from contract.reports import Phase
+from contract.roles import name_author
 from contract.sessions import LASTS_S
 
 SAVED_S = LASTS_S / 6
@@ -100,17 +101,19 @@ def find_unheard(facts: AttemptFacts, *, now: float) -> tuple[int, ...]:
     return judge(facts, now=now).unheard
 
 
-def _judge_nodes(facts: AttemptFacts, lost: Mapping[int, str], now: float) -> Verdict:
+def _judge_nodes(facts: AttemptFacts, every: Mapping[int, str], now: float) -> Verdict:
+    lost = {rank: why for rank, why in every.items() if roles.is_needed(facts, rank)}
     failed = _judge_errors(facts, lost)
     if failed is not None and failed.action is Action.AWAIT:
         # An error that a node reports anew each second must not keep an attempt from its deadline.
         failed = _judge_deadline(facts, now) or failed
     return (
-        _judge_success(facts, lost, now)
+        _judge_success(facts, every, now)
         or _judge_role(facts)
         or _judge_session(facts)
         or failed
         or _judge_losses(facts, lost)
+        or _judge_left(facts)
         or _judge_starts(facts)
         or _judge_stop(facts)
         or _judge_deadline(facts, now)
@@ -142,11 +145,11 @@ def _let_train(facts: AttemptFacts, now: float) -> Verdict:
 
 def _judge_success(facts: AttemptFacts, lost: Mapping[int, str], now: float) -> Verdict | None:
     """Ends the attempt well once every node that decides has, and the others have been stopped or waited for."""
-    done = find_completion(facts, lost, now)
+    done = roles.find_completion(facts, lost, now)
     if done is None:
         return None
     if done.to_stop:
-        order = release(now, facts.job.timing.stop_grace_s)
+        order = roles.release(now, facts.job.timing.stop_grace_s)
         return Verdict(
             action=Action.ORDER, reason=order.reason, order=order, released=done.to_stop, progress=words.progress(facts)
         )
@@ -179,8 +182,10 @@ def _is_refused(facts: AttemptFacts) -> bool:
 def _judge_errors(facts: AttemptFacts, lost: Mapping[int, str]) -> Verdict | None:
     """Judges the first error that no order and no machine explains. It is the code's own only once every other node has ended, or has
     reported after it: until then one of them may be lost, and the error may only be a broken connection."""
-    bad = [rank for rank, end in facts.ends.items() if is_bad(end) and not end.ordered and not _of_order(facts, rank)]
-    errors = [rank for rank in bad if is_judged(facts, rank)]
+    bad = [
+        rank for rank, end in facts.ends.items() if roles.is_bad(end) and not end.ordered and not _of_order(facts, rank)
+    ]
+    errors = [rank for rank in bad if roles.is_judged(facts, rank)]
     if verdict := _judge_machines(facts, errors):
         return verdict
     if not errors:
@@ -197,9 +202,8 @@ def _judge_errors(facts: AttemptFacts, lost: Mapping[int, str]) -> Verdict | Non
     if end.error == NodeLost.__name__:
         return _fail(NodeLost.__name__, words.own_failure(facts, first, others), words.checkpoints(facts))
     if "started" in facts.nodes[first].report.timeline:  # before its start, code depends on no other node
-        unheard = [
-            rank for rank in range(facts.job.nodes) if rank not in facts.ends and not _heard_after(facts, rank, first)
-        ]
+        since_s = roles.count_settled_s(facts, first)
+        unheard = sorted({*roles.list_unheard(facts, since_s=since_s), *roles.list_failing(facts, first)})
         for rank in unheard:
             if rank in lost:
                 return _fail_lost(facts, rank, lost[rank])
@@ -216,7 +220,7 @@ def _judge_errors(facts: AttemptFacts, lost: Mapping[int, str]) -> Verdict | Non
 def _judge_machines(facts: AttemptFacts, errors: list[int]) -> Verdict | None:
     """Fails an attempt that has an unhealthy machine, before its training begins or once a command has failed beside it: the machine
     explains errors of all ranks. One that trains on although something is wrong with it ends nothing, nor does one under an order."""
-    wrong = find_unhealthy(facts)
+    wrong = {rank: why for rank, why in find_unhealthy(facts).items() if roles.is_needed(facts, rank)}
     early = before_training(facts, wrong) if facts.obeyed is None else []
     if not early and not (wrong and errors):
         return None
@@ -246,13 +250,6 @@ def _find_first(facts: AttemptFacts, ranks: list[int]) -> int:
     return min(close, key=order)
 
 
-def _heard_after(facts: AttemptFacts, rank: int, failed: int) -> bool:
-    """Whether the rank has reported after the other's error, and has none of its own that it still has to report."""
-    node, ago_s = facts.nodes.get(rank), facts.nodes[failed].failed_s
-    has_none = node is None or "failed" not in node.report.timeline or ago_s > FAILING_S
-    return node is not None and node.age_s <= ago_s - SURE_S and has_none
-
-
 def _of_order(facts: AttemptFacts, rank: int) -> bool:
     """Whether the order came before the node's error, and so explains it: a peer that obeyed sooner broke its connections."""
     return facts.obeyed is not None and facts.ordered_s >= facts.nodes[rank].failed_s - SURE_S
@@ -269,6 +266,18 @@ def _fail_lost(facts: AttemptFacts, rank: int, why: str) -> Verdict:
     return replace(verdict, unheard=() if rank in facts.nodes else (rank,))
 
 
+def _judge_left(facts: AttemptFacts) -> Verdict | None:
+    """Fails an attempt that a server has left: those that it serves may wait for it for ever."""
+    rank = roles.find_left(facts)
+    return (
+        None
+        if rank is None
+        else _fail(
+            TrainingFailed.__name__, words.left(facts, rank, roles.count_left_s(facts, rank)), words.checkpoints(facts)
+        )
+    )
+
+
 def _judge_starts(facts: AttemptFacts) -> Verdict | None:
     """Fails an attempt whose ranks did not all start from the same checkpoint: what they train is no model. A new attempt restores anew,
     and counts as a recovery."""
@@ -279,7 +288,7 @@ def _judge_starts(facts: AttemptFacts) -> Verdict | None:
     }
     if len(set(started.values())) < 2:
         return None
-    return _fail(NodeLost.__name__, words.apart(started), words.checkpoints(facts))
+    return _fail(NodeLost.__name__, words.apart(facts, started), words.checkpoints(facts))
 
 
 def _name_loss(facts: AttemptFacts, rank: int) -> str:
@@ -298,7 +307,7 @@ def _judge_stop(facts: AttemptFacts) -> Verdict | None:
     if order is None or len(exits) < facts.job.nodes:
         return None
     stopped = f"All {facts.job.nodes} nodes stopped as ordered."
-    return _fail(order.error, words.order(order), stopped, words.checkpoints(facts))
+    return _fail(order.error, words.order(facts, order), stopped, words.checkpoints(facts))
 
 
 def _judge_deadline(facts: AttemptFacts, now: float) -> Verdict | None:
@@ -306,7 +315,7 @@ def _judge_deadline(facts: AttemptFacts, now: float) -> Verdict | None:
     grace, order, job = facts.job.timing.silence_s, facts.obeyed, facts.job
     if order is not None and now > order.by + grace and not _saves_after_dump(facts, order):
         late = f"Nodes were still running {now - order.by:.0f} s later."
-        return _fail(order.error, words.order(order), late, words.checkpoints(facts))
+        return _fail(order.error, words.order(facts, order), late, words.checkpoints(facts))
     if now > job.deadline + grace:
         return _fail(DeadlineReached.__name__, words.over(job), words.checkpoints(facts))
     return None
@@ -338,24 +347,8 @@ def _judge_stall(facts: AttemptFacts, now: float) -> Verdict | None:
 
 
 def _judge_phases(facts: AttemptFacts) -> Verdict | None:
-    """Fails an attempt in which a node stays in one phase too long. Progress within the training is judged by attendant.stalls."""
-    timing = facts.job.timing
-    allowed = {
-        Phase.RESTORING: ("restore_allowance_s", timing.restore_allowance_s),
-        Phase.PREPARING: ("prepare_allowance_s", timing.prepare_allowance_s),
-        Phase.WAITING: ("meet_allowance_s", timing.meet_allowance_s),
-        Phase.CHECKING: ("gate_allowance_s", timing.gate_allowance_s),
-        Phase.SAVING: ("save_allowance_s", timing.save_allowance_s),
-    }
-    for rank, node in sorted(facts.nodes.items()):
-        setting, most = allowed.get(node.report.phase, ("", float("inf")))
-        if node.phase_s > most:
-            return _fail(Stalled.__name__, words.stall(facts, rank, setting, most), words.checkpoints(facts))
-    done = [rank for rank in facts.deciding if rank in facts.nodes and facts.nodes[rank].report.exit is not None]
-    first = max(done, key=lambda rank: facts.nodes[rank].age_s, default=None)
-    if first is not None and facts.obeyed is None and facts.nodes[first].age_s > timing.uneven_allowance_s:
-        return _fail(Stalled.__name__, words.uneven(facts, first), words.checkpoints(facts))
-    return None
+    slow = find_slow(facts)
+    return None if slow is None else _fail(Stalled.__name__, slow, words.checkpoints(facts))
 
 
 def _order_checkpoint(facts: AttemptFacts, now: float) -> Verdict | None:
@@ -364,7 +357,7 @@ def _order_checkpoint(facts: AttemptFacts, now: float) -> Verdict | None:
     if facts.order is not None:
         return None
     if facts.obeyed is not None:
-        reason = f"{facts.obeyed.author} stops: {facts.obeyed.reason}"
+        reason = f"{name_author(facts.job.roles, facts.obeyed.author)} stops: {facts.obeyed.reason}"
         return Verdict(action=Action.ORDER, reason=reason, order=facts.obeyed, progress=words.progress(facts))
     if now < facts.job.stop_at:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from attendant.facts import AttemptFacts
+from attendant.facts import FAILING_S, SURE_S, AttemptFacts
 from contract.errors import TrainingFailed
 from contract.orders import Order, OrderKind
 from contract.reports import Exit, Phase
@@ -20,17 +20,22 @@ class EndRule:
     """Whether the job needs its end with 0, and ends by another exit code."""
     must_begin: bool
     """Whether the attempt fails where its command cannot be started."""
+    must_last: bool
+    """Whether the attempt fails where its command ends by itself while the job needs it."""
     is_stopped: bool
     """Whether it is stopped once the job is done; otherwise the job waits for it."""
 
 
 RULES = {
-    RoleEnd.JOB: EndRule(decides=True, must_begin=True, is_stopped=False),
-    RoleEnd.SERVED: EndRule(decides=False, must_begin=True, is_stopped=True),
-    RoleEnd.ALONE: EndRule(decides=False, must_begin=False, is_stopped=False),
+    RoleEnd.JOB: EndRule(decides=True, must_begin=True, must_last=False, is_stopped=False),
+    RoleEnd.SERVED: EndRule(decides=False, must_begin=True, must_last=True, is_stopped=True),
+    RoleEnd.FREELY: EndRule(decides=False, must_begin=True, must_last=False, is_stopped=True),
+    RoleEnd.ALONE: EndRule(decides=False, must_begin=False, must_last=False, is_stopped=False),
 }
 """Losses, silence, interruptions and machines at fault are no ends of a command: until the job is done they end an attempt whichever role
 the node has, because every role has to be there."""
+SETTLES_S = 10.0
+"""A node may still report that it trains this long after its command has ended: its agent reads the last lines first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +57,69 @@ def find_rule(facts: AttemptFacts, rank: int) -> EndRule:
 def is_judged(facts: AttemptFacts, rank: int) -> bool:
     """Whether the error with which a rank ended is a reason to end the attempt."""
     rule, end = find_rule(facts, rank), facts.ends[rank]
+    if not is_needed(facts, rank):
+        return False
     is_of_command = end.error in {"", TrainingFailed.__name__}
     has_begun = "started" in facts.nodes[rank].report.timeline
-    return rule.decides or not is_of_command or (rule.must_begin and not has_begun)
+    return rule.decides or rule.must_last or not is_of_command or (rule.must_begin and not has_begun)
+
+
+def is_needed(facts: AttemptFacts, rank: int) -> bool:
+    """Whether what befalls the node may end the attempt. Once the commands of all nodes that decide have ended with 0, the others have
+    nothing left to do for them, although the last commits may still be on their way."""
+    return find_rule(facts, rank).decides or not all(_has_ended_well(facts, one) for one in facts.deciding)
+
+
+def _has_ended_well(facts: AttemptFacts, rank: int) -> bool:
+    node = facts.nodes.get(rank)
+    if node is None:
+        return False
+    if node.end is not None:
+        return not is_bad(node.end)
+    return node.report.phase is Phase.SAVING  # an error, or an order, would be in its report
+
+
+def find_left(facts: AttemptFacts) -> int | None:
+    """Returns a server whose command has ended with 0 although the job still needs it; None if there is none.
+
+    Servers may end in an orderly way a little before the nodes that they serve. So every node that has not ended has to work on for as
+    long as a node may be silent, which also tells a server that left its peers from one whose peers were lost."""
+    if facts.obeyed is not None:
+        return None
+    for rank in facts.others:
+        if not find_rule(facts, rank).must_last or not is_needed(facts, rank) or not _has_ended_well(facts, rank):
+            continue
+        if not list_unheard(facts, since_s=count_left_s(facts, rank) - facts.job.timing.silence_s):
+            return rank
+    return None
+
+
+def count_left_s(facts: AttemptFacts, rank: int) -> float:
+    """Returns how long ago the command of the rank ended with 0."""
+    node = facts.nodes[rank]
+    return node.phase_s if node.end is None else node.age_s
+
+
+def list_unheard(facts: AttemptFacts, *, since_s: float) -> list[int]:
+    """Returns the ranks that have not ended, and have sent no report in the last `since_s` seconds."""
+    working = [rank for rank in range(facts.job.nodes) if rank not in facts.ends]
+    return [rank for rank in working if rank not in facts.nodes or facts.nodes[rank].age_s > since_s]
+
+
+def list_failing(facts: AttemptFacts, failed: int) -> list[int]:
+    """Returns the ranks with a failed process that have not ended, as long as the end of the rank `failed` is recent: torchrun ends the
+    node's other processes first, and the node may still report an error that came before."""
+    if facts.nodes[failed].failed_s > FAILING_S:
+        return []
+    working = (rank for rank in facts.nodes if rank not in facts.ends)
+    return [rank for rank in working if "failed" in facts.nodes[rank].report.timeline]
+
+
+def count_settled_s(facts: AttemptFacts, failed: int) -> float:
+    """Returns how long ago the end of the rank had certainly been noticed by its peers: a report since then is one after it. Peers that
+    end well end the connections of a server, which may fail by that before they report."""
+    sure_s = SURE_S if find_rule(facts, failed).decides else SETTLES_S
+    return facts.nodes[failed].failed_s - sure_s
 
 
 def is_bad(end: Exit) -> bool:

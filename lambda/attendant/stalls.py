@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from attendant.facts import AttemptFacts
+from attendant.roles import is_bad
 from contract.jobs import Reaction
 from contract.reports import Phase
 
@@ -42,15 +43,18 @@ class StallFacts:
 
 def find_stall(facts: AttemptFacts, *, now: float) -> StallFacts | None:
     """Returns None where the training makes progress, or where that is not known: until the last node has begun to train and has had its
-    time to warm up, from the first one on that has ended or was ordered to, and where the agents are of a version that does not measure.
+    time to warm up, from an order to stop on, and where the agents are of a version that does not measure. So it is once a node of a job
+    without roles has ended.
 
     One rank's progress is the job's: in a collective none goes on alone. Where some ranks have a progress file, theirs is the progress. Of
-    a job with roles, the nodes that decide make it.
+    a job with roles, the nodes that decide make it, and those of them that have ended with 0 leave it to the others.
     """
     rule, nodes = facts.job.stall, {rank: facts.nodes[rank] for rank in facts.deciding if rank in facts.nodes}
     if rule is None or len(facts.nodes) < facts.job.nodes or facts.obeyed is not None:
         return None
-    if any(node.end is not None for node in nodes.values()):
+    if facts.job.roles:
+        nodes = {rank: node for rank, node in nodes.items() if node.end is None or is_bad(node.end)}
+    if not nodes or any(node.end is not None for node in nodes.values()):
         return None
     at_work = [node for node in facts.nodes.values() if node.end is None]
     if any(node.report.phase is not Phase.TRAINING for node in at_work):

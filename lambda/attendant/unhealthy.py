@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from attendant.facts import AttemptFacts
 from contract.errors import NodeUnhealthy
 from contract.health import HealthCheck, UnhealthyNode
+from contract.roles import name_place
 from contract.shapes import find_rung
 
 EXAMINES_S = 30.0
@@ -54,6 +55,7 @@ def list_nodes(facts: AttemptFacts, wrong: Mapping[int, str]) -> list[UnhealthyN
             zone=facts.rung.zone,
             instance_type=find_rung(facts.job, facts.rung, rank).instance_type,
             why=why,
+            role=name_place(facts.job.roles, rank),
         )
         for rank, why in sorted(wrong.items())[:MOST_NOTED]
     ]

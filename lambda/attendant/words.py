@@ -14,7 +14,7 @@ from contract.errors import BY_NAME, TrainingFailed
 from contract.jobs import Job, Reaction
 from contract.orders import Order
 from contract.reports import LAST_OUTPUT, NOT_BEGUN, Exit
-from contract.roles import RoleEnd, find_place
+from contract.roles import RoleEnd, find_place, name_author, name_place, name_ranks
 from contract.shapes import find_rung
 
 FOLLOWS = {
@@ -37,23 +37,47 @@ def own_failure(facts: AttemptFacts, rank: int, others: Sequence[int]) -> Cause:
     preceded, followed = _split_ends(facts, failed, facts.nodes[rank].failed_s)
     output = [LAST_OUTPUT, *(f"  {line}" for line in end.tail)] if end.tail else []
     stream = names.log_stream(facts.job.id, facts.attempt, rank)
-    how = f"rank {rank}: the command {_how(end)}." if began else f"rank {rank} {NOT_BEGUN}."
+    name = _name(facts, rank)
+    how = f"{name}: the command {_how(end)}." if began else f"{name} {NOT_BEGUN}."
     if began and end.error in BY_NAME and end.error != TrainingFailed.__name__:
-        how = f"rank {rank} ended with {end.error}."
+        how = f"{name} ended with {end.error}."
     return Cause(
-        " ".join(one for one in (how, preceded.text, followed.text) if one),
-        (*_quote(rank, end.reason), *_quote(rank, "\n".join(output)), *preceded.said, *followed.said),
+        " ".join(one for one in (how, _explain_server(facts, rank), preceded.text, followed.text) if one),
+        (*_quote(facts, rank, end.reason), *_quote(facts, rank, "\n".join(output)), *preceded.said, *followed.said),
         f"The whole log: log group {facts.job.log_group}, stream {stream}.",
+    )
+
+
+def _explain_server(facts: AttemptFacts, rank: int) -> str:
+    """Says why the end of a server counts; empty for other nodes."""
+    place = find_place(facts.job.roles, rank)
+    if place is None or place.role.ends is not RoleEnd.SERVED:
+        return ""
+    return (
+        f'The role {place.role.name} ends "{RoleEnd.SERVED.value}": the job needs it until it is done. With "ends": '
+        f'"{RoleEnd.FREELY.value}" its nodes may end earlier.'
+    )
+
+
+def left(facts: AttemptFacts, rank: int, left_s: float) -> Cause:
+    """Words that a server ended with 0 while others need it, how long ago, and what the request can say."""
+    working = [one for one in facts.deciding if one not in facts.ends]
+    stream = names.log_stream(facts.job.id, facts.attempt, rank)
+    return Cause(
+        f"{_name(facts, rank)} ended with exit code 0 {left_s:.0f} s ago, and {_names(facts, working)} still "
+        f"work{'' if len(working) > 1 else 's'} (allowed: {facts.job.timing.silence_s:.0f} s, by silence_s). "
+        f"{_explain_server(facts, rank)}",
+        place=f"The whole log: log group {facts.job.log_group}, stream {stream}.",
     )
 
 
 def loss(facts: AttemptFacts, rank: int, why: str) -> Cause:
     """Words a lost node, the order that explains it if there is one, and how its peers ended after it."""
-    ordered = order(facts.obeyed) if facts.obeyed else Cause("")
+    ordered = order(facts, facts.obeyed) if facts.obeyed else Cause("")
     last, since_s = _last_words(facts, rank), facts.nodes[rank].age_s if rank in facts.nodes else math.inf
     failed = [one for one, end in facts.ends.items() if end.code or end.error]
     preceded, followed = _split_ends(facts, failed, since_s)
-    sentences = [f"rank {rank} ({facts.ids[rank]}) {why}.", ordered.text, last.text, preceded.text, followed.text]
+    sentences = [f"{_name(facts, rank, facts.ids[rank])} {why}.", ordered.text, last.text, preceded.text, followed.text]
     said = (*ordered.said, *last.said, *preceded.said, *followed.said)
     return Cause(" ".join(one for one in sentences if one), said)
 
@@ -65,12 +89,12 @@ def _split_ends(facts: AttemptFacts, failed: Sequence[int], since_s: float) -> t
     return after(facts, earlier, when="before"), after(facts, later)
 
 
-def order(given: Order) -> Cause:
+def order(facts: AttemptFacts, given: Order) -> Cause:
     """Words why nodes were ordered to stop. A node's own reason, such as a spot notice, is quoted."""
     if not given.author.startswith("rank "):
         return Cause(given.reason)
-    known = f" ({given.error})" if given.error in BY_NAME else ""
-    return Cause(f"{given.author} asked all nodes to stop{known}.", (f"{given.author}: {given.reason}",))
+    known, author = f" ({given.error})" if given.error in BY_NAME else "", name_author(facts.job.roles, given.author)
+    return Cause(f"{author} asked all nodes to stop{known}.", (f"{author}: {given.reason}",))
 
 
 def after(facts: AttemptFacts, ranks: Sequence[int], *, when: str = "after") -> Cause:
@@ -78,17 +102,19 @@ def after(facts: AttemptFacts, ranks: Sequence[int], *, when: str = "after") -> 
     ways: dict[str, list[int]] = {}
     for rank in ranks:
         ways.setdefault(_how(facts.ends[rank]), []).append(rank)
-    said = (line for same in ways.values() for line in _quote(same[0], _find_last_line(facts.ends[same[0]])))
-    return Cause(" ".join(f"{_ranks(same).capitalize()} {how} {when} it." for how, same in ways.items()), tuple(said))
+    said = (line for same in ways.values() for line in _quote(facts, same[0], _find_last_line(facts.ends[same[0]])))
+    return Cause(
+        " ".join(f"{_names(facts, same).capitalize()} {how} {when} it." for how, same in ways.items()), tuple(said)
+    )
 
 
 def unhealthy(facts: AttemptFacts, wrong: Mapping[int, str], errors: Sequence[int]) -> Cause:
     """Words which machines are at fault, what followed from it, and what a person can do."""
-    each = [f"rank {rank} ({facts.ids[rank]}{_place(facts, rank)}) has an unhealthy machine." for rank in wrong]
+    each = [f"{_name(facts, rank, facts.ids[rank], _place(facts, rank))} has an unhealthy machine." for rank in wrong]
     more = [f"{len(each) - SHOWN} more ranks have unhealthy machines."] if len(each) > SHOWN else []
     advice = "A new attempt tries this zone last. If it happens there again, give the instance id to AWS Support."
     followed = after(facts, errors)
-    said = (line for rank, why in [*wrong.items()][:SHOWN] for line in _quote(rank, why))
+    said = (line for rank, why in [*wrong.items()][:SHOWN] for line in _quote(facts, rank, why))
     text = " ".join(one for one in [*each[:SHOWN], *more, followed.text, advice] if one)
     return Cause(text, (*said, *followed.said))
 
@@ -96,23 +122,26 @@ def unhealthy(facts: AttemptFacts, wrong: Mapping[int, str], errors: Sequence[in
 def _place(facts: AttemptFacts, rank: int) -> str:
     if facts.rung is None:
         return ""
-    return f", {find_rung(facts.job, facts.rung, rank).instance_type} in {facts.rung.zone}"
+    return f"{find_rung(facts.job, facts.rung, rank).instance_type} in {facts.rung.zone}"
 
 
 def examining(facts: AttemptFacts, rank: int) -> str:
-    return f"rank {rank} {_how(facts.ends[rank])}, and its agent examines the machine for a fault"
+    return f"{_name(facts, rank)} {_how(facts.ends[rank])}, and its agent examines the machine for a fault"
 
 
 def waiting(facts: AttemptFacts, failed: int, unheard: Sequence[int]) -> str:
-    return f"rank {failed} {_how(facts.ends[failed])}; a later report of {_ranks(unheard)} will show whether the error is its own"
+    return (
+        f"{_name(facts, failed)} {_how(facts.ends[failed])}; a later report of {_names(facts, unheard)} will show whether the error is "
+        "its own"
+    )
 
 
 def stall(facts: AttemptFacts, rank: int, setting: str, most: float) -> Cause:
     node = facts.nodes[rank]
     return Cause(
-        f"rank {rank} ({facts.ids[rank]}) still reports, and has been {node.report.phase.value} for {node.phase_s:.0f} s "
+        f"{_name(facts, rank, facts.ids[rank])} still reports, and has been {node.report.phase.value} for {node.phase_s:.0f} s "
         f"(allowed: {most:.0f} s, by {setting}).",
-        _quote(rank, node.report.note),
+        _quote(facts, rank, node.report.note),
     )
 
 
@@ -132,7 +161,7 @@ def still(facts: AttemptFacts, stall: StallFacts) -> str:
         if report.progress
         else "it writes no output and no checkpoint"
     )
-    said = f"The training has made no progress for {stall.idle_s / 60:.3g} min ({allowed}): rank {stall.rank} reports, and {by}."
+    said = f"The training has made no progress for {stall.idle_s / 60:.3g} min ({allowed}): {_name(facts, stall.rank)} reports, and {by}."
     return f"{said} {FOLLOWS[stall.then]}".strip()
 
 
@@ -167,30 +196,29 @@ def done(facts: AttemptFacts, awaited: Sequence[int]) -> str:
     names = ", ".join(role.name for role in facts.job.roles if role.ends is RoleEnd.JOB)
     said = [f"all {len(facts.deciding)} nodes of {names} ended with exit code 0"]
     if awaited:
-        return f"{said[0]}; {_ranks(awaited)} {'is' if len(awaited) == 1 else 'are'} waited for"
+        return f"{said[0]}; {_names(facts, awaited)} {'is' if len(awaited) == 1 else 'are'} waited for"
     for rank in facts.others:
-        end, place = facts.ends.get(rank), find_place(facts.job.roles, rank)
-        name = f"{place.role.name} {place.index}" if place else ""
+        end = facts.ends.get(rank)
         how = "had not ended" if end is None else "was stopped" if end.ordered else f"exited with code {end.code}"
-        said.append(f"{name} {how}")
+        said.append(f"{name_place(facts.job.roles, rank)} {how}")
     return "; ".join(said)
 
 
 def uneven(facts: AttemptFacts, first: int) -> str:
-    left = [rank for rank in facts.deciding if rank not in facts.ends]
+    working = [rank for rank in facts.deciding if rank not in facts.ends]
     timing = facts.job.timing
     return (
-        f"rank {first} ended {facts.nodes[first].age_s:.0f} s ago, and {_ranks(left)} still run{'' if len(left) > 1 else 's'} "
+        f"rank {first} ended {facts.nodes[first].age_s:.0f} s ago, and {_names(facts, working)} still run{'' if len(working) > 1 else 's'} "
         f"(allowed: {timing.uneven_allowance_s:.0f} s, by uneven_allowance_s)."
     )
 
 
-def apart(started: Mapping[int, tuple[str, int]]) -> Cause:
+def apart(facts: AttemptFacts, started: Mapping[int, tuple[str, int]]) -> Cause:
     """Words that ranks began from different checkpoints: one rank for each."""
     ranks = {start: rank for rank, start in sorted(started.items(), reverse=True)}
     starts = sorted(ranks.items(), key=lambda each: each[1])
-    each = [f"rank {rank} from {f'step {step}' if name else 'the beginning'}" for (name, step), rank in starts]
-    said = (line for (name, _), rank in starts for line in _quote(rank, name))
+    each = [f"{_name(facts, rank)} from {f'step {step}' if name else 'the beginning'}" for (name, step), rank in starts]
+    said = (line for (name, _), rank in starts for line in _quote(facts, rank, name))
     return Cause(
         f"The ranks started from different checkpoints: {', '.join(each)}. The log of each says why.", tuple(said)
     )
@@ -237,7 +265,8 @@ def _last_words(facts: AttemptFacts, rank: int) -> Cause:
     if node is None:
         return Cause(f"It never reported.{facts.console.get(rank, '')}")
     return Cause(
-        f"Its last report, {node.age_s:.0f} s old, said: {node.report.phase.value}.", _quote(rank, node.report.note)
+        f"Its last report, {node.age_s:.0f} s old, said: {node.report.phase.value}.",
+        _quote(facts, rank, node.report.note),
     )
 
 
@@ -245,15 +274,23 @@ def _how(end: Exit) -> str:
     return f"ended as ordered ({end.error})" if end.ordered else f"exited with code {end.code}"
 
 
-def _ranks(ranks: Sequence[int]) -> str:
-    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}"
+def _name(facts: AttemptFacts, rank: int, *more: str) -> str:
+    """Returns the rank, and in brackets its role and what else is known of it."""
+    inside = ", ".join(filter(None, (name_place(facts.job.roles, rank), *more)))
+    return f"rank {rank} ({inside})" if inside else f"rank {rank}"
 
 
-def _quote(rank: int, said: str) -> tuple[str, ...]:
-    """Returns the lines that a rank said; the first names the rank, unless it does so itself."""
+def _names(facts: AttemptFacts, ranks: Sequence[int]) -> str:
+    return name_ranks(facts.job.roles, ranks)
+
+
+def _quote(facts: AttemptFacts, rank: int, said: str) -> tuple[str, ...]:
+    """Returns the lines that a rank said. The first names the rank and its role, of which a node may say the number alone."""
     first, *others = said.splitlines() or [""]
-    name = "" if first.startswith(f"rank {rank}:") else f"rank {rank}: "
-    return (f"{name}{first}", *(f"  {line}" for line in others)) if said.strip() else ()
+    name = _name(facts, rank)
+    for known in (f"{name}:", f"rank {rank}:"):
+        first = first.removeprefix(known)
+    return (f"{name}: {first.strip()}", *(f"  {line}" for line in others)) if said.strip() else ()
 
 
 def _find_last_line(end: Exit) -> str:

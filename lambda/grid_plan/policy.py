@@ -144,6 +144,8 @@ def _launchers(training: Wanted) -> Iterator[str]:
             )
         elif fault and spec.distribution == NONE:
             yield f"entrypoint: {word_lone_launch(launch, fault, gang, fields)}"
+
+
 def _start(training: Wanted) -> Iterator[str]:
     """Checks that what reads `distribution` is what starts the program, and that mpirun reads the program's words as one program's."""
     spec = training.spec

@@ -23,7 +23,7 @@ from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
 from contract.jobs import Job, Rung
 from contract.places import Zone
 from contract.shapes import find_missing, list_shapes, name_markets
-from launcher.answers import ENDS_WALK
+from launcher.answers import PASSES_WALKS, explain_answers, find_meaning
 from launcher.arguments import LaunchMarks, build_arguments, security_group
 from launcher.groups import describe_reach, shorten_jobs
 from launcher.quotas import find_kind, is_closed_with, list_kinds
@@ -244,12 +244,14 @@ def record_answer(intent: Intent, place: int, answer: LaunchAnswer, *, recoverin
         answer = replace(answer, outcome=LaunchOutcome.NO_CAPACITY)
     if answer.outcome is LaunchOutcome.MISTAKE and _is_gone(answer) and _others_last(steps, place, answer.at):
         answer = replace(answer, outcome=LaunchOutcome.NO_CAPACITY)
-    if answer.outcome is LaunchOutcome.MISTAKE and answer.code not in ENDS_WALK:
-        answer = replace(answer, outcome=LaunchOutcome.NO_CAPACITY, refused=True)
+    meaning, is_young = find_meaning(answer.code, answer.message), intent.walk <= PASSES_WALKS
+    passes = answer.outcome is LaunchOutcome.MISTAKE and meaning.passes and is_young
+    if answer.outcome is LaunchOutcome.MISTAKE and not meaning.ends_walk:
+        answer = replace(answer, outcome=LaunchOutcome.NO_CAPACITY, refused=not passes)
     steps[place] = replace(steps[place], answer=answer)
     if answer.is_half:  # the attempt is over, and the next one reads what it closes
         return replace(intent, steps=tuple(steps))
-    if answer.refused or answer.outcome in {LaunchOutcome.QUOTA, LaunchOutcome.CLOSED}:
+    if passes or answer.refused or answer.outcome in {LaunchOutcome.QUOTA, LaunchOutcome.CLOSED}:
         rung = find_kind(steps[place].rung, answer)
         for other, step in enumerate(steps):
             if not step.is_final and any(is_closed_with(one, rung, answer) for one in list_kinds(step.rung)):
@@ -273,7 +275,7 @@ def give_up(job: Job, intent: Intent, place: int, answer: LaunchAnswer) -> Inten
 
 
 def _is_gone(answer: LaunchAnswer | None) -> bool:
-    return answer is not None and answer.code.startswith(GONE)
+    return answer is not None and answer.code.startswith(GONE) and not answer.code.endswith("PendingActivation")
 
 
 def _others_last(steps: Sequence[Step], place: int, now: float) -> bool:
@@ -286,22 +288,24 @@ def find_error(intent: Intent, now: float) -> JobError:
     """Returns the error with which a walk without a launch ends; only CapacityPending is worth another walk."""
     answers = [step.answer for step in intent.steps if step.answer]
     if mistake := next((answer for answer in answers if answer.outcome is LaunchOutcome.MISTAKE), None):
-        return InvalidRequest(f"EC2 refused the launch, and a repeat cannot help: {mistake.code}: {mistake.message}")
-    rungs = describe_rungs(intent)
+        said = f"EC2 refused the launch, and a repeat cannot help: {mistake.code}: {mistake.message}"
+        return InvalidRequest(f"{said} {explain_answers([mistake])}".strip())
+    rungs, advice = describe_rungs(intent), explain_answers(answers)
     if (half := intent.half) is not None and half.answer is not None:
+        shape = half.rung.shapes[half.answer.shape]
         return LaunchIncomplete(
             f"{len(half.answer.instances)} nodes were launched in {half.rung.zone}, and EC2 did not launch those of "
-            f"{find_kind(half.rung, half.answer).instance_type}: {half.answer.code}: {half.answer.message} What runs is ended, and "
-            "another attempt looks for a place that has all."
+            f"{shape.role.replace('+', ' and ')} on {shape.rung.instance_type}: {half.answer.code}: {half.answer.message} What runs is "
+            "ended, and another attempt looks for a place that has all."
         )
     if answers and all(answer.refused for answer in answers) and intent.next_place is None:
         return InvalidRequest(
-            f"EC2 refuses the launch for every type, and a repeat cannot help: {_describe_refusals(intent)}"
+            f"EC2 refuses the launch for every type, and a repeat cannot help: {_describe_refusals(intent)} {advice}".strip()
         )
     outcomes = {answer.outcome for answer in answers if not answer.refused}
     if outcomes and outcomes <= {LaunchOutcome.QUOTA, LaunchOutcome.CLOSED} and intent.next_place is None:
         return QuotaExceeded(
-            f"the account closes every rung of the ladder: {rungs}. Raise the quota in Service Quotas."
+            f"the account closes every rung of the ladder: {rungs}. {advice or 'Raise the quota in Service Quotas.'}"
         )
     if intent.steps and all(step.rung.begins_at > now for step in intent.steps):
         return CapacityUnavailable(f"no reservation of the job has begun: {rungs}")
@@ -309,7 +313,7 @@ def find_error(intent: Intent, now: float) -> JobError:
         return CapacityUnavailable(f"every reservation of the job has ended: {rungs}")
     if now >= intent.patience_until:
         return CapacityUnavailable(
-            f"no rung had capacity until the launch patience was over (walk {intent.walk}): {rungs}"
+            f"no rung had capacity until the launch patience was over (walk {intent.walk}): {rungs}. {advice}".strip()
         )
     return CapacityPending(f"no rung had capacity in walk {intent.walk}: {rungs}")
 
@@ -323,7 +327,8 @@ def _describe_rung(step: Step) -> str:
     assert step.answer is not None
     said = step.answer.code or step.answer.outcome.value
     said += f" for {missing.instance_type}" if (missing := find_missing(step)) else ""
-    words = f": {step.answer.message}" if step.answer.refused else ""
+    has_words = step.answer.refused or find_meaning(step.answer.code, step.answer.message).passes
+    words = f": {step.answer.message}" if has_words else ""
     return f"{step.rung.instance_type} in {step.rung.zone} ({name_markets(step.rung)}): {said}{words}"
 
 

@@ -6,6 +6,7 @@ import re
 
 from contract.intents import LaunchAnswer, LaunchOutcome
 from contract.jobs import Market, Rung
+from launcher.answers import Reach, find_meaning
 
 LETTERS = re.compile(r"[a-z]+")
 OWN_QUOTA = {name: name for name in ("p", "f", "x", "inf", "trn", "dl", "u", "hpc", "mac")} | {
@@ -28,14 +29,30 @@ def find_kind(rung: Rung, answer: LaunchAnswer) -> Rung:
 
 
 def is_closed_with(one: Rung, other: Rung, answer: LaunchAnswer) -> bool:
-    """Whether what closes one rung closes the other. A quota is kept by region, family and market; a closed region is closed whole; a
-    refusal is about a type of a market or a reservation there."""
+    """Whether what closes one rung closes the other. Every limit and every refusal is of one region; how far it reaches there its code
+    says."""
     if one.region != other.region:
         return False
-    if answer.refused:
-        kinds = [(rung.instance_type, rung.market, rung.reservation) for rung in (one, other)]
-        return kinds[0] == kinds[1]
-    return answer.outcome is LaunchOutcome.CLOSED or (_family(one) == _family(other) and one.market is other.market)
+    match _find_reach(answer):
+        case Reach.REGION:
+            return True
+        case Reach.ZONE:
+            return one.zone == other.zone
+        case Reach.FAMILY:
+            return _family(one) == _family(other) and one.market is other.market
+        case _:
+            kinds = [(rung.instance_type, rung.market, rung.reservation) for rung in (one, other)]
+            return kinds[0] == kinds[1]
+
+
+def _find_reach(answer: LaunchAnswer) -> Reach:
+    """Returns how far an answer reaches; of one with a code that no table has, what its outcome says."""
+    if answer.outcome is LaunchOutcome.CLOSED:
+        return Reach.REGION
+    meaning = find_meaning(answer.code, answer.message)
+    if answer.outcome is LaunchOutcome.QUOTA and meaning.outcome is not LaunchOutcome.QUOTA:
+        return Reach.FAMILY
+    return meaning.reach
 
 
 def _family(rung: Rung) -> str:

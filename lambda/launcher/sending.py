@@ -11,7 +11,7 @@ from aws.ec2 import Ec2
 from aws.facts import Instance
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
 from contract.jobs import LaunchShape
-from launcher.answers import meaning
+from launcher.answers import find_meaning
 from launcher.arguments import token
 
 MOST_MESSAGE = 500
@@ -58,7 +58,8 @@ class StepSender:
         except ClientError as problem:
             error = problem.response["Error"]
             status = problem.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-            return self._answer(meaning(error["Code"], status), error["Code"], error.get("Message", ""))
+            code, message = error["Code"], error.get("Message", "")
+            return self._answer(find_meaning(code, message, status).outcome, code, message)
         except BotoCoreError as problem:  # time-outs and broken connections: the call may have launched instances
             self.on_silence()
             return self._answer(LaunchOutcome.UNKNOWN, type(problem).__name__, str(problem))

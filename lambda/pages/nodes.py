@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from contract.reports import Exit, NodeReport
-from contract.roles import Role, find_place
+from contract.roles import Role, name_place
 from pages import words
 from pages.attempts import Segment, TimeSpan, draw_phases
 
@@ -66,7 +66,7 @@ def list_tails(reports: Mapping[int, NodeReport], roles: Sequence[Role] = ()) ->
         if exit_ is not None and exit_.tail and len(found) < MOST_TAILS:
             lines = _choose_lines(exit_.tail)
             reason = f"{exit_.error}: {exit_.reason}" if exit_.reason else exit_.error
-            role = _name_place(roles, one.rank)
+            role = name_place(roles, one.rank)
             found.append(Tail(rank=one.rank, role=role, reason=reason, lines=lines, left=len(exit_.tail) - len(lines)))
     return found
 
@@ -96,12 +96,6 @@ def _failed_at(report: NodeReport) -> float:
     return 1e12 if at is None else min(at, 1e12)
 
 
-def _name_place(roles: Sequence[Role], rank: int) -> str:
-    """Returns the role of a rank and its place there; empty in a job without roles."""
-    place = find_place(roles, rank)
-    return f"{place.role.name} {place.index}" if place else ""
-
-
 def _show(report: NodeReport, span: TimeSpan, since: float, roles: Sequence[Role], *, is_drawn: bool) -> NodeRow:
     failure = find_failure(report)
     said = report.unhealthy or report.note
@@ -110,7 +104,7 @@ def _show(report: NodeReport, span: TimeSpan, since: float, roles: Sequence[Role
     lasted = f" for {words.duration(report.phase_s)}" if words.finite(report.phase_s) and report.exit is None else ""
     return NodeRow(
         rank=report.rank,
-        role=_name_place(roles, report.rank),
+        role=name_place(roles, report.rank),
         instance=report.instance,
         phase=f"{report.phase.value}{lasted}",
         step=words.number(report.progress.step) if report.progress else "–",

@@ -24,8 +24,8 @@ MOST_ERROR = 120
 """Characters of the name of an error."""
 MOST_CAUSE = 100_000
 """Characters of a cause that are searched for lines; Step Functions keeps a third of them."""
-OUTPUT_HEAD = re.compile(rf"  rank ([0-9]{{1,6}}): {LAST_OUTPUT}")
-"""Line of a cause below which the last output of a rank stands."""
+OUTPUT_HEAD = re.compile(rf"  (rank ([0-9]{{1,6}})(?: \([^()]*\))?): {LAST_OUTPUT}")
+"""Line of a cause below which the last output of a rank stands, with its role in brackets in a job with roles."""
 QUOTED = " " * 6
 """Begins each line of that output."""
 
@@ -92,8 +92,8 @@ def leave_out_output(cause: str, ranks: Collection[int]) -> str:
         if inside and line.startswith(QUOTED):
             continue
         head = OUTPUT_HEAD.fullmatch(line.rstrip())
-        inside = head is not None and int(head[1]) in ranks
-        kept.append(f"  rank {head[1]}: its last output is below\n" if head and inside else line)
+        inside = head is not None and int(head[2]) in ranks
+        kept.append(f"  {head[1]}: its last output is below\n" if head and inside else line)
     return "".join(kept)
 
 

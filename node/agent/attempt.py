@@ -30,7 +30,7 @@ from agent.logs import OWN_LINE, LogShipper
 from agent.master import wait_for_master
 from agent.metadata import Metadata
 from agent.mounts.mounting import Mounts
-from agent.orders import PATIENCE, OrderWatch
+from agent.orders import PATIENCE, OrderWatch, word_order
 from agent.position import Position
 from agent.progress import ProgressFile
 from agent.reports import Reporter
@@ -166,7 +166,7 @@ class Attempt:
             ending = Exit(code=1)
         except Exception as problem:
             error, reason = classify_problem(problem)
-            ending = Exit(code=1, error=error, reason=f"rank {self._node.rank}: {reason}")
+            ending = Exit(code=1, error=error, reason=f"{self._node.name}: {reason}")
         return self._end(ending)
 
     def _monitor(self) -> None:
@@ -263,9 +263,9 @@ class Attempt:
         self._activity.end()
         self._tail = tuple(child.tail)
         self._note(how := f"the command {described(status)}{child.why}{self._workspace.explain(status, self._tail)}")
-        reason = f"rank {self._node.rank}: {how}"
+        reason = f"{self._node.name}: {how}"
         if self._saver.refused and self._obeyed is None:
-            reason = f"rank {self._node.rank}: its checkpoints could not be restored: {self._saver.refused}"
+            reason = f"{self._node.name}: its checkpoints could not be restored: {self._saver.refused}"
         elif status == 0:
             return Exit(code=0)
         return Exit(code=status or 1, error=TrainingFailed.__name__, reason=reason)
@@ -375,7 +375,7 @@ class Attempt:
 
     def _on_order(self, order: Order) -> None:
         """Reports the order: the attendant gives a node's own to every node."""
-        self._reporter.change(order=order, note=f"ordered by {order.author}: {order.reason}")
+        self._reporter.change(order=order, note=f"ordered by {word_order(self._job, order)}")
         if order.author == f"rank {self._node.rank}":
             self._reporter.hurry()
 

@@ -31,6 +31,13 @@ class NodeIdentity:
     """When the job has to be over, UTC epoch seconds."""
     addresses: tuple[str, ...] = ()
     """Private addresses of the attempt's nodes by rank, which come with its credentials; empty where its launch told none."""
+    place: str = ""
+    """Its role and its place there, as in `ps 0`; empty before it knows its job, and in a job without roles."""
+
+    @property
+    def name(self) -> str:
+        """What people read of it: `rank 3`, and in a job with roles `rank 3 (ps 0)`."""
+        return f"rank {self.rank} ({self.place})" if self.place else f"rank {self.rank}"
 
 
 class Patience:

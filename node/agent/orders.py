@@ -6,7 +6,7 @@ import calendar
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from agent.metadata import Metadata
@@ -15,6 +15,7 @@ from contract.codec import Garbled, decode
 from contract.errors import DeadlineReached, Interrupted
 from contract.jobs import Job
 from contract.orders import Order, OrderKind
+from contract.roles import Role, name_author, name_rank
 
 NOTICE_S = 120
 """How long before the interruption a spot notice comes; used where the notice does not say when."""
@@ -35,8 +36,8 @@ def deadline_order(job: Job, rank: int, now: float) -> Order | None:
     )
 
 
-def spot_order(notice: str, rank: int, now: float) -> Order:
-    """The order for the whole attempt that follows from a spot interruption notice."""
+def spot_order(notice: str, rank: int, now: float, roles: Sequence[Role] = ()) -> Order:
+    """The order for the whole attempt that follows from a spot interruption notice, of a job with these roles."""
     try:
         by = calendar.timegm(time.strptime(json.loads(notice)["time"], "%Y-%m-%dT%H:%M:%SZ"))
     except (ValueError, KeyError, TypeError):
@@ -44,7 +45,7 @@ def spot_order(notice: str, rank: int, now: float) -> Order:
     return Order(
         kind=OrderKind.CHECKPOINT_AND_STOP,
         error=Interrupted.__name__,
-        reason=f"the node of rank {rank} got a spot interruption notice",
+        reason=f"the node of {name_rank(roles, rank)} got a spot interruption notice",
         by=by,
         author=f"rank {rank}",
     )
@@ -55,10 +56,15 @@ def rebalance_order(job: Job, rank: int, now: float) -> Order:
     return Order(
         kind=OrderKind.CHECKPOINT_AND_STOP,
         error=Interrupted.__name__,
-        reason=f"EC2 recommends leaving the node of rank {rank}: it expects to take it back (leave_on_rebalance)",
+        reason=f"EC2 recommends leaving the node of {name_rank(job.roles, rank)}: it expects to take it back (leave_on_rebalance)",
         by=int(now + job.timing.stop_grace_s + job.timing.save_allowance_s),
         author=f"rank {rank}",
     )
+
+
+def word_order(job: Job, order: Order) -> str:
+    """Returns who gave the order, and why."""
+    return f"{name_author(job.roles, order.author)}: {order.reason}"
 
 
 class OrderWatch:
@@ -112,7 +118,7 @@ class OrderWatch:
             return self.order
 
     def _obey(self, order: Order) -> None:
-        self._note(f"order: {order.kind.value} ({order.error}) by {order.author}: {order.reason}")
+        self._note(f"order: {order.kind.value} ({order.error}) by {word_order(self._job, order)}")
         if order != self._own:
             self._on_order(order)
         self.order = order
@@ -140,7 +146,7 @@ class OrderWatch:
             with suppress(OSError):
                 notice = self._metadata.spot_notice()
             self._own = (
-                spot_order(notice, self._rank, now)
+                spot_order(notice, self._rank, now, self._job.roles)
                 if notice is not None
                 else deadline_order(self._job, self._rank, now) or self._recommended(now)
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from contract.jobs import Job, Scope
-from contract.roles import RoleEnd, find_place, list_ranks
+from contract.roles import OTHERS, find_place, list_ranks, name_rank
 
 PATIENCE_S = 60.0
 """The least time after which a rank that cannot answer a set says so, and after which the next one may be opened."""
@@ -34,13 +34,18 @@ class Position:
 
     @property
     def may_leave(self) -> tuple[int, ...]:
-        """Those that answer, and whose commands may end long before the job does. Once one has, it has nothing of any later set."""
-        return tuple(rank for rank in list_ranks(self.job.roles, RoleEnd.SERVED, RoleEnd.ALONE) if rank < self.ranks)
+        """Those that answer, and whose ends the job does not need: it may be done without them."""
+        return tuple(rank for rank in list_ranks(self.job.roles, *OTHERS) if rank < self.ranks)
 
     @property
     def spare(self) -> tuple[int, ...]:
-        """Those of them without whose files the last checkpoint is whole: whatever becomes of these, it is that of the others."""
+        """Those of them without whose files the last checkpoint is whole: whatever becomes of these, it is that of the others. Once the
+        command of one has ended, it has nothing of any later set."""
         return tuple(rank for rank in self.may_leave if (at := find_place(self.job.roles, rank)) and at.role.is_spare)
+
+    def name(self, rank: int) -> str:
+        """Returns what people read of a rank."""
+        return name_rank(self.job.roles, rank)
 
     @property
     def begins_with_files(self) -> bool:

@@ -26,6 +26,7 @@ from contract.items import KEPT_S
 from contract.jobs import Job
 from contract.keys import JobPrefix
 from contract.reports import Exit, NodeReport, Phase
+from contract.roles import name_place
 from contract.sessions import SessionCredentials
 from contract.shapes import seen_by
 from contract.timing import Timing
@@ -89,6 +90,7 @@ def work(world: World) -> Exit:
         job = patience.wait_for("the description of its job", lambda: read_job(home, node))
         # Later by the hours in which it waited for capacity, or earlier because its reservation ends.
         job = seen_by(job.due(node.deadline), node.rank)
+        node = replace(node, place=name_place(job.roles, node.rank))
         world.aws.gbps = read_gbps(job, world)
         attempt = Attempt(
             job, node, first,
@@ -97,7 +99,7 @@ def work(world: World) -> Exit:
         )  # fmt: skip
     except Exception as problem:
         error, reason = classify_problem(problem)
-        ending = Exit(code=1, error=error, reason=f"rank {node.rank}: {reason}")
+        ending = Exit(code=1, error=error, reason=f"{node.name}: {reason}")
         say(ending.reason)
         reporter = Reporter(
             items, first, nodes=UNKNOWN_NODES, every_s=1.0, expires=world.now() + KEPT_S,

@@ -115,15 +115,23 @@ def test_a_chief_that_begins_again_goes_on_from_its_checkpoint(started: Any) -> 
     assert "goes on from step 50" in said
 
 
-def test_actors_walk_for_a_learner_and_outlive_it(started: Any) -> None:
-    roles = (Role(name="learner", count=1), Role(name="actor", count=3, ends=RoleEnd.SERVED))
+def test_actors_walk_for_a_learner_and_end_once_it_is_gone(started: Any) -> None:
+    roles = (Role(name="learner", count=1), Role(name="actor", count=3, ends=RoleEnd.FREELY))
     nodes = started("actors", roles, "--episodes", "300", "--seconds-per-episode", "0.02")
     code, said = nodes.end("learner")
     assert code == 0, said
     learned = json.loads((nodes.folder("learner") / "learned.json").read_text())
     assert learned["ways"] == [1] * 7  # to the right everywhere
     assert learned["by_actor"].keys() == {"actor 0", "actor 1", "actor 2"}
-    assert {role for role, _ in nodes.left()} == {"actor"}
+    assert [nodes.end("actor", index)[0] for index in range(3)] == [0, 0, 0]
+
+
+def test_a_server_that_is_asked_to_fails_in_the_first_attempt_and_takes_the_workers_along(started: Any) -> None:
+    nodes = started("parameter_server", (CHIEF, WORKERS, SERVER), "--steps", "1000000", "--fail-server", "20")
+    assert [nodes.end("ps", index)[0] for index in range(2)] == [75, 75]
+    code, said = nodes.end("chief")
+    assert code == 1
+    assert "Connection" in said or "is gone" in said
 
 
 @pytest.mark.parametrize("example", ["parameter_server", "actors"])

@@ -150,7 +150,7 @@ def test_a_worker_that_never_began_says_nothing(tmp_path: Path, s3: FakeS3) -> N
 
 
 SPARE = pytest.mark.parametrize(
-    ("ends", "wanted"), [(RoleEnd.ALONE, None), (RoleEnd.ALONE, False), (RoleEnd.SERVED, False)]
+    ("ends", "wanted"), [(RoleEnd.ALONE, None), (RoleEnd.ALONE, False), (RoleEnd.SERVED, False), (RoleEnd.FREELY, None)]
 )
 
 
@@ -236,7 +236,7 @@ def test_what_an_evaluator_names_is_not_what_others_end_with(tmp_path: Path, s3:
 # The last set of a job that is done
 
 
-@pytest.mark.parametrize("ends", [RoleEnd.ALONE, RoleEnd.SERVED])
+@pytest.mark.parametrize("ends", [RoleEnd.ALONE, RoleEnd.SERVED, RoleEnd.FREELY])
 def test_the_last_set_waits_for_no_node_that_is_lost_once_the_job_is_done(
     tmp_path: Path, s3: FakeS3, ends: RoleEnd
 ) -> None:
@@ -307,7 +307,7 @@ def test_the_node_that_ends_last_says_what_servers_at_another_step_cost(
         every[1].write("shard-1", "z")
     every[1].checkpoints.finish()
     assert set_of(s3).step == 10
-    assert "without ranks 1" in every[1].notes[-1]
+    assert "without rank 1 (r1 0)" in every[1].notes[-1]
     assert SAYS in every[1].notes[-1]
 
 
@@ -346,7 +346,9 @@ def test_files_of_another_step_do_not_undo_a_last_set_that_is_closed(tmp_path: P
     assert (set_of(s3).step, [bool(one) for one in set_of(s3).parts]) == (300, [True, False])
 
 
-@pytest.mark.parametrize(("ends", "wanted"), [(RoleEnd.ALONE, None), (RoleEnd.ALONE, True), (RoleEnd.SERVED, False)])
+@pytest.mark.parametrize(
+    ("ends", "wanted"), [(RoleEnd.ALONE, None), (RoleEnd.ALONE, True), (RoleEnd.SERVED, False), (RoleEnd.FREELY, True)]
+)
 def test_who_ended_long_ago_and_can_be_spared_keeps_no_last_set_open(
     tmp_path: Path, s3: FakeS3, ends: RoleEnd, *, wanted: bool | None
 ) -> None:
@@ -358,7 +360,7 @@ def test_who_ended_long_ago_and_can_be_spared_keeps_no_last_set_open(
 
 @pytest.mark.parametrize(
     ("ends", "wanted"),
-    [(RoleEnd.ALONE, None), (RoleEnd.ALONE, False), (RoleEnd.SERVED, False), (RoleEnd.SERVED, None), (RoleEnd.SERVED, True)],
+    [(RoleEnd.ALONE, None), (RoleEnd.ALONE, False), (RoleEnd.SERVED, False), (RoleEnd.FREELY, None), (RoleEnd.FREELY, True)],
 )  # fmt: skip
 @pytest.mark.parametrize("scope", [Scope.AUTO, Scope.SHARDS])
 def test_who_ended_before_others_were_ordered_to_stop_keeps_no_last_set_of_theirs_open(
@@ -404,7 +406,35 @@ def test_an_evaluator_with_half_a_file_keeps_no_last_set_open(tmp_path: Path, s3
     assert history(key for _, key in s3.objects).closed == {(1, LAST_SET)}
 
 
-@pytest.mark.parametrize("ends", [RoleEnd.ALONE, RoleEnd.SERVED])
+@pytest.mark.parametrize("wanted", [None, True])
+@pytest.mark.parametrize("scope", [Scope.AUTO, Scope.SHARDS])
+@pytest.mark.parametrize("ended_well", [False, True])
+def test_no_set_is_closed_without_the_files_of_a_server_that_has_died(
+    tmp_path: Path, s3: FakeS3, *, wanted: bool | None, scope: Scope, ended_well: bool
+) -> None:
+    """Until the attempt ends by that the others train on: what they save is half a checkpoint."""
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.SERVED, scope=scope, wanted=wanted)
+    to_boundary(every, [])
+    for rank in every:
+        rank.save(10, **{f"shard-{rank.rank}": "x"})
+    pass_time(every, EVERY_S)
+    assert steps_of(s3) == [10]
+    every[1].save(15, **{"shard-1": "y"}).checkpoints.finish(ended_well=ended_well)
+    for step in (20, 30):
+        every[0].save(step, **{"shard-0": str(step)})
+        pass_time(every[:1], EVERY_S)
+    every[0].checkpoints.finish()
+    assert steps_of(s3) == [10]
+
+
+def test_a_server_that_has_died_and_had_no_files_keeps_no_last_set_open(tmp_path: Path, s3: FakeS3) -> None:
+    every = of_roles(tmp_path, s3, RoleEnd.JOB, RoleEnd.SERVED)
+    every[1].checkpoints.finish()
+    every[0].save(25, model="last").checkpoints.finish()
+    assert (set_of(s3).step, [bool(one) for one in set_of(s3).parts]) == (25, [True, False])
+
+
+@pytest.mark.parametrize("ends", [RoleEnd.ALONE, RoleEnd.FREELY])
 def test_a_role_with_checkpoints_that_has_ended_keeps_no_set_open(tmp_path: Path, s3: FakeS3, ends: RoleEnd) -> None:
     every = of_roles(tmp_path, s3, RoleEnd.JOB, ends, scope=Scope.SHARDS, wanted=True)
     every[1].checkpoints.finish()

@@ -242,7 +242,7 @@ def test_with_scope_shards_a_rank_without_files_keeps_the_set_open(tmp_path: Pat
     every[0].save(10, a="0")
     pass_time(every, 3 * LAG_S)
     assert closed(s3) == []
-    assert any("these ranks have nothing in CHECKPOINT_DIR: 1" in note for one in every for note in one.notes)
+    assert any("nothing is in CHECKPOINT_DIR of rank 1" in note for one in every for note in one.notes)
 
 
 def test_checkpoints_that_are_never_the_same_are_refused_after_some_sets(tmp_path: Path, s3: FakeS3) -> None:

@@ -86,9 +86,11 @@ class JobNodes:
         if fate.stands_since < math.inf and not exit_.ordered:
             return
         node.exit, node.phase = exit_, Phase.ENDED
-        if self.owners[node.machine.id].decides(node):
-            fate.failed |= exit_.code != 0 and not exit_.ordered
+        decides, serves = self.owners[node.machine.id].decides(node), self.owners[node.machine.id].serves(node)
+        if decides or serves:
+            fate.failed |= (serves or exit_.code != 0) and not exit_.ordered
             fate.codes |= {exit_.code} if exit_.code and not exit_.ordered else set()
+        if decides:
             fate.first_told_at = min(fate.first_told_at, self.clock.now)
         fate.torn |= {node.machine.id} if torn else set()
         send(self.aws, node, artifacts=self._commit(node, fate, torn))

@@ -8,8 +8,9 @@
    whole, else with exactly those files in its list of artifacts.
 4. Otherwise each of these may name it, if it happened: NodeLost (a node broke, or fell silent, before it told its end; or AWS took one
    back before its launch was known), NodeUnhealthy (a node said that its machine is at fault, and failed), TrainingFailed (a command
-   failed by itself), DeadlineReached or BudgetExceeded (the time to stop was there, by hours or by money), Stalled (one node went on
-   for two hours alone, or all stood still for as long as a request says that wants an end of that). BudgetExceeded is also the end of
+   failed by itself, or one that serves the others ended), DeadlineReached or BudgetExceeded (the time to stop was there, by hours or
+   by money), Stalled (one node of a job without roles went on for two hours alone, or all stood still for as long as a request says
+   that wants an end of that). BudgetExceeded is also the end of
    an attempt for which too little money was left to launch it.
 5. NodeLost and Stalled are followed by a new attempt while time and recoveries are left, and by nothing else. A recovery is left unless
    so many were made since an attempt closed a checkpoint of a higher step than all before. A stall is followed by none where the
@@ -133,6 +134,10 @@ class Run:
         """Whether the job ends by how the node's command ends."""
         return not self.ends or self.ends[node.rank] is RoleEnd.JOB
 
+    def serves(self, node: Node) -> bool:
+        """Whether the others need the node until the job is done."""
+        return bool(self.ends) and self.ends[node.rank] is RoleEnd.SERVED
+
     def tries(self) -> tuple[int, Fate]:
         """The first of the attempts in a row that found no place for all nodes, up to the one at hand, and what EC2 refused to them."""
         first = self.execution.attempt
@@ -195,7 +200,7 @@ def allowed_ends(run: Run, now: float, stop_at: float) -> set[str]:
         "TrainingFailed": fate.failed,
         run.execution.late_error: now >= stop_at,
         HALF: bool(run.ends) and bool(fate.refusals),
-        "Stalled": now >= fate.first_told_at + timing.uneven_allowance_s or run.ends_after(stood_s),
+        "Stalled": (not run.ends and now >= fate.first_told_at + timing.uneven_allowance_s) or run.ends_after(stood_s),
     }
     asked_again = attempt not in run.execution.launched and not any(
         node.machine.runs(now) for node in fate.nodes.values()

@@ -325,7 +325,7 @@ class Jobs(RuleBasedStateMachine):
         """Its command ends, as those of its role do: one that serves others never does."""
         end = run.ends[node.rank] if run.ends else RoleEnd.JOB
         if end is not RoleEnd.SERVED:
-            self.world.leave(node, Exit(code=3 if end is RoleEnd.ALONE else 0))
+            self.world.leave(node, Exit(code=0 if end is RoleEnd.JOB else 3))
 
     def _ends_well(self) -> None:
         """With nothing more going wrong every execution ends, and a quarter of an hour later nothing is left of any. A training that

@@ -11,6 +11,7 @@ from hypothesis.stateful import initialize, rule
 
 from contract.reports import Exit
 from tests.fakes.yard import ABROAD
+from tests.properties.jobs_oracle import RETRIED_CODE
 from tests.properties.jobs_rules import STARTS, WHICH, Jobs, Start
 from tests.properties.rounds import DEEP, numbers, play
 from tests.properties.world import Node
@@ -24,6 +25,7 @@ ROLES: list[list[dict[str, Any]]] = [
     [CHIEF, {"name": "worker"}, SERVER, EVALUATOR],
     [SERVER, CHIEF, EVALUATOR],
     [CHIEF, {**SERVER, "count": 2, "market": "spot"}],
+    [CHIEF, {"name": "actor", "ends": "freely", "count": 2}, SERVER],
 ]
 REQUEST = st.fixed_dictionaries(
     {
@@ -63,6 +65,12 @@ class RoleJobs(Jobs):
     @initialize(seed=st.integers(0, 2**32), first=REQUEST, second=REQUEST, apart=st.sampled_from([0, 1, 40]))
     def two_begin(self, seed: int, first: dict[str, object], second: dict[str, object], apart: int) -> None:
         self.begin(seed, first, second, apart)
+
+    @rule(which=WHICH, code=st.sampled_from([0, 1, RETRIED_CODE]))
+    def a_server_dies(self, which: int, code: int) -> None:
+        run = self.one(which)
+        for node in [node for node in self.nodes(which) if run.serves(node)][:1]:
+            self.world.leave(node, Exit(code=code))
 
     @rule(which=WHICH)
     def those_that_decide_end_well_and_the_others_go_on(self, which: int) -> None:

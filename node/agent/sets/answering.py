@@ -157,7 +157,9 @@ def _judge_silent(rank: AnsweringRank) -> Answer | None:
         if rank.has_nothing_to_say and not rank.is_saving:
             return Answer(None) if rank.lags else None
         if rank.place.rank not in rank.place.must_have:
-            return Answer(None, f"it has not named checkpoint {plan.step} in PROGRESS_FILE, as rank {plan.rank} has")
+            return Answer(
+                None, f"it has not named checkpoint {plan.step} in PROGRESS_FILE, as {rank.place.name(plan.rank)} has"
+            )
     if rank.has_nothing_to_say:
         return None
     advice = "where each rank names its checkpoints in PROGRESS_FILE it needs no clock"
@@ -189,11 +191,8 @@ def _judge_time(rank: AnsweringRank, paths: Collection[str], limit: float, advic
     if paths and not (plan.named_at and rank.clock_is_right):
         return Answer(Part.MISSED, f"{WRONG_CLOCK}; {advice}")
     newer = newer_than({path: at for path, at in rank.files.items() if path in paths}, limit)
-    return (
-        Answer(Part.MISSED, f"{newer} is newer than {name_checkpoint(plan.step, plan.name)} of rank {plan.rank}")
-        if newer
-        else None
-    )
+    why = f"{newer} is newer than {name_checkpoint(plan.step, plan.name)} of {rank.place.name(plan.rank)}"
+    return Answer(Part.MISSED, why) if newer else None
 
 
 def newer_than(own: Mapping[str, float], moment: float) -> str:

@@ -16,6 +16,7 @@ from agent.store import Missing, Store
 from contract.codec import Garbled, decode, encode
 from contract.commits import CheckpointSet, Commit, EmptyPart, Missed, Part, SetPlan
 from contract.keys import LAST_SET, BytesPrefix, CommitKind
+from contract.roles import name_ranks
 
 AT_A_TIME = 8
 """Parts that are read side by side: there is one of each rank."""
@@ -39,7 +40,7 @@ class Closer:
         """Closes each set of this attempt to which the last rank has answered. Raises NeverWhole."""
         state, attempt = self._state, self._place.attempt
         known = history(self._store.keys(self._keys.commits(CommitKind.CHECKPOINTS)))
-        answered = known.answered(attempt, self._place.ranks, self._place.may_leave)
+        answered = known.answered(attempt, self._place.ranks, self._place.spare)
         if LAST_SET in state.plans and LAST_SET not in answered:
             answered |= self._fill_last(known)
         for number in sorted(state.plans.keys() & answered.keys()):
@@ -84,9 +85,9 @@ class Closer:
         if not set(awaited) <= set(place.may_leave) or not self._is_done(filled):
             return {}
         if awaited:
-            ranks = ", ".join(map(str, awaited))
+            ranks = name_ranks(place.job.roles, awaited)
             self._note(
-                f"the last checkpoint waits for files of ranks {ranks}, which have some in S3 already: without them it may be half of one. "
+                f"the last checkpoint waits for files of {ranks}, which have some in S3 already: without them it may be half of one. "
                 "If they are lost, or end with another step, the checkpoint before it stays the newest; "
                 'it does not wait for roles with "checkpoints": false'
             )
@@ -117,9 +118,9 @@ class Closer:
         others = {rank: Part.NOTHING if rank in place.may_leave else part for rank, part in parts.items()}
         if not servers or self._explain_miss(LAST_SET, others) or self._judge(plan, others, place.may_leave)[0]:
             return ""
-        ranks = ", ".join(map(str, servers))
+        ranks = name_ranks(place.job.roles, servers)
         return (
-            f". The others agree without ranks {ranks}, whose files may be a part of it, so the checkpoint before it stays the newest; "
+            f". The others agree without {ranks}, whose files may be a part of it, so the checkpoint before it stays the newest; "
             'with "checkpoints": false in their role it is closed without them'
         )
 
@@ -184,7 +185,7 @@ class Closer:
         if problem := find_left_out(plan, read, place):
             self._lacks_ranks = True
             return problem, read
-        return judge_parts(plan, read, place.job.checkpoint_scope, place.ranks, required), read
+        return judge_parts(plan, read, place.job.checkpoint_scope, place.ranks, required, place.job.roles), read
 
     def _explain_miss(self, number: int, parts: Mapping[int, Part]) -> str:
         """Words what the first rank said that missed a set; empty where none did."""
@@ -193,8 +194,8 @@ class Closer:
             return ""
         with suppress(Garbled, Missing):  # whatever it says, the set is missed
             document = self._store.get(self._keys.part(self._place.attempt, number, first, Part.MISSED.value))
-            return f"Rank {first} said: {decode(Missed, document).reason}."
-        return f"rank {first} missed it"
+            return f"{self._place.name(first).capitalize()} said: {decode(Missed, document).reason}."
+        return f"{self._place.name(first)} missed it"
 
     def _read_part(self, rank: int, number: int) -> Commit:
         own = self._state.newest

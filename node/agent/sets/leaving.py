@@ -19,7 +19,7 @@ def find_spare(place: Position, number: int) -> frozenset[int]:
 def find_required(place: Position, number: int, left: Collection[int]) -> frozenset[int]:
     """Returns the ranks without whose files a set is not closed: not those that had `left` before it, nor in the last one those that
     can be spared."""
-    return place.must_have - find_spare(place, number) - frozenset(rank for rank in place.may_leave if rank in left)
+    return place.must_have - find_spare(place, number) - frozenset(rank for rank in place.spare if rank in left)
 
 
 def find_awaited(place: Position, known: History) -> list[int]:

@@ -130,13 +130,13 @@ def test_a_commit_that_a_report_names_is_there(trained: Trained, kind: CommitKin
 def test_no_rank_may_be_without_its_report(trained: Trained) -> None:
     State(TABLE).delete(items.node_report(NODE_ROLE, "i-1"))
     outcome = trained.sync()
-    assert (outcome.error, outcome.cause) == ("SyncIncomplete", "no report of ranks 1")
+    assert (outcome.error, outcome.cause) == ("SyncIncomplete", "there is no report of rank 1")
 
 
 @pytest.mark.parametrize("fields", [{"attempt": 2}, {"phase": 7}, {"job": "job-10"}])
 def test_somebody_elses_report_is_none(trained: Trained, fields: dict[str, Any]) -> None:
     trained.report(1, **fields)
-    assert trained.sync().cause == "no report of ranks 1"
+    assert trained.sync().cause == "there is no report of rank 1"
 
 
 @pytest.mark.parametrize("kind", [Kind.THROTTLED, Kind.ERROR, Kind.UNREACHABLE, Kind.DENIED])

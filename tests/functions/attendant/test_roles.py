@@ -13,46 +13,29 @@ from attendant.policy import Action, judge
 from attendant.roles import RULES, find_completion
 from attendant.silence import find_lost
 from attendant.stalls import find_stall
-from aws.facts import Given, Heard, Instance
+from aws.facts import Given, Heard
 from contract.errors import NodeLost, NodeUnhealthy, TrainingFailed
 from contract.jobs import NoProgress, Reaction
 from contract.orders import OrderKind
 from contract.reports import Exit, Phase
 from contract.roles import RoleEnd
 from tests.builders import NOW, WITH_ROLES
-from tests.functions.attendant.attempts import ORDER, TRAINING, ended, heard, instance
-
-CHIEF, WORKER, OTHER, SERVER, EVALUATOR = range(5)
-IDS = tuple(f"i-{rank}" for rank in range(5))
-FIVE = replace(
-    TRAINING,
-    job=WITH_ROLES,
-    ids=IDS,
-    instances={id_: replace(instance(0), id=id_, rank=rank) for rank, id_ in enumerate(IDS)},
-    nodes={rank: heard(rank, timeline={"started": NOW}) for rank in range(5)},
+from tests.functions.attendant.attempts import ORDER, TRAINING, ended, heard
+from tests.functions.attendant.role_attempts import (
+    CHIEF,
+    DONE,
+    EVALUATOR,
+    FIVE,
+    OTHER,
+    RANK_OF,
+    SERVER,
+    WELL,
+    WORKER,
+    having,
+    saving,
+    whose_server,
+    without,
 )
-WELL = ended(CHIEF, ago_s=20.0)
-
-
-def of(rank: int, end: Heard) -> Heard:
-    return replace(end, report=replace(end.report, rank=rank, instance=f"i-{rank}"))
-
-
-def having(facts: AttemptFacts = FIVE, /, **nodes: Heard) -> AttemptFacts:
-    """With other nodes, by `r<rank>`."""
-    changed = {int(name[1:]): of(int(name[1:]), one) for name, one in nodes.items()}
-    return replace(facts, nodes={**facts.nodes, **changed})
-
-
-def without(facts: AttemptFacts, rank: int) -> AttemptFacts:
-    """The node's instance is gone before its work was done."""
-    assert facts.instances is not None
-    gone: Instance = replace(facts.instances[f"i-{rank}"], state="terminated")
-    return replace(facts, instances={**facts.instances, f"i-{rank}": gone})
-
-
-DONE = having(r0=WELL, r1=WELL, r2=WELL)
-"""The nodes that decide have ended well, and the others still run."""
 
 
 @pytest.mark.parametrize("facts", [FIVE, having(r0=WELL), having(r0=WELL, r1=WELL)])
@@ -71,7 +54,7 @@ def test_an_evaluator_is_waited_for_and_then_the_job_ends_well() -> None:
     stopped = having(DONE, r3=ended(SERVER, 137, ordered=True, error=""))
     verdict = judge(stopped, now=NOW + 60)
     assert verdict.action is Action.HEARTBEAT
-    assert verdict.reason == "all 3 nodes of chief, worker ended with exit code 0; rank 4 is waited for"
+    assert verdict.reason == "all 3 nodes of chief, worker ended with exit code 0; rank 4 (evaluator 0) is waited for"
     verdict = judge(having(stopped, r4=ended(EVALUATOR, 3)), now=NOW + 60)
     assert verdict.action is Action.SUCCEED
     assert verdict.reason.endswith("; ps 0 was stopped; evaluator 0 exited with code 3")
@@ -146,15 +129,15 @@ def test_one_order_to_a_server_is_no_order_of_the_attempt() -> None:
 
 def test_an_end_that_means_nothing_and_was_earlier_did_not_follow_from_the_error() -> None:
     own = ended(WORKER, 7, ago_s=900.0, error=TrainingFailed.__name__)
-    facts = having(r1=own, r2=ended(OTHER, 1, ago_s=890.0), r3=ended(SERVER, 1, ago_s=4000.0))
+    facts = having(r1=own, r2=ended(OTHER, 1, ago_s=890.0), r4=ended(EVALUATOR, 1, ago_s=4000.0))
     said = judge(facts, now=NOW + 60).reason
-    assert "Rank 2 exited with code 1 after it." in said
-    assert "Rank 3 exited with code 1 before it." in said
+    assert "Rank 2 (worker 1) exited with code 1 after it." in said
+    assert "Rank 4 (evaluator 0) exited with code 1 before it." in said
 
 
 def test_what_ended_before_the_last_report_of_a_lost_node_did_not_follow_from_its_loss() -> None:
-    facts = without(having(r1=heard(WORKER, age_s=100.0), r3=ended(SERVER, 1, ago_s=4000.0)), WORKER)
-    assert "Rank 3 exited with code 1 before it." in judge(facts, now=NOW + 60).reason
+    facts = without(having(r1=heard(WORKER, age_s=100.0), r4=ended(EVALUATOR, 1, ago_s=4000.0)), WORKER)
+    assert "Rank 4 (evaluator 0) exited with code 1 before it." in judge(facts, now=NOW + 60).reason
 
 
 # The table: who ends how
@@ -168,14 +151,16 @@ ENDS: dict[str, dict[str, Any]] = {
     "on a bad machine": {"code": 1, "error": NodeUnhealthy.__name__},
 }
 FAILS: dict[tuple[str, RoleEnd], str] = {
+    ("with 0", RoleEnd.SERVED): "TrainingFailed",
     ("with 7", RoleEnd.JOB): "TrainingFailed",
+    ("with 7", RoleEnd.SERVED): "TrainingFailed",
     ("without a start", RoleEnd.JOB): "TrainingFailed",
     ("without a start", RoleEnd.SERVED): "TrainingFailed",
+    ("without a start", RoleEnd.FREELY): "TrainingFailed",
     **{("with a broken disk", one): "NodeLost" for one in RoleEnd},
     **{("on a bad machine", one): "NodeUnhealthy" for one in RoleEnd},
 }
 """With which error an attempt ends; every other end leaves it at work."""
-RANK_OF = {RoleEnd.JOB: WORKER, RoleEnd.SERVED: SERVER, RoleEnd.ALONE: EVALUATOR}
 
 
 def test_the_table_has_a_rule_for_every_kind_of_role() -> None:
@@ -185,7 +170,8 @@ def test_the_table_has_a_rule_for_every_kind_of_role() -> None:
 @pytest.mark.parametrize(("how", "ends"), product(ENDS, RoleEnd))
 def test_an_end_before_the_job_is_done_means_what_its_role_says(how: str, ends: RoleEnd) -> None:
     rank = RANK_OF[ends]
-    facts = having(**{f"r{rank}": ended(rank, **ENDS[how])})
+    whose = whose_server(ends) if rank == SERVER else FIVE
+    facts = having(whose, **{f"r{rank}": ended(rank, **ENDS[how])})
     verdict = judge(facts, now=NOW + 60)
     assert verdict.error == FAILS.get((how, ends), "")
     assert verdict.ends is bool(verdict.error)
@@ -242,11 +228,27 @@ def test_a_failing_worker_beside_a_dead_server_blames_the_server() -> None:
     assert judge(facts, now=NOW + 60).error == NodeLost.__name__
 
 
-def test_an_evaluator_that_ends_early_leaves_the_others_their_time() -> None:
-    long_ago = ended(EVALUATOR, 3, ago_s=WITH_ROLES.timing.uneven_allowance_s + 100)
-    assert judge(having(r4=long_ago), now=NOW + 60).action is Action.HEARTBEAT
-    worker = ended(WORKER, ago_s=WITH_ROLES.timing.uneven_allowance_s + 100)
-    assert judge(having(r1=worker), now=NOW + 60).error == "Stalled"
+@pytest.mark.parametrize("rank", [CHIEF, WORKER, EVALUATOR])
+@pytest.mark.parametrize("hours", [1, 3, 70])
+def test_nothing_bounds_how_long_the_others_work_on_after_one_has_ended_well(rank: int, hours: int) -> None:
+    long_ago = having(**{f"r{rank}": ended(rank, 3 if rank == EVALUATOR else 0, ago_s=hours * 3600.0)})
+    job = replace(WITH_ROLES, deadline=int(NOW) + 100 * 3600)
+    assert judge(replace(long_ago, job=job), now=NOW + hours * 3600.0 + 60).action is Action.HEARTBEAT
+
+
+@pytest.mark.parametrize("ends", [RoleEnd.FREELY, RoleEnd.ALONE])
+def test_the_last_commits_of_a_node_that_may_end_have_no_bound_before_the_job_is_done(ends: RoleEnd) -> None:
+    late_s = WITH_ROLES.timing.save_allowance_s + 1
+    rank = RANK_OF[ends]
+    facts = having(whose_server(ends) if rank == SERVER else FIVE, **{f"r{rank}": saving(rank, phase_s=late_s)})
+    assert judge(facts, now=NOW + 60).action is Action.HEARTBEAT
+
+
+def test_those_of_a_node_that_ends_the_job_do() -> None:
+    facts = having(r1=saving(WORKER, phase_s=WITH_ROLES.timing.save_allowance_s + 1))
+    verdict = judge(facts, now=NOW + 60)
+    assert verdict.error == "Stalled"
+    assert "rank 1 (worker 0, i-1) still reports, and has been saving" in verdict.reason
 
 
 def test_an_evaluator_is_waited_for_until_the_deadline_and_no_longer() -> None:
@@ -266,6 +268,19 @@ def test_progress_is_that_of_the_nodes_that_decide() -> None:
     assert find_stall(training, now=NOW + 5000) is None
 
 
+def test_those_that_have_ended_well_leave_the_progress_to_the_others() -> None:
+    job = replace(WITH_ROLES, stall=NoProgress(minutes=10, then=Reaction.STOP))
+    idle, busy = heard(WORKER, phase_s=5000.0, idle_s=4000.0), heard(WORKER, phase_s=5000.0, idle_s=0.0)
+    served = {"r3": heard(SERVER, phase_s=5000.0), "r4": heard(EVALUATOR, phase_s=5000.0)}
+    facts = replace(having(r0=WELL, r1=idle, r2=idle, **served), job=job)
+    stall = find_stall(facts, now=NOW + 5000)
+    assert stall is not None
+    assert stall.rank == WORKER
+    assert find_stall(having(facts, r2=busy), now=NOW + 5000) is None
+    assert find_stall(having(facts, r1=ended(WORKER, 7), r2=idle), now=NOW + 5000) is None
+    assert find_stall(having(facts, r1=WELL, r2=WELL), now=NOW + 5000) is None
+
+
 def test_a_job_is_done_in_one_way_in_whatever_order_its_nodes_end() -> None:
     """Every combination of running, ended well, ended badly and lost: one verdict, and the same when it is asked again."""
     states = {
@@ -278,7 +293,7 @@ def test_a_job_is_done_in_one_way_in_whatever_order_its_nodes_end() -> None:
         verdict = judge(facts, now=NOW + 60)
         assert verdict == judge(facts, now=NOW + 60)
         decided = found[:3]
-        if "badly" in decided:
+        if "badly" in decided or (found[3] == "badly" and "runs" in decided):
             assert verdict.action in {Action.FAIL, Action.AWAIT}, found
         elif "runs" in decided:
             assert verdict.action is Action.HEARTBEAT, found

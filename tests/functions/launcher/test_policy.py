@@ -15,7 +15,6 @@ from contract.errors import CapacityPending, CapacityUnavailable, QuotaExceeded
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
 from contract.jobs import Job, Market
 from launcher import arguments, policy
-from launcher.answers import meaning
 from launcher.arguments import LaunchMarks, build_arguments, build_user_data, token
 from tests.builders import INTENT, JOB, LAUNCHED, NOW, TAGS_AT_LAUNCH, rung
 
@@ -161,29 +160,6 @@ def test_a_quota_is_not_final_while_a_rung_has_not_been_asked() -> None:
         steps=tuple(replace(INTENT.steps[0], rung=one) for one in (rung(), rung("eu-central-1a", "p4d.24xlarge"))),
     )
     assert isinstance(policy.find_error(record_answer(half, 0, LaunchOutcome.QUOTA), NOW), CapacityPending)
-
-
-@pytest.mark.parametrize(
-    ("code", "outcome"),
-    [
-        ("InsufficientInstanceCapacity", LaunchOutcome.NO_CAPACITY),
-        ("Unsupported", LaunchOutcome.NO_CAPACITY),
-        ("VcpuLimitExceeded", LaunchOutcome.QUOTA),
-        ("NetworkInterfaceLimitExceeded", LaunchOutcome.QUOTA),
-        ("OptInRequired", LaunchOutcome.CLOSED),
-        ("RequestLimitExceeded", LaunchOutcome.UNKNOWN),
-        ("ThrottlingException", LaunchOutcome.UNKNOWN),
-        ("EC2ThrottledException", LaunchOutcome.UNKNOWN),
-        ("InternalError", LaunchOutcome.UNKNOWN),
-        ("IdempotentInstanceTerminated", LaunchOutcome.RENEW),
-        ("IdempotentParameterMismatch", LaunchOutcome.MISTAKE),
-        ("UnauthorizedOperation", LaunchOutcome.MISTAKE),
-        ("InvalidAMIID.NotFound", LaunchOutcome.MISTAKE),
-        ("SomethingNobodyHasSeen", LaunchOutcome.MISTAKE),
-    ],
-)
-def test_each_error_code_has_its_meaning(code: str, outcome: LaunchOutcome) -> None:
-    assert meaning(code) is outcome
 
 
 def test_two_rungs_of_a_plan_never_share_a_token() -> None:

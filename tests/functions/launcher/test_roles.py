@@ -126,7 +126,8 @@ def test_a_first_shape_without_capacity_leaves_nothing_and_the_next_zone_is_aske
 def test_a_later_shape_without_capacity_ends_the_walk_and_asks_no_other_zone() -> None:
     ec2, store = FakeEc2(["ok", EMPTY]), Store()
     with pytest.raises(
-        LaunchIncomplete, match=r"3 nodes were launched in eu-central-1a, .* m5\.large: InsufficientInst"
+        LaunchIncomplete,
+        match=r"3 nodes were launched in eu-central-1a, .* those of ps and evaluator on m5\.large: InsufficientInst",
     ):
         launched(ec2, store)
     assert len(ec2.calls) == 2
