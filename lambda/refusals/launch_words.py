@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from contract import training
 from contract.cluster import SCRIPT
 from contract.jobs import Launcher
-from refusals.launching import Launch, read_options
+from refusals.launching import OwnLaunch, read_options
 from refusals.wording import plain
 
 REST = "..."
@@ -49,13 +49,13 @@ POD_LINE = LaunchFields(launcher="distribution", command="entrypoint")
 SAGEMAKER_LINE = LaunchFields(launcher="distribution", command="program", takes_script_alone=True, has_variables=False)
 
 
-def word_lone_launch(launch: Launch, fault: str, gang: Gang, fields: LaunchFields) -> str:
+def word_lone_launch(launch: OwnLaunch, fault: str, gang: Gang, fields: LaunchFields) -> str:
     """Returns the refusal, without its field, of a launch that several machines run and that would not join them because of the fault."""
     allowed = ", or ".join(_list_allowed(launch, gang, fields))
     return f"{plain(launch.words)} would not join {gang.who} into one training: {fault}; allowed: {allowed}"
 
 
-def word_command(launch: Launch, launcher: Launcher, fields: LaunchFields) -> str:
+def word_command(launch: OwnLaunch, launcher: Launcher, fields: LaunchFields) -> str:
     """Returns the field and its value without the command's own launcher, as the other one takes it; words if it is not known, and
     nothing if the field cannot have it."""
     program = read_options(launch).program
@@ -73,7 +73,7 @@ def _quote(word: str) -> str:
     return f'"{plain(word)}"'
 
 
-def _list_allowed(launch: Launch, gang: Gang, fields: LaunchFields) -> Iterator[str]:
+def _list_allowed(launch: OwnLaunch, gang: Gang, fields: LaunchFields) -> Iterator[str]:
     kind, has_any = launch.kind, False
     if (
         kind.instead is not Launcher.NONE

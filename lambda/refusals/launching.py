@@ -53,7 +53,7 @@ IDLE = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
+class OwnLaunch:
     """A part of a command that starts processes of its own."""
 
     kind: LauncherKind
@@ -81,12 +81,12 @@ class LaunchOptions:
     """Whether a variable among them may stand for any option."""
 
 
-def find_launches(words: Sequence[str]) -> list[Launch]:
+def find_launches(words: Sequence[str]) -> list[OwnLaunch]:
     """Returns every part of a command that certainly starts processes of its own, in order."""
     return list(_find(words, is_in_shell=False, depth=0))
 
 
-def _find(words: Sequence[str], *, is_in_shell: bool, depth: int) -> Iterator[Launch]:
+def _find(words: Sequence[str], *, is_in_shell: bool, depth: int) -> Iterator[OwnLaunch]:
     run, variables = unwrap(words)
     text = " ".join(run[1:]) if run[:1] == ["eval"] else find_shell_text(run)
     if text is None:
@@ -100,7 +100,7 @@ def _find(words: Sequence[str], *, is_in_shell: bool, depth: int) -> Iterator[La
                 yield replace(one, variables=together, is_prepared=is_prepared)
 
 
-def _match(words: Sequence[str]) -> Launch | None:
+def _match(words: Sequence[str]) -> OwnLaunch | None:
     """Returns the launcher with which the words begin; None if they begin with none."""
     if not words:
         return None
@@ -120,17 +120,17 @@ def _name(program: str) -> str:
     return program if folder == "." else name
 
 
-def _match_names(begin: str, words: Sequence[str], *, is_module: bool = False) -> Launch | None:
+def _match_names(begin: str, words: Sequence[str], *, is_module: bool = False) -> OwnLaunch | None:
     for kind in LAUNCHERS:
         for name in kind.modules if is_module else kind.programs:
             rest = tuple(words[len(name) :])
             is_other = kind.needs_script and not any(one.endswith(SCRIPT) for one in rest)
             if tuple(words[: len(name)]) == name and not is_other:
-                return Launch(kind=kind, words=" ".join((begin, *name[1:])), rest=rest)
+                return OwnLaunch(kind=kind, words=" ".join((begin, *name[1:])), rest=rest)
     return None
 
 
-def find_fault(launch: Launch, numbers: Collection[int], environment: Mapping[str, str]) -> str:
+def find_fault(launch: OwnLaunch, numbers: Collection[int], environment: Mapping[str, str]) -> str:
     """Returns why a launch that several machines run would not join them, as a sentence; empty if it may. `numbers` are those of machines
     that it may name; `environment` has the variables that are set for it."""
     kind, options, variables = launch.kind, read_options(launch), {**environment, **launch.variables}
@@ -154,8 +154,8 @@ def find_fault(launch: Launch, numbers: Collection[int], environment: Mapping[st
     return ""
 
 
-def _names_hosts(launch: Launch, options: LaunchOptions, variables: Mapping[str, str]) -> bool:
-    """Whether it is told of the machines in a way that nobody can judge before they are there."""
+def _names_hosts(launch: OwnLaunch, options: LaunchOptions, variables: Mapping[str, str]) -> bool:
+    """Whether it is told of the machines in a way that cannot be judged before they are there."""
     files = any("hostfile" in one.lower() for one in (*launch.rest, *variables))
     is_set = _find_name(launch.kind.settings, options.given, {}) is not None and launch.is_prepared
     return files or is_set or _find_name(launch.kind.hosts, options.given, variables) is not None
@@ -179,7 +179,7 @@ def _is_number_of(value: str, numbers: Collection[int]) -> bool:
     return any(int(least[:9]) <= one <= int((most or least)[:9]) for one in numbers)
 
 
-def read_options(launch: Launch) -> LaunchOptions:
+def read_options(launch: OwnLaunch) -> LaunchOptions:
     """Reads a launcher's own words. What stands behind a word that it may not be its own is left out."""
     kind, found, left = launch.kind, LaunchOptions(), list(launch.rest)
     named = {_spell(one): one for one in (*kind.counts, *kind.masters, *kind.hosts, *kind.settings, kind.processes)}

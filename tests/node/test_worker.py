@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agent.launching import torchrun
-from agent.launching.ends import ENDED_BY_LAUNCHER, ProcessEnd, find_cause, read_ends
+from agent.launching.process_ends import ENDED_BY_LAUNCHER, ProcessEnd, find_cause, read_ends
 from localaws.testing.waiting import HANG_S, until
 
 COUNTS = """

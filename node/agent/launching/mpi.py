@@ -13,8 +13,8 @@ from pathlib import Path
 
 from agent import dumps
 from agent.failures import CannotStart
-from agent.launching.ends import find_cause, read_ends
 from agent.launching.mpi_variables import ADDRESSES, COMMAND, HYDRA_HOSTS, OPEN_MPI_HOSTS, PROCESS, REMOTE, SHARE
+from agent.launching.process_ends import find_cause, read_ends
 from agent.launching.relay import COMMANDS, ENDS
 from agent.launching.worker import CODES
 from agent.training import LINGER_S, RunningTraining, WrappedTraining

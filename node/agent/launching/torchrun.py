@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from agent.launching.ends import find_cause, read_ends
+from agent.launching.process_ends import find_cause, read_ends
 from agent.launching.worker import CODES
 from agent.training import LINGER_S, RunningTraining, WrappedTraining
 
