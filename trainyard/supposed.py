@@ -106,7 +106,6 @@ def describe_grids(settings: Settings, account: str) -> GridEnvironment:
         defaults=settings.grid.defaults,
         tags=settings.tags,
         kubernetes=_describe_cluster(settings),
-        master_port=settings.master_port,
     )
 
 
@@ -115,7 +114,7 @@ def _describe_cluster(settings: Settings) -> LineCluster | None:
     if not given.cluster:
         return None
     name = names.eks_cluster(settings.deployment) if given.cluster == NEW else given.cluster
-    return LineCluster(name=name, most_nodes=given.max_nodes)
+    return LineCluster(name=name, most_nodes=given.max_nodes, port=settings.master_port)
 
 
 def list_file_systems(settings: Settings) -> dict[str, tuple[FileSystem, ...]]:
