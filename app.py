@@ -233,7 +233,6 @@ def _grid(
         grid=grids,
         settings=settings.grid,
         job_limits=settings.limits,
-        master_port=settings.master_port,
         child_image=child_tag(settings.grid.child_base),
         output_key=names.region_key(settings.deployment) if settings.compliance else "",
         catalogue=catalogue.exports if catalogue else None,
@@ -265,6 +264,7 @@ def _kubernetes(
         network=_home_network(settings, regions),
         grid=grids,
         settings=settings.kubernetes,
+        master_port=settings.master_port,
         root=ROOT,
     )
 

@@ -320,6 +320,8 @@ class LineCluster:
     name: str
     most_nodes: int
     """Of all lines together."""
+    port: int = 29500
+    """At which rank 0 of a line listens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -360,8 +362,6 @@ class GridEnvironment(JobsEnvironment):
     """As whom queries are run; None in a deployment without a catalogue."""
     kubernetes: LineCluster | None = None
     """Where lines with the backend kubernetes run; None in a deployment without a cluster."""
-    master_port: int = 29500
-    """At which rank 0 of such a line listens."""
     rules: str = ""
     """Of the functions that read lines, as in AdmissionEnvironment."""
     jobs: str = ""

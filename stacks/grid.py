@@ -68,7 +68,6 @@ class GridStack(cdk.Stack):
         grid: GridRights,
         settings: GridSettings,
         job_limits: Limits,
-        master_port: int,
         child_image: str,
         output_key: str = "",
         catalogue: CatalogueAccess | None = None,
@@ -110,7 +109,6 @@ class GridStack(cdk.Stack):
             tags=dict(common.tags),
             catalogue=catalogue,
             kubernetes=kubernetes.line_cluster if kubernetes else None,
-            master_port=master_port,
         )
         collecting = self._collecting_environment = self._extend(planning)
         children = self._children(training, network, settings, child_image, kubernetes)

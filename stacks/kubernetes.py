@@ -47,11 +47,13 @@ class KubernetesExports:
     rights: KubernetesRights
     security_group: ec2.ISecurityGroup | None
     """Of the API of the deployment's own cluster; the owner of another one lets children in."""
+    master_port: int
+    """At which rank 0 of a line listens."""
 
     @property
     def line_cluster(self) -> LineCluster:
         """What Plan knows of it."""
-        return LineCluster(name=self.rights.name, most_nodes=self.rights.most_nodes)
+        return LineCluster(name=self.rights.name, most_nodes=self.rights.most_nodes, port=self.master_port)
 
 
 class KubernetesStack(cdk.Stack):
@@ -67,6 +69,7 @@ class KubernetesStack(cdk.Stack):
         network: Network | ExistingNetwork,
         grid: GridRights,
         settings: KubernetesSettings,
+        master_port: int,
         root: Path,
     ) -> None:
         """`network` is the home region's; `root` is the folder from which the settings name files."""
@@ -102,6 +105,7 @@ class KubernetesStack(cdk.Stack):
         self.exports = KubernetesExports(
             rights=self._rights,
             security_group=cluster.cluster.cluster_security_group if cluster is not None else None,
+            master_port=master_port,
         )
         for output, value, what in (
             ("Cluster", self._rights.name, "aws eks update-kubeconfig --name ..., from within its network"),

@@ -53,13 +53,12 @@ def describe_grids(
         train_machine=f"{machine}{names.machine(deployment)}",
         defaults=grid.defaults,
         tags=dict(tags),
-        kubernetes=_describe_cluster(deployment, kubernetes),
-        master_port=master_port,
+        kubernetes=_describe_cluster(deployment, kubernetes, master_port),
     )
 
 
-def _describe_cluster(deployment: str, given: KubernetesSettings) -> LineCluster | None:
+def _describe_cluster(deployment: str, given: KubernetesSettings, port: int) -> LineCluster | None:
     if not given.cluster:
         return None
     name = names.eks_cluster(deployment) if given.cluster == NEW else given.cluster
-    return LineCluster(name=name, most_nodes=given.max_nodes)
+    return LineCluster(name=name, most_nodes=given.max_nodes, port=port)

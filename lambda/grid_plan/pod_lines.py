@@ -119,7 +119,7 @@ def build_pod_request(training: Wanted, decision: Decision, index: int, run: Gri
         namespace=names.pod_namespace(env.deployment),
         region=env.home_region,
         keeper_image=f"{registry}/{names.repository(env.deployment, names.PLATFORM)}:{env.child_image}",
-        port=env.master_port,
+        port=cluster.port,
     )
     notes = f"s3://{bytes_buckets(env)[env.home_region]}/{GridPrefix(run.grid).pod_notes(index)}"
     it = _describe_training(training, mpi_job_name(run.execution, run.started_at, index), notes, gpus)

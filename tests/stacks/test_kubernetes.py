@@ -5,13 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from contract import names
+from contract.environments import LineCluster
 from contract.kubernetes_objects import OPERATOR_DIGEST, build_node_pool, build_objects
 from contract.pod_network import build_policy_controller
+from stacks.kubernetes import KubernetesExports
 from stacks.parts.assembled import NotSetUp
 from stacks.parts.operator_manifest import read_operator_manifest
 from stacks.parts.pod_cluster import VERSION
@@ -188,6 +191,14 @@ def test_functions_without_a_network_ask_the_one_that_has_one(lab: Synthesised) 
         assert all(one.resources[0].endswith(f":function:{name}") for one in found)
     assert function(lab.template("kubernetes"), "cluster_api")["VpcConfig"]["SubnetIds"]
     assert "VpcConfig" not in function(lab.template("grid"), "grid_collect")
+
+
+def test_plan_knows_the_cluster_and_the_port_on_which_rank_0_listens(lab: Synthesised) -> None:
+    known = json.loads(plain(variables(function(lab.template("grid"), "planner"))["TRAINYARD_KUBERNETES"]))
+    assert (known["name"], known["port"]) == ("lab", CONTEXT["trainyard"].get("master_port", 29500))
+    rights: Any = SimpleNamespace(name="lab", most_nodes=4)
+    exports = KubernetesExports(rights=rights, security_group=None, master_port=23456)
+    assert exports.line_cluster == LineCluster(name="lab", most_nodes=4, port=23456)
 
 
 def test_a_machine_without_a_job_is_an_alarm_after_half_an_hour(lab: Synthesised) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from grid_plan.cluster_lines import OF_THE_INPUT
 from grid_plan.job_columns import JOB_ONLY
 from tests.functions.grid_plan.account import Account
-from tests.functions.grid_plan.test_pod_lines import LINE, planned, refused, there  # noqa: F401  (a fixture)
+from tests.functions.grid_plan.backends import LINE, cluster_account, planned, refused
 from tools.refusals.grids.yard import BUCKET
 
 GUIDES = Path(__file__).parents[3] / "docs" / "guides"
@@ -94,13 +95,20 @@ SAYS: list[tuple[str, str, dict[str, Any], str]] = [
 """Page, words of it, a line, and how it is refused; empty for one that is planned."""
 
 
+@pytest.fixture
+def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+    """The account with a cluster, and types of EC2 in the home region."""
+    with cluster_account(monkeypatch) as made:
+        yield made
+
+
 @pytest.mark.parametrize(("page", "words", "line", "said"), SAYS, ids=[f"{one[0]}-{n}" for n, one in enumerate(SAYS)])
 def test_what_a_guide_says_of_a_line_is_what_the_reader_does(
     page: str,
     words: str,
     line: dict[str, Any],
     said: str,
-    there: Account,  # noqa: F811
+    there: Account,
 ) -> None:
     assert words in (GUIDES / f"{page}.md").read_text()
     if not said:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 import subprocess
@@ -15,7 +14,6 @@ import pytest
 
 from contract import names, tags
 from contract.environments import LONGEST_TRAINING_H, LineCluster
-from contract.errors import InvalidRequest
 from contract.grid import Backend, Line, mpi_job_name
 from contract.mpi_job import GPU, GRACE_S, INSTANCE_TYPE, SAVED_S, SAY, seal_job
 from contract.mpi_job_facts import is_marked_pod
@@ -26,47 +24,16 @@ from localaws.services.kubernetes_schema import list_policy_problems, list_probl
 from localaws.testing.waiting import HANG_S
 from stacks.parts.pod_cluster import VERSION
 from tests.archives import tarred
-from tests.fakes.ec2_catalogue import Catalogue, Kind
-from tests.functions.grid_plan.account import DIGEST, ENVIRONMENT, Account, plan
-from tools.refusals.grids.yard import ACCOUNT, BUCKET, DEFAULTS, HOME, MANIFEST, bytes_bucket, execution
-
-ANY_TYPE = replace(ENVIRONMENT.limits, instance_types=("ml.*",))
-LINE = {"backend": "kubernetes", "entrypoint": ["python", "t.py"]}
+from tests.functions.grid_plan.account import DIGEST, ENVIRONMENT, Account
+from tests.functions.grid_plan.backends import ANY_TYPE, LINE, cluster_account, planned, refused
+from tools.refusals.grids.yard import ACCOUNT, BUCKET, HOME, bytes_bucket, execution
 
 
 @pytest.fixture
 def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
     """The account with a cluster, and types of EC2 in the home region."""
-    cluster = LineCluster(name="lab", most_nodes=4)
-    for name, value in replace(ENVIRONMENT, limits=ANY_TYPE, kubernetes=cluster).write().items():
-        monkeypatch.setenv(name, value)
-    made = Account()
-    kinds = [
-        Kind("g5.xlarge", gpu="A10G", count=1),
-        Kind("m5.large"),
-        Kind("p3.2xlarge", gpu="V100", count=1),
-        Kind("p3dn.24xlarge", gpu="V100", count=8),
-        Kind("p3.16xlarge", gpu="V100", count=8),
-        Kind("g5g.xlarge", architectures=("arm64",)),
-    ]
-    nothing: dict[str, Any] = {one: {} for one in ("subnets", "templates", "images")}
-    sets: dict[str, Any] = {one: set[str]() for one in ("groups", "security_groups", "profiles")}
-    made.open_region(HOME, Catalogue(zones=(), **nothing, **sets, kinds={one.name: one for one in kinds}))
-    made.prices.hourly = dict.fromkeys(("g5.xlarge", "m5.large", "p3.2xlarge", "p3dn.24xlarge", "p3.16xlarge"), 1.0)
-    with made.connected():
+    with cluster_account(monkeypatch) as made:
         yield made
-
-
-def planned(there: Account, *lines: Any, **given: Any) -> list[Line]:
-    there.upload("".join(json.dumps(one) + "\n" for one in lines))
-    plan({"manifest": MANIFEST, "defaults": DEFAULTS, **given})
-    return there.lines()
-
-
-def refused(there: Account, *lines: Any, **given: Any) -> list[str]:
-    with pytest.raises(InvalidRequest) as problem:
-        planned(there, *lines, **given)
-    return [one.removeprefix("- ").removeprefix("line 1: ") for one in str(problem.value).split("\n")[1:]]
 
 
 def pod_of(line: Line, role: str = "Launcher") -> dict[str, Any]:
@@ -173,7 +140,9 @@ def test_mpirun_stands_before_the_command_and_sshd_waits_on_the_workers(there: A
 
 
 def test_rank_0_of_a_line_listens_on_the_port_of_the_settings(there: Account, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRAINYARD_MASTER_PORT", "23456")
+    cluster = LineCluster(name="lab", most_nodes=4, port=23456)
+    for name, value in replace(ENVIRONMENT, limits=ANY_TYPE, kubernetes=cluster).write().items():
+        monkeypatch.setenv(name, value)
     (line,) = planned(there, LINE | {"instance_count": 2, "distribution": "torchrun", "entrypoint": ["t.py"]})
     assert {one["name"]: one.get("value") for one in training_of(line)["env"]}["MASTER_PORT"] == "23456"
     words = training_of(line)["command"]
