@@ -65,7 +65,7 @@ def judge_lines(common: Common, repositories: tuple[str, ...]) -> list[Right]:
         rights.home("ReadJobs", ["s3:GetObject"], keys.ANY_DESCRIPTION),
         item_rights.query_launches(rights),
         *_look_up(rights, jobs, *LOOKS),
-        ContainerRights.of_jobs(rights, jobs, repositories).find_images(),
+        *ContainerRights.of_jobs(rights, jobs, repositories).read_images(),
     ]
     return [replace(one, apart="Jobs") for one in looks]
 

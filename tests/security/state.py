@@ -71,8 +71,8 @@ MAY: dict[str, dict[str, set[str]]] = {
     },
     "Reaper": {"GetItem": {MARKS}, "Query": {MARKS, REGIONS}, "PutItem": {MARKS}, "DeleteItem": {MARKS}},
     "RegionCheck": {"Query": {REGIONS}},
-    "GridPlan": {"GetItem": {ADMISSION}, "PutItem": {REGIONS}},
-    "Search": {"GetItem": {ADMISSION}},
+    "GridPlan": {"GetItem": {ADMISSION}, "Query": {LAUNCHES}, "PutItem": {REGIONS}},
+    "Search": {"GetItem": {ADMISSION}, "Query": {LAUNCHES}},
     "PageWriter": {"GetItem": {CURVE}, "Query": {LAUNCHES, CLOSED, UNHEALTHY}, "BatchGetItem": {MINE, OTHERS}},
 }
 """Role, action and partitions, as docs/reference/state.md lists them."""

@@ -12,7 +12,20 @@ import pytest
 from contract import names
 from localaws.iam.permissions import listed
 from localaws.iam.simulator import Answer, Policies, Request, condition_keys, simulate
-from tests.security import containers, endings, grids, images, jobs, launches, pages, resumes, searches, state, train
+from tests.security import (
+    containers,
+    endings,
+    grids,
+    images,
+    jobs,
+    launches,
+    line_jobs,
+    pages,
+    resumes,
+    searches,
+    state,
+    train,
+)
 from tests.security.asking import BYTES, HOME, JOB_ROLE, OWN, Ask
 from tests.security.policies import ACCOUNT, REGION, TOPIC_KEY, of_resource, role, trust
 from tools.synthesis import Synthesised
@@ -22,6 +35,7 @@ EVERY_ALLOWED = [
     *endings.ALLOWED,
     *images.ALLOWED,
     *grids.ALLOWED,
+    *line_jobs.ALLOWED,
     *searches.ALLOWED,
     *state.ALLOWED,
     *jobs.ALLOWED,
@@ -35,6 +49,7 @@ EVERY_DENIED = [
     *endings.DENIED,
     *images.DENIED,
     *grids.DENIED,
+    *line_jobs.DENIED,
     *searches.DENIED,
     *state.DENIED,
     *jobs.DENIED,
