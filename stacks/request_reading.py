@@ -13,8 +13,8 @@ from contract.limits import Limits
 from contract.request_rules import RequestRules
 from stacks.parts.assembled import LAMBDA
 
-OF_AN_ACCOUNT = re.compile(r"(template|places\.\d+)\.(channels|checkpoint|code|data|image|secrets)[.:]")
-"""How problems of a search's lines begin that are about names with the account's number in them."""
+NOT_KNOWN = re.compile(r"(template|places\.\d+)\.((channels|checkpoint|code|data|image|secrets)[.:]|\w+: is missing;)")
+"""How problems of a search's lines begin that are about names with the account's number in them, and about what is not there."""
 
 
 def list_request_problems(preset: Mapping[str, Any], limits: Limits, rules: RequestRules) -> list[str]:
@@ -41,7 +41,7 @@ def list_input_problems(
             from searches.template import list_form_problems
 
             of_lines = list_form_problems(given, grids, rules)
-            return [*list_problems(given), *(one for one in of_lines if not OF_AN_ACCOUNT.match(one))]
+            return [*list_problems(given), *(one for one in of_lines if not NOT_KNOWN.match(one))]
     from job_requests.reading import read as read_job
 
     return read_job(given, limits, rules)[1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from contract.cluster import SCRIPT
 from contract.jobs import Launcher
 
 Names = tuple[str, ...]
@@ -31,8 +32,8 @@ class LauncherKind:
     """The words with which it begins."""
     modules: tuple[Names, ...] = ()
     """The same behind `python -m`."""
-    needs_script: bool = False
-    """Whether its name is other programs' too, which start no script of Python."""
+    needs: Names = ()
+    """Beginnings and ends of words: without one of them it is another program of the name, or starts no processes."""
     joins: bool = True
     """Whether it is for several machines that each run it. Of any other it is only known that it starts processes."""
     counts: Names = ()
@@ -147,7 +148,7 @@ LAUNCHERS = (
     LauncherKind(
         programs=(("composer",),),
         modules=(("composer.cli",), ("composer.cli.launcher",)),
-        needs_script=True,
+        needs=(SCRIPT,),
         counts=("--world_size", "WORLD_SIZE"),
         counts_nodes=False,
         processes="-n",
@@ -156,7 +157,7 @@ LAUNCHERS = (
     LauncherKind(
         programs=(("lightning", "run"), ("fabric", "run"), ("lightning", "fabric", "run")),
         modules=(("lightning", "run"), ("lightning.fabric.cli", "run"), ("lightning_fabric.cli", "run")),
-        needs_script=True,
+        needs=(SCRIPT,),
         counts=("--num_nodes",),
         masters=("--main_address",),
         instead=Launcher.TORCHRUN,
@@ -169,6 +170,16 @@ LAUNCHERS = (
         masters=("--master", "PADDLE_MASTER"),
         hosts=("--ips", "--cluster_node_ips"),
         own="python -m paddle.distributed.launch --nnodes {nodes} --master {address}:{port} ...",
+    ),
+    LauncherKind(
+        programs=(("tune", "run"),),
+        needs=("--nproc", "--nnodes", "--standalone"),
+        counts=TORCHRUN.counts,
+        masters=TORCHRUN.masters,
+        alone=TORCHRUN.alone,
+        flags=TORCHRUN.flags,
+        values=TORCHRUN.values,
+        own="tune run --nnodes {nodes} --node-rank {rank} --master-addr {address} --master-port {port} ...",
     ),
     LauncherKind(
         programs=(

@@ -124,8 +124,8 @@ def _match_names(begin: str, words: Sequence[str], *, is_module: bool = False) -
     for kind in LAUNCHERS:
         for name in kind.modules if is_module else kind.programs:
             rest = tuple(words[len(name) :])
-            is_other = kind.needs_script and not any(one.endswith(SCRIPT) for one in rest)
-            if tuple(words[: len(name)]) == name and not is_other:
+            is_meant = not kind.needs or any(one.startswith(kind.needs) or one.endswith(kind.needs) for one in rest)
+            if tuple(words[: len(name)]) == name and is_meant:
                 return OwnLaunch(kind=kind, words=" ".join((begin, *name[1:])), rest=rest)
     return None
 
@@ -158,7 +158,8 @@ def _names_hosts(launch: OwnLaunch, options: LaunchOptions, variables: Mapping[s
     """Whether it is told of the machines in a way that cannot be judged before they are there."""
     files = any("hostfile" in one.lower() for one in (*launch.rest, *variables))
     is_set = _find_name(launch.kind.settings, options.given, {}) is not None and launch.is_prepared
-    return files or is_set or _find_name(launch.kind.hosts, options.given, variables) is not None
+    hosts = _find_name(launch.kind.hosts, options.given, variables)
+    return files or is_set or (hosts is not None and not all(map(LOOPBACK.fullmatch, hosts[1].split(","))))
 
 
 def _find_name(names: Names, given: Mapping[str, str], variables: Mapping[str, str]) -> tuple[str, str] | None:

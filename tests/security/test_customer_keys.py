@@ -130,7 +130,7 @@ MAY: dict[str, set[str]] = {
     "Reaper": TABLE | QUEUES,
     "RegionCheck": TABLE,
     "Schedule": QUEUES,
-    "Search": WRITES | TABLE,
+    "Search": WRITES | TABLE | {"read bytes"},
     "SearchCleanup": WRITES | QUEUES,
     "Terminator": WRITES | TABLE | {"read bytes"},
     "Training": READS | {"read bytes", "write bytes"},

@@ -81,6 +81,22 @@ def refusal(**changes: object) -> str:
             "campaigns.drive-eu.input.trials: 0 is too small; allowed: a whole number from 1",
         ),
         (
+            {
+                "campaigns": campaign(
+                    input={**SEARCH, "template": {"command": ["python", "t.py"], "distribution": "mpi"}}
+                )
+            },
+            "campaigns.drive-eu.input.template.distribution: mpi is read by AWS's toolkit, whose start entrypoint replaces",
+        ),
+        (
+            {"campaigns": campaign(input={**SEARCH, "template": {"region": "eu-west-9"}})},
+            "campaigns.drive-eu.input.template.region: eu-west-9 is not a region of trainyard",
+        ),
+        (
+            {"campaigns": campaign(input={**SEARCH, "template": {"backend": "ec2", "nodes": "2"}})},
+            'campaigns.drive-eu.input.template.nodes: "2" is not a whole number',
+        ),
+        (
             {"campaigns": campaign(input={**JOB, "preset": 5})},
             "campaigns.drive-eu.input.preset: 5 is not a string; allowed: ",
         ),
