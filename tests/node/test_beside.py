@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -90,6 +91,12 @@ BESIDE: dict[str, Style] = {
 }  # fmt: skip
 
 
+def some(*quick: str, without: Sequence[str] = ()) -> list[Any]:
+    """Returns what lies beside; all but a few are tried at length."""
+    others = (name for name in BESIDE if name not in (*quick, *without))
+    return [*quick, *(pytest.param(name, marks=pytest.mark.at_length) for name in others)]
+
+
 @pytest.mark.parametrize("name", BESIDE)
 def test_what_a_trainer_writes_beside_its_checkpoints_keeps_no_set_open(tmp_path: Path, s3: FakeS3, name: str) -> None:
     (rank,) = begin(tmp_path, s3)
@@ -100,7 +107,7 @@ def test_what_a_trainer_writes_beside_its_checkpoints_keeps_no_set_open(tmp_path
     assert all(data == weights(300 * int(path[6:-4]) + 299) for path, data in found.items())
 
 
-@pytest.mark.parametrize("name", BESIDE)
+@pytest.mark.parametrize("name", some("a table", "a state each second", "a sign of life"))
 def test_so_it_does_not_while_one_file_is_saved_in_place_every_nine_seconds(
     tmp_path: Path, s3: FakeS3, name: str
 ) -> None:
@@ -109,7 +116,9 @@ def test_so_it_does_not_while_one_file_is_saved_in_place_every_nine_seconds(
     assert len(run([rank], 4 * int(EVERY_S), save_each(9, "weights/last.pt"), best, BESIDE[name])) >= 3
 
 
-@pytest.mark.parametrize("name", [name for name in BESIDE if name != "the name of the newest"])
+@pytest.mark.parametrize(
+    "name", some("the log of a rank", "a configuration", "events", without=["the name of the newest"])
+)
 def test_what_another_rank_writes_without_weights_keeps_no_set_open(tmp_path: Path, s3: FakeS3, name: str) -> None:
     every = begin(tmp_path, s3, 2)
     other = BESIDE[name]
