@@ -26,6 +26,9 @@ from job_requests.workbench import list_bench_conflicts, list_workbench_problems
 from refusals.placeholders import find_placeholders
 from refusals.wording import lines, plain
 
+RANK0_OF_SHARDS = Scope.RANK0, CheckpointLayout.DCP
+"""A scope and a layout that has shards on every node: no checkpoint of several would ever be whole."""
+
 MAY_BE = {
     name: next(one for one in field.metadata if isinstance(one, MayBe))
     for name, field in JobRequest.model_fields.items()
@@ -72,7 +75,6 @@ def read(raw: object, limits: Limits, rules: RequestRules = NO_RULES) -> tuple[J
         *list_role_problems(given, request, limits),
         *([] if unnamed else _list_missing_types(given, limits)),
         *_list_doubles(request),
-        *_list_left_out(request),
         *_list_limit_problems(request, limits),
         *list_tag_problems(request.tags, rules),
         *(list_required_problems(request.tags, rules) if is_judged and not unnamed else []),
@@ -108,7 +110,6 @@ def list_preset_problems(preset: Mapping[str, object], limits: Limits, rules: Re
         *list_bench_conflicts(given, request, rules),
         *list_role_conflicts(fields, request, limits),
         *_list_doubles(request),
-        *_list_left_out(request),
         *_list_limit_problems(request, limits),
         *list_tag_problems(request.tags, rules),
         *list_value_problems(request.tags, rules),
@@ -158,7 +159,7 @@ def _list_missing_types(given: object, limits: Limits) -> list[str]:
 
 
 def _list_doubles(request: JobRequest) -> list[str]:
-    """Rejects two fields of which a request has one."""
+    """Rejects two fields of which a request has one, or that say the opposite."""
     problems = [
         f"secrets.{name}: environment has it too; allowed: one value for each variable"
         for name in sorted(request.environment.keys() & request.secrets.keys())
@@ -167,18 +168,12 @@ def _list_doubles(request: JobRequest) -> list[str]:
         problems.append("regions: the request has region too; allowed: one of the two")
     if request.instance_types and request.accelerators:
         problems.append("accelerators: the request has instance_types too; allowed: one of the two")
+    if (nodes := count_nodes(request)) > 1 and (request.checkpoint_scope, request.checkpoint_layout) == RANK0_OF_SHARDS:
+        problems.append(
+            f"checkpoint_scope: rank0 leaves out the shards of {nodes - 1} of {nodes} nodes, and checkpoint_layout is dcp, in which each "
+            "node has some; allowed: shards, auto"
+        )
     return problems
-
-
-def _list_left_out(request: JobRequest) -> list[str]:
-    """Rejects a layout that has shards on every node where the files of rank 0 alone would be kept: no checkpoint would ever be whole."""
-    nodes = count_nodes(request)
-    if (request.checkpoint_scope, request.checkpoint_layout) != (Scope.RANK0, CheckpointLayout.DCP) or nodes == 1:
-        return []
-    return [
-        f"checkpoint_scope: rank0 leaves out the shards of {nodes - 1} of {nodes} nodes, and checkpoint_layout is dcp, in which each node "
-        "has some; allowed: shards, auto"
-    ]
 
 
 def _list_limit_problems(request: JobRequest, limits: Limits) -> list[str]:

@@ -12,7 +12,7 @@ from tests.properties.rounds import numbers
 from tests.properties.trainers_world import Cut, World, draw_style
 
 
-@pytest.mark.parametrize("seed", numbers(200, quick=16))
+@pytest.mark.parametrize("seed", numbers(200, quick=10))
 def test_sets_of_any_trainer_are_whole_and_close_within_two_intervals(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     world = World(tmp_path, draw_style(chance), chance)

@@ -30,8 +30,8 @@ MODEL = re.compile(r"(?:(?:pytorch_|adapter_)?model|optimizer|scheduler|sampler|
 """Files that frameworks write with torch.save under a name that ends in .bin; others may be empty, or begin with zeros."""
 MOST_MODEL = 16 * 1024 * 1024
 """Bytes of a model as text up to which its end is looked for."""
-MOST_ENTRIES, BLOCK = 10_000, 512
-"""Entries of a tar up to which its end is looked for, and the bytes that each begins at a multiple of."""
+MOST_ENTRIES, BLOCK, MOST_PADDING = 10_000, 512, 1024 * 1024
+"""Entries of a tar up to which its end is looked for, the bytes that each begins at a multiple of, and those of zeros behind its end."""
 OFFSETS = re.compile(rb'"data_offsets"\s*:\s*\[\s*\d{1,18}\s*,\s*(\d{1,18})\s*\]')
 BEGUN = re.compile(r"-?(I(n(f(i(n(it?)?)?)?)?)?)?|t(ru?)?|f(a(ls?)?)?|n(ul?)?|Na?|\.?[eE]?[+-]?")
 """What a word or a number in JSON may begin with, and not end."""
@@ -60,7 +60,7 @@ def is_whole(read: At, size: int, name: str = "") -> bool | None:
         return read(max(0, size - 6), 6).endswith(PARQUET if head.startswith(PARQUET) else ARROW) and size > 12
     if head.startswith(LIGHTGBM):
         return _is_lightgbm(read, size)
-    if read(257, 5) == b"ustar":
+    if suffix == ".tar" or read(257, 5) == b"ustar":
         return _is_tar(read, size)
     begun = head.rstrip(b"\0")
     if begun and ZIP.startswith(begun):
@@ -168,7 +168,8 @@ def _is_tar(read: At, size: int) -> bool | None:
         if len(head) < BLOCK:
             return False
         if not head.strip(b"\0"):
-            return len(read(at + BLOCK, BLOCK)) == BLOCK
+            rest = read(at, MOST_PADDING + 1)
+            return 2 * BLOCK <= len(rest) <= MOST_PADDING and not rest.strip(b"\0")
         try:
             length = int(head[124:136].split(b"\0")[0].strip() or b"0", 8)
         except ValueError:  # a size in binary, of more than 8 GiB

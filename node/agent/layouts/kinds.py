@@ -93,7 +93,7 @@ def find_kind(read: At, size: int, path: str) -> Kind:
     if PACKED_LOG.fullmatch(name):
         return Kind.RECORD
     tail = read(max(0, size - PROBE), PROBE) if size > PROBE else b""
-    if not _is_text(head, cut=size > PROBE) or not _is_text(tail, cut=True):
+    if not _is_text(head) or not _is_text(tail):
         return Kind.WEIGHTS
     return _find_text(head, tail, size, name)
 
@@ -112,12 +112,12 @@ def _find_text(head: bytes, tail: bytes, size: int, name: str) -> Kind:
     return Kind.WORDS if size <= PROBE else Kind.WEIGHTS
 
 
-def _is_text(some: bytes, *, cut: bool) -> bool:
-    """Whether some bytes are text in UTF-8, or nearly so; `cut`: whether they may begin or end within a letter."""
+def _is_text(some: bytes) -> bool:
+    """Whether some bytes are text in UTF-8, or nearly so; they may begin and end within a letter."""
     if CONTROLS.intersection(some):
         return False
     wrong = some.decode("utf-8", "replace").count("\ufffd")
-    return wrong <= (8 if cut else 0) + len(some) // 50
+    return wrong <= 8 + len(some) // 50
 
 
 def _is_json_lines(head: bytes, is_log: bool) -> bool:

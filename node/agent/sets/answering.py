@@ -114,9 +114,13 @@ def answer_again(before: AnsweringRank, rank: AnsweringRank) -> Answer:
     verdict, began = answer(rank), f"the commit of {name_checkpoint(rank.plan.step, rank.plan.name)} began"
     if before.shards and rank.shards and (gone := before.shards.files - rank.shards.files):
         return Answer(Part.MISSED, f"{min(gone)} was removed while {began}")
-    if verdict.part is Part.NOTHING:
+    if verdict.part is Part.NOTHING and not rank.chosen:
         return Answer(Part.MISSED, f"all files were removed while {began}")
-    return verdict if verdict.part is Part.FILES else replace(verdict, reason=f"{verdict.reason}, as {began}")
+    return (
+        verdict
+        if verdict.part in (Part.FILES, Part.NOTHING)
+        else replace(verdict, reason=f"{verdict.reason}, as {began}")
+    )
 
 
 def _find_obstacle(rank: AnsweringRank) -> Answer | None:
@@ -125,7 +129,8 @@ def _find_obstacle(rank: AnsweringRank) -> Answer | None:
     if rank.saved.has_left(plan):
         return Answer(Part.MISSED, f"its trainer had gone on from {plan.name} when it learned of that")
     if rank.doubt:
-        return Answer(None, rank.doubt)
+        is_beside = rank.place.ranks > 1 and plan.names == 0 and not plan.layout and rank.has_nothing_to_say
+        return Answer(Part.NOTHING) if is_beside else Answer(None, rank.doubt)
     if word is not None:
         return _judge_word(rank, word)
     if not rank.files and rank.has_ended and rank.is_saving and not rank.any_closed:

@@ -10,10 +10,11 @@ from agent.layouts.kinds import Kind, find_kind
 from agent.layouts.pickles import MOST_PICKLE, is_all_there
 from agent.snapshot import FileState
 
+HEAD = 64 * 1024
 MOST = 20_000
 """Files of which this is remembered at a time."""
-Read = Callable[[str, int, int], bytes]
-"""Path, offset, and at most so many bytes; b"" where there are none."""
+Read = Callable[[FileState, int, int], bytes]
+"""A file, an offset, and at most so many bytes; b"" where there are none."""
 T = TypeVar("T")
 
 
@@ -41,6 +42,10 @@ class Evidence:
             del self._whole[_key(one)]
         return found
 
+    def read_head(self, one: FileState) -> bytes:
+        """Returns the first bytes of a file, HEAD at most."""
+        return self._read(one, 0, HEAD)
+
     def _judge(self, one: FileState) -> bool | None:
         read = self._reader(one)
         found = is_whole(read, one.size, one.path)
@@ -51,7 +56,7 @@ class Evidence:
         return found
 
     def _reader(self, one: FileState) -> Callable[[int, int], bytes]:
-        return lambda offset, size: self._read(one.path, offset, size)
+        return lambda offset, size: self._read(one, offset, size)
 
 
 def _key(one: FileState) -> Hashable:

@@ -76,7 +76,7 @@ class Saved:
     @property
     def has_logs_alone(self) -> bool:
         """Whether nothing lies here but what only grows: a rank with that has nothing to say."""
-        return bool(self.own) and all(one.grows for one in self.own)
+        return bool(self.own) and has_logs_alone(self.own)
 
     def has_left(self, plan: SetPlan) -> bool:
         """Whether a file outside of the checkpoint says which one is the newest, and it is another one than the plan's by now."""
@@ -116,6 +116,11 @@ class Saved:
         for path in unfinished & self.changes.keys():
             newest[_unit(path)] = max(newest.get(_unit(path), 0.0), self.changes[path])
         return {path for path in unfinished if newest.get(_unit(path), began) < began}
+
+
+def has_logs_alone(own: Sequence[FileState]) -> bool:
+    """Whether there is nothing but what only grows, and links."""
+    return all(one.grows or one.target for one in own)
 
 
 def _unit(path: str) -> str:
@@ -192,7 +197,7 @@ class Recogniser:
         lines_since = self._clock() - max(LEAST_GROWTH_S, self._place.every_s / 2)
         marked = self._growth.mark(own, since=since, lines_since=lines_since)
         self.resting.observe(marked, self._clock())
-        is_alone = self._place.ranks == 1 and named is None and all(one.grows for one in marked)
+        is_alone = self._place.ranks == 1 and named is None and has_logs_alone(marked)
         return [one._replace(grows=False) for one in marked] if is_alone else marked
 
     def _leave_unfinished(
@@ -268,8 +273,8 @@ class Recogniser:
             self._judgements,
         )  # fmt: skip
 
-    def _read(self, path: str, start: int, size: int) -> bytes:
-        return self._bytes({}, path, start, size)
+    def _read(self, one: FileState, start: int, size: int) -> bytes:
+        return self._bytes({one.path: one}, one.path, start, size)
 
     def _bytes(self, files: Mapping[str, FileState], path: str, start: int, size: int) -> bytes:
         """Some bytes of a file; none where it went away. The trainer puts there what it likes, so no link is followed out of the folder."""

@@ -8,6 +8,7 @@ one go, is no part of a checkpoint, and a database or a picture neither: these h
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Mapping, Sequence
 
 from agent.layouts.kinds import Kind
@@ -51,6 +52,7 @@ class Resting:
         self._taken: dict[str, FileState] = {}
         self._together: frozenset[str] = frozenset()
         self._seen: dict[str, FileState] = {}
+        self._heads: dict[str, bytes] = {}
         self._rewrites: dict[str, int] = {}
         """How often a small text was written anew in one go."""
         self._born: dict[str, float] = {}
@@ -71,15 +73,23 @@ class Resting:
         self._born = {one.path: self._born.get(one.path, now) for one in own}
         for one in own:
             before = self._seen.get(one.path)
-            if before is None or before.content == one.content or one.target:
+            if one.target or one.grows or (before is not None and before.content == one.content):
                 continue
-            if one.path in self._together and self.has_evidence(one):
+            if before is not None and one.path in self._together and self.has_evidence(one):
                 self._versions[one.path] = self._versions.get(one.path, 0) + 1
-            if not one.grows and self._format.find_kind(one).is_small_text:
-                in_pieces = before.inode == one.inode and before.size < one.size
-                self._rewrites[one.path] = 0 if in_pieces else self._rewrites.get(one.path, 0) + 1
+            if self._format.find_kind(one).is_small_text:
+                self._count_rewrite(one, before)
         self._seen = {one.path: one for one in own}
         self._rewrites = {path: times for path, times in self._rewrites.items() if path in self._seen}
+        self._heads = {path: head for path, head in self._heads.items() if path in self._seen}
+
+    def _count_rewrite(self, one: FileState, before: FileState | None) -> None:
+        """Takes note of how a small text came to be: anew, or as a further piece of what it was."""
+        head, known = self._format.read_head(one), self._heads.get(one.path)
+        self._heads[one.path] = _digest(head)
+        if before is not None:
+            in_pieces = before.size < one.size and known == _digest(head[: before.size])
+            self._rewrites[one.path] = 0 if in_pieces else self._rewrites.get(one.path, 0) + 1
 
     def is_torn(self, one: FileState) -> bool:
         """Whether a file is cut off by its format."""
@@ -238,3 +248,7 @@ class Resting:
 def is_being_written(one: FileState, age_s: float) -> bool:
     """Whether a file that changed so long before its trainer died may not have been all there, if nothing else says so."""
     return age_s < max(SHORTEST_S, one.size / BYTES_PER_S)
+
+
+def _digest(some: bytes) -> bytes:
+    return hashlib.sha256(some).digest()

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import io
+import json
+import pickle
 import struct
+import tarfile
 import zipfile
 from collections.abc import Callable
 from random import Random
 
 import pytest
 
-from agent.layouts.formats import is_whole
+from agent.layouts.formats import is_cut_json, is_whole
+from agent.layouts.pickles import is_all_there
 from tests.node.layouts import contents
 
 
@@ -25,6 +29,17 @@ def numpy_saved(random: Random) -> bytes:
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + random.randbytes(rows * 24)
 
 
+def tar_saved(random: Random) -> bytes:
+    """What tarfile writes of files with zeros in them, to its last record."""
+    into = io.BytesIO()
+    with tarfile.open(fileobj=into, mode="w") as archive:
+        for number in range(3):
+            entry = tarfile.TarInfo(f"weights-{number}")
+            entry.size = random.randint(1, 900)
+            archive.addfile(entry, io.BytesIO(bytes(entry.size)))
+    return into.getvalue().rstrip(b"\0").ljust(archive.offset, b"\0")[: archive.offset]
+
+
 WRITERS: list[tuple[str, Callable[[Random], bytes]]] = [
     ("model.pt", contents.torch_saved),
     ("rng_state.pth", contents.torch_saved),
@@ -35,6 +50,7 @@ WRITERS: list[tuple[str, Callable[[Random], bytes]]] = [
     ("model.safetensors", contents.safetensors_saved),
     ("latest.weights.h5", contents.hdf5_saved),
     ("mean.npy", numpy_saved),
+    ("weights.tar", tar_saved),
     ("trainer_state.json", lambda random: contents.trainer_state(random.randint(1, 10**6))),
 ]
 ARCHIVES = [one for one in WRITERS if one[0].endswith((".pt", ".pth", ".ckpt", ".bin", ".npz", ".keras"))]
@@ -155,3 +171,40 @@ def test_a_gigabyte_is_judged_by_a_few_kilobytes() -> None:
 @pytest.mark.parametrize("name", ["model.safetensors", "model.h5", "model.npy", "model.pt", "x.distcp"])
 def test_lengths_that_lie_are_not_whole_and_do_no_harm(head: bytes, name: str) -> None:
     assert judge(head, name) is not True
+
+
+MODEL = b"tree\nversion=v4\n\nTree=0\nleaf_value=0.1\n\nend of trees\n\nparameters:\nend of parameters\n"
+
+
+def test_a_model_of_lightgbm_is_cut_before_the_end_of_its_trees_and_unknown_behind_it() -> None:
+    end = MODEL.index(b"end of trees") + len(b"end of trees")
+    assert [cut for cut in range(13, end) if judge(MODEL[:cut], "model.txt") is not False] == []
+    assert [cut for cut in range(end, len(MODEL)) if judge(MODEL[:cut], "model.txt") is not None] == []
+
+
+def test_a_bare_pickle_is_all_there_at_its_last_byte_alone() -> None:
+    for protocol in (2, 4, 5):
+        document = pickle.dumps({"weights": bytes(300), "step": 7, "dots": "...."}, protocol=protocol)
+        assert is_all_there(document)
+        assert [cut for cut in range(len(document)) if is_all_there(document[:cut])] == []
+        assert not is_all_there(document * 2), "as torch.save writes without an archive"
+
+
+def test_a_document_that_is_cut_anywhere_may_become_json() -> None:
+    text = {"a": [1, -2.5e-3, True, False, None, float("inf")], "b": {"c": 'x"\\y', "d": "\u00e9"}, "e": []}
+    document = json.dumps(text, indent=1, ensure_ascii=False).encode()
+    assert [cut for cut in range(len(document)) if not is_cut_json(document[:cut])] == []
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a": 1,}', "{'a': 1}", '{"a": 1 // one\n}', '{"a": 1}\n// end', "nothing", '{"a": 1}', "[1 2]", "{a: 1}"]
+)
+def test_what_nothing_more_makes_json_is_not_cut(text: str) -> None:
+    assert not is_cut_json(text.encode())
+
+
+@pytest.mark.parametrize("magic", [b"PAR1", b"ARROW1"])
+def test_a_table_that_ends_with_its_magic_is_whole(magic: bytes) -> None:
+    table = magic + bytes(range(200)) + magic
+    assert judge(table, "table") is True
+    assert [cut for cut in range(len(magic), len(table)) if judge(table[:cut], "table") is not False] == []
