@@ -106,5 +106,5 @@ def page() -> str:
 def _row(name: str, of: type[BaseModel]) -> str:
     field = of.model_fields[name]
     default = f"`{json.dumps(DEFAULTS[name])}`" if name in DEFAULTS else ""
-    examples = " or ".join(f"`{json.dumps(one)}`" for one in field.examples or ())
+    examples = " or ".join(f"`{json.dumps(one)}`" for one in field.examples or ()).replace("|", "\\|")
     return f"| `{name}` | {(field.description or '').replace('<', chr(92) + '<')} | {default} | {examples} |"

@@ -7,6 +7,7 @@ than are counted, and never more.
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -17,8 +18,8 @@ MOST_SAMPLE = 1_000
 """Characters of a line: an expression may ask for a letter a million times."""
 MOST_STEPS = 1_000_000
 """Of counting ways, about a quarter of a second."""
-FILLERS = " =:_-/x0"
-"""Characters for a place where an expression allows several."""
+FILLERS = " =:_-/x0" + string.ascii_letters + string.digits + string.punctuation
+"""Characters for a place where an expression allows several, in this order."""
 ONE = {_parser.LITERAL, _parser.NOT_LITERAL, _parser.ANY, _parser.IN}
 REPEATS = {_parser.MAX_REPEAT, _parser.MIN_REPEAT, _parser.POSSESSIVE_REPEAT}
 LOOKS = {_parser.ASSERT, _parser.ASSERT_NOT, _parser.GROUPREF, _parser.GROUPREF_EXISTS}
@@ -62,10 +63,10 @@ def list_characters(tree: Any) -> set[str]:
     """Returns characters, one at least for every item that takes characters."""
     found = set[str]()
     for op, value in _list_items(tree):
-        if op is _parser.IN and value[0][0] is not _parser.NEGATE:
+        if op is _parser.IN and not _is_negated(value):
             found |= {_find_first(*one) for one in value}
         elif op in ONE:
-            found |= {_choose(op, value)}
+            found |= {_choose(op, value)} - {""}
     return found
 
 
@@ -184,9 +185,8 @@ def _choose(op: Any, value: Any) -> str:
     """Returns a character that the item takes."""
     if op is _parser.LITERAL:
         return chr(value)
-    if found := next((one for one in FILLERS if _fits(op, value, one)), ""):
-        return found
-    return _find_first(*value[0]) if op is _parser.IN else ""
+    found = next((one for one in FILLERS if _takes(op, value, one)), "")
+    return _find_first(*value[0]) if not found and op is _parser.IN and not _is_negated(value) else found
 
 
 def _find_first(op: Any, value: Any) -> str:
@@ -207,8 +207,12 @@ def _takes(op: Any, value: Any, letter: str) -> bool:
         return True
     if op in (_parser.LITERAL, _parser.NOT_LITERAL):
         return (ord(letter) == value) is (op is _parser.LITERAL)
-    is_negated = value[0][0] is _parser.NEGATE
-    return is_negated is not any(_is_in(one, what, letter) for one, what in value)
+    return _is_negated(value) is not any(_is_in(one, what, letter) for one, what in value)
+
+
+def _is_negated(value: Any) -> bool:
+    """Whether a class takes what is not in it."""
+    return value[0][0] is _parser.NEGATE
 
 
 def _is_in(op: Any, value: Any, letter: str) -> bool:
@@ -216,4 +220,4 @@ def _is_in(op: Any, value: Any, letter: str) -> bool:
         return bool(ord(letter) == value)
     if op is _parser.RANGE:
         return bool(value[0] <= ord(letter) <= value[1])
-    return CATEGORIES[value].match(letter) is not None
+    return op is _parser.CATEGORY and CATEGORIES[value].match(letter) is not None
