@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +13,8 @@ from contract import keys, names
 from contract.errors import InvalidRequest
 from tests.archives import packed
 from tests.fakes.wire import Call
-from tests.functions.grid_plan.account import Account, plan
-from tests.functions.grid_plan.clusters import SECRET, clusters
+from tests.functions.grid_plan.account import Account, judging, plan
+from tests.functions.grid_plan.clusters import SECRET
 from tools.refusals.grids.yard import ACCOUNT, BUCKET, DEFAULTS, HOME, MANIFEST
 
 LEAST: dict[str, Any] = {"backend": "ec2", "instance_types": ["g5.xlarge"], "image": "images:v1"}
@@ -25,9 +24,8 @@ READS = ("Get", "Head", "Describe", "List", "Query", "Batch")
 
 
 @pytest.fixture
-def there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Account]:
-    """An account in which jobs run in two regions."""
-    with clusters(monkeypatch, tmp_path) as made:
+def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+    with judging(monkeypatch) as made:
         yield made
 
 
