@@ -195,7 +195,7 @@ def test_a_function_without_the_settings_of_jobs_judges_the_form_alone(
     assert plan({"manifest": MANIFEST})["lines"] == 1
 
 
-def asked(there: Account) -> list[Call]:
+def list_lookups(there: Account) -> list[Call]:
     return [call for call in there.calls if call.service in ("ec2", "ecr", "ssm", "secretsmanager", "pricing")]
 
 
@@ -208,7 +208,7 @@ def test_a_thousand_lines_ask_aws_no_more_than_one_line_of_each_kind(there: Acco
     kinds = [LEAST, LEAST | {"region": "us-east-1"}, LEAST | {"secrets": {"TOKEN": SECRET}, "max_cost_usd": 9}]
     upload(there, *kinds)
     plan({"manifest": MANIFEST})
-    of_kinds = [call.name for call in asked(there)]
+    of_kinds = [call.name for call in list_lookups(there)]
     there.calls.clear()
     many = (
         LEAST
@@ -219,7 +219,7 @@ def test_a_thousand_lines_ask_aws_no_more_than_one_line_of_each_kind(there: Acco
     )
     upload(there, *many)
     plan({"manifest": MANIFEST}, {**RUN, "name": "many", "arn": RUN["arn"] + "many"})
-    assert sorted(call.name for call in asked(there)) == sorted(of_kinds)
+    assert sorted(call.name for call in list_lookups(there)) == sorted(of_kinds)
 
 
 RUN = {

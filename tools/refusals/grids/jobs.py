@@ -44,7 +44,7 @@ ROWS = (
         "allowed: repository and tag of an image that exists there",
     ),
     Row(
-        "a job's mount, secret and role that there are not",
+        "a mount, a secret and a role that a job cannot have",
         job(
             mounts=[{"from": "fsx:none", "at": "/data"}],
             secrets={"TOKEN": f"arn:aws:secretsmanager:{HOME}:{ACCOUNT}:secret:other/token"},
@@ -62,7 +62,7 @@ ROWS = (
         "line 1: max_cost_usd: $0.01 pays for 0.5 min of 1 node of g5.xlarge ($1.26 an hour); allowed: $1.27 or more, which pays for 1 h",
     ),
     Row(
-        "a job to go on from that there is not",
+        "a job to resume from that does not exist",
         job(resume_from="spring"),
         "line 1: resume_from: spring is not a job of this deployment; allowed: the name of a job of this deployment that has ended and "
         "has committed a checkpoint",
