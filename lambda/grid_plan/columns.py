@@ -271,7 +271,7 @@ class TrainingSpec(Closed):
     hyperparameters: dict[Hyperparameter, Annotated[Any, AfterValidator(_value)]] | None = Field(
         default=None,
         max_length=limits.MOST_HYPERPARAMETERS,
-        description="Texts are passed unchanged, everything else as JSON. In CSV a column each, hp.<name>, or one column of JSON.",
+        description="Texts reach the program unchanged, everything else as JSON. In CSV a column each, hp.<name>, or one column of JSON.",
         examples=[{"lr": 0.1, "optimizer": "sgd"}],
     )
     environment: dict[Variable, Annotated[str, _text(limits.MOST_VARIABLE)]] | None = Field(

@@ -6,6 +6,7 @@ the sessions that it needs. What a place has of capacity shows its launch.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -50,15 +51,15 @@ class LineJob:
     """The request that a line becomes, as far as it is right."""
 
     request: JobRequest
-    shape: str
-    """Equal for lines of which Admit would say the same, but for their data."""
+    shape: bytes
+    """Equal for lines of which Admit would say the same, but for their data; 16 bytes, because a manifest may have 100,000."""
 
     @classmethod
     def of(cls, spec: ClusterSpec, request: JobRequest) -> LineJob:
         given = {name: one for name, one in spec.fields.items() if name not in OWN}
         variables = sorted(request.environment)  # some names do not go with a role
         shape = json.dumps([given, variables, bool(spec.hyperparameters)], sort_keys=True)
-        return cls(request, shape)
+        return cls(request, hashlib.sha256(shape.encode()).digest()[:16])
 
 
 class LineJobs:
@@ -71,7 +72,7 @@ class LineJobs:
         self._env, self._source = env, source
         self._facts: dict[str, RequestFacts] = {}
         """By what was asked."""
-        self._against: dict[str, list[str]] = {}
+        self._against: dict[bytes, list[str]] = {}
         """By the shape of a job."""
 
     def learn(self, jobs: Sequence[LineJob], each: Map = map) -> None:

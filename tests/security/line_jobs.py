@@ -42,7 +42,6 @@ def _looking(who: str) -> list[Ask]:
         Ask(who, "s3:GetObject", f"{HOME}/{JOB.description}"),
         Ask(who, "s3:GetObject", f"{BYTES}/{CLOSED}"),
         Ask(who, "states:DescribeExecution", EXECUTION),
-        Ask(who, "ecr:BatchGetImage", IMAGES),
         Ask(who, "ecr:GetDownloadUrlForLayer", IMAGES),
         Ask(who, "ecr:GetDownloadUrlForLayer", CONTAINERS),
     ]

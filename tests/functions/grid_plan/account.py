@@ -23,6 +23,7 @@ from tests.fakes.s3 import Bucket
 from tests.fakes.state import TABLE
 from tests.fakes.telling import Prices
 from tests.fakes.wire import Call
+from tests.functions.grid_plan.clusters import job_settings, open_clusters
 from tools.refusals.grids.yard import (
     ACCOUNT,
     BUCKET,
@@ -61,7 +62,7 @@ ENVIRONMENT = GridEnvironment(
     queue=names.grid_queue("yard"),
     child_image=CHILD,
     limits=LIMITS,
-    job_limits=JOB_LIMITS,
+    job_limits=replace(JOB_LIMITS, instance_types=("g*", "p*", "trn1.*")),
     train_machine=f"arn:aws:states:{HOME}:{ACCOUNT}:stateMachine:{names.machine('yard')}",
     defaults=NOTHING_CHOSEN,
 )
@@ -87,6 +88,7 @@ class Account(Aws):
         self.ecr = {region: FakeEcr(ACCOUNT, {key: dict(tags) for key, tags in ours.items()}) for region in REGIONS}
         self.ecr[HOME].repositories[ACCOUNT, names.repository("yard", names.PLATFORM)] = {CHILD: DIGEST}
         self.ecr[HOME].repositories[CONTAINERS, "pytorch-training"] = {"2.8": DIGEST}
+        open_clusters(self, DIGEST)
 
     def upload(self, manifest: bytes | str) -> None:
         """The manifest that MANIFEST names."""
@@ -126,6 +128,20 @@ class Account(Aws):
 def account(patch: pytest.MonkeyPatch, defaults: GridDefaults = NOTHING_CHOSEN, **limits: Any) -> Iterator[Account]:
     """A new account, which every client of the function talks to meanwhile."""
     environment = replace(ENVIRONMENT, limits=replace(LIMITS, **limits), defaults=defaults)
+    with installed(patch, environment) as made:
+        yield made
+
+
+@contextmanager
+def judging(patch: pytest.MonkeyPatch, **more: Any) -> Iterator[Account]:
+    """The same, of a function that has the settings of jobs, as a deploy gives them: it judges jobs as Admit would."""
+    with job_settings() as jobs, installed(patch, replace(ENVIRONMENT, jobs=jobs, **more)) as made:
+        yield made
+
+
+@contextmanager
+def installed(patch: pytest.MonkeyPatch, environment: GridEnvironment) -> Iterator[Account]:
+    """The same, of a function with this environment."""
     for name, value in environment.write().items():
         patch.setenv(name, value)
     made = Account()

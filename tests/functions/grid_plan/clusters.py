@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
-
-import pytest
 
 from contract import keys, names
 from contract.codec import encode
-from contract.environments import LineCluster
 from contract.job_settings import SETTINGS_FILE, JobSettings
 from contract.mounts import FileSystems
 from contract.places import Place, Zone
 from contract.timing import Timing
 from tests.archives import packed
 from tests.builders import FILE_SYSTEMS, IMAGE
+from tests.fakes.aws import Aws
 from tests.fakes.ec2_catalogue import Catalogue
-from tests.functions.grid_plan.account import ENVIRONMENT, Account
 from tools.refusals.grids.yard import ACCOUNT, BUCKET, CONTAINERS, HOME, REGIONS, bytes_bucket
 
 TRAINING = (HOME, "us-east-1")
@@ -52,11 +49,12 @@ def describe_place(region: str) -> Place:
     )
 
 
-def open_clusters(there: Account) -> None:
-    """Adds what a job needs. The image `images:home` is in the home region alone, `images:bare` has nothing to run."""
+def open_clusters(there: Aws, digest: str) -> None:
+    """Adds what a job needs; the image of this digest has an entry point. `images:home` is in the home region alone, `images:bare` has
+    nothing to run, and `images:arm` is for other processors."""
     for region in REGIONS:
-        there.ecr[region].repositories[ACCOUNT, "yard/images"] = {}
-        there.ecr[region].push(ACCOUNT, "yard/images", "v1", entry_point=ENTRY)
+        registry = there.ecr[region]
+        registry.manifests[digest] = registry.manifests[registry.push(ACCOUNT, "yard/any", "v1", entry_point=ENTRY)]
     there.ecr[HOME].push(ACCOUNT, "yard/images", "home", entry_point=ENTRY)
     there.ecr[HOME].push(ACCOUNT, "yard/images", "bare")
     there.ecr[HOME].push(ACCOUNT, "yard/images", "arm", architecture="arm64", entry_point=ENTRY)
@@ -77,24 +75,14 @@ def open_clusters(there: Account) -> None:
     offered = encode(FileSystems(file_systems=FILE_SYSTEMS)).decode()
     there.directory.parameters[HOME, names.file_systems_parameter("yard", HOME)] = offered
     there.directory.secrets = {(HOME, SECRET): SECRET}
-    there.prices.hourly = {"g5.xlarge": 1.25, "g4dn.xlarge": 0.5, "p3.2xlarge": 3.0}
+    there.prices.hourly |= {"g5.xlarge": 1.25, "g4dn.xlarge": 0.5, "p3.2xlarge": 3.0}
     there.s3.write(BUCKET, f"{keys.UPLOADS}c.tar.gz", packed("./train.py"))
 
 
 @contextmanager
-def clusters(
-    patch: pytest.MonkeyPatch, folder: Path, settings: JobSettings = SETTINGS, **more: Any
-) -> Iterator[Account]:
-    """A new account with clusters of both kinds; the settings of jobs stand in the file that a deploy packs."""
-    file = folder / SETTINGS_FILE
-    file.write_bytes(encode(settings))
-    limits = replace(ENVIRONMENT.job_limits, instance_types=("g*", "p*", "trn1.*"))
-    env = replace(
-        ENVIRONMENT, jobs=str(file), job_limits=limits, kubernetes=LineCluster(name="lab", most_nodes=4), **more
-    )
-    for name, value in env.write().items():
-        patch.setenv(name, value)
-    made = Account()
-    open_clusters(made)
-    with made.connected():
-        yield made
+def job_settings(settings: JobSettings = SETTINGS) -> Iterator[str]:
+    """The file that a deploy packs."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder, SETTINGS_FILE)
+        file.write_bytes(encode(settings))
+        yield str(file)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,8 +11,7 @@ import pytest
 from contract.environments import LineCluster
 from contract.errors import InvalidRequest
 from grid_plan.columns import MPI, TORCHRUN
-from tests.fakes.ec2_catalogue import Catalogue, Kind
-from tests.functions.grid_plan.account import DIGEST, ENVIRONMENT, Account, plan
+from tests.functions.grid_plan.account import DIGEST, Account, judging, plan
 from tools.refusals.grids.yard import BUCKET, CONTAINERS, HOME, MANIFEST, execution
 
 LINE = {"region": HOME, "image": "images:v1", "instance_type": "ml.g5.xlarge", "instance_count": 2}
@@ -24,15 +22,7 @@ LAUNCHERS = pytest.mark.parametrize("launcher", [MPI, TORCHRUN])
 @pytest.fixture
 def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
     """An account with a cluster of Kubernetes."""
-    for name, value in replace(ENVIRONMENT, kubernetes=LineCluster(name="lab", most_nodes=4)).write().items():
-        monkeypatch.setenv(name, value)
-    made = Account()
-    nothing: dict[str, Any] = {one: {} for one in ("subnets", "templates", "images")}
-    sets: dict[str, Any] = {one: set[str]() for one in ("groups", "security_groups", "profiles")}
-    kinds = {"g5.xlarge": Kind("g5.xlarge", gpu="A10G", count=1)}
-    made.open_region(HOME, Catalogue(zones=(), **nothing, **sets, kinds=kinds))
-    made.prices.hourly = {"g5.xlarge": 1.0}
-    with made.connected():
+    with judging(monkeypatch, kubernetes=LineCluster(name="lab", most_nodes=4)) as made:
         yield made
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +13,8 @@ from contract import keys, names
 from contract.errors import InvalidRequest
 from tests.archives import packed
 from tests.fakes.wire import Call
-from tests.functions.grid_plan.account import Account, plan
-from tests.functions.grid_plan.clusters import SECRET, clusters
+from tests.functions.grid_plan.account import Account, judging, plan
+from tests.functions.grid_plan.clusters import SECRET
 from tools.refusals.grids.yard import ACCOUNT, BUCKET, DEFAULTS, HOME, MANIFEST
 
 LEAST: dict[str, Any] = {"backend": "ec2", "instance_types": ["g5.xlarge"], "image": "images:v1"}
@@ -25,9 +24,8 @@ READS = ("Get", "Head", "Describe", "List", "Query", "Batch")
 
 
 @pytest.fixture
-def there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Account]:
-    """An account in which jobs run in two regions."""
-    with clusters(monkeypatch, tmp_path) as made:
+def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+    with judging(monkeypatch) as made:
         yield made
 
 
@@ -197,7 +195,7 @@ def test_a_function_without_the_settings_of_jobs_judges_the_form_alone(
     assert plan({"manifest": MANIFEST})["lines"] == 1
 
 
-def asked(there: Account) -> list[Call]:
+def list_lookups(there: Account) -> list[Call]:
     return [call for call in there.calls if call.service in ("ec2", "ecr", "ssm", "secretsmanager", "pricing")]
 
 
@@ -210,7 +208,7 @@ def test_a_thousand_lines_ask_aws_no_more_than_one_line_of_each_kind(there: Acco
     kinds = [LEAST, LEAST | {"region": "us-east-1"}, LEAST | {"secrets": {"TOKEN": SECRET}, "max_cost_usd": 9}]
     upload(there, *kinds)
     plan({"manifest": MANIFEST})
-    of_kinds = [call.name for call in asked(there)]
+    of_kinds = [call.name for call in list_lookups(there)]
     there.calls.clear()
     many = (
         LEAST
@@ -221,7 +219,7 @@ def test_a_thousand_lines_ask_aws_no_more_than_one_line_of_each_kind(there: Acco
     )
     upload(there, *many)
     plan({"manifest": MANIFEST}, {**RUN, "name": "many", "arn": RUN["arn"] + "many"})
-    assert sorted(call.name for call in asked(there)) == sorted(of_kinds)
+    assert sorted(call.name for call in list_lookups(there)) == sorted(of_kinds)
 
 
 RUN = {

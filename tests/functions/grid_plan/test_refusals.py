@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 import pytest
 
+from aws import prices
 from contract.errors import InvalidRequest
 from grid_plan import columns, request
 from grid_plan.cells import READERS
 from grid_plan.job_columns import JOB_ONLY
-from tests.functions.grid_plan.account import Account, plan
+from tests.functions.grid_plan.account import Account, judging, plan
 from tests.functions.grid_plan.troubles import THERE
 from tools.refusals.grids.page import ROWS
 from tools.refusals.grids.row import ALLOWED, GOOD, Row
@@ -18,6 +20,13 @@ from tools.refusals.grids.yard import DEFAULTS, MANIFEST
 
 LONG = 100_000
 """A manifest of more bytes takes seconds."""
+
+
+@pytest.fixture
+def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+    prices.forget()
+    with judging(monkeypatch) as made:
+        yield made
 
 
 @pytest.mark.parametrize(

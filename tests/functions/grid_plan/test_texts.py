@@ -6,7 +6,6 @@ import csv
 import io
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,8 +16,7 @@ from contract.environments import LineCluster
 from contract.errors import InvalidRequest
 from contract.grid import Backend, Line
 from localaws.services.sagemaker_container import plain
-from tests.fakes.ec2_catalogue import Catalogue, Kind
-from tests.functions.grid_plan.account import ENVIRONMENT, Account, plan
+from tests.functions.grid_plan.account import Account, judging, plan
 from tools.refusals.grids.yard import HOME, MANIFEST, execution
 
 ODD = [
@@ -44,17 +42,9 @@ PROGRAM = {"program": "train.py", "region": HOME, "image": "images:v1", "instanc
 @pytest.fixture(scope="module")
 def there() -> Iterator[Account]:
     """An account with a cluster of Kubernetes."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in replace(ENVIRONMENT, kubernetes=LineCluster(name="lab", most_nodes=4)).write().items():
-            patch.setenv(name, value)
-        made = Account()
-        nothing: dict[str, Any] = {one: {} for one in ("subnets", "templates", "images")}
-        sets: dict[str, Any] = {one: set[str]() for one in ("groups", "security_groups", "profiles")}
-        kinds = {"g5.xlarge": Kind("g5.xlarge", gpu="A10G", count=1)}
-        made.open_region(HOME, Catalogue(zones=(), **nothing, **sets, kinds=kinds))
-        made.prices.hourly = {"g5.xlarge": 1.0}
-        with made.connected():
-            yield made
+    cluster = LineCluster(name="lab", most_nodes=4)
+    with pytest.MonkeyPatch.context() as patch, judging(patch, kubernetes=cluster) as made:
+        yield made
 
 
 def planned(there: Account, manifest: str, **given: Any) -> tuple[list[Line], list[str]]:

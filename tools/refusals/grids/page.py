@@ -7,13 +7,13 @@ from pathlib import Path
 
 from tools import markdown
 from tools.markdown import plain
-from tools.refusals.grids import code, files, inputs, lines, values
+from tools.refusals.grids import code, files, inputs, jobs, lines, values
 from tools.refusals.grids.row import Row
 from tools.refusals.grids.yard import REGIONS, execution
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "grid-refusals.md"
 WIDTH = 150
-ROWS = (*files.ROWS, *lines.ROWS, *code.ROWS, *values.ROWS, *inputs.ROWS)
+ROWS = (*files.ROWS, *lines.ROWS, *code.ROWS, *values.ROWS, *jobs.ROWS, *inputs.ROWS)
 HEAD = """# What the Grid machine refuses
 
 <!-- Written by `make docs` from tools/refusals/grids/, which a test runs against the function. -->
@@ -22,7 +22,7 @@ A manifest that is wrong fails in *Plan* with the error `InvalidRequest`, before
 that is wrong with the input and with every line, a line a reason, equal reasons of several lines together; beyond
 16,000 characters the rest is counted, and the function's log has it. The examples come from a deployment named `yard` in
 {regions} with the repositories
-`images` and `grid`; where nothing else is shown, the input is
+`images` and `grid`, in which jobs run in {training}; where nothing else is shown, the input is
 
 ```json
 {least}
@@ -42,7 +42,7 @@ def pages() -> dict[Path, str]:
 def page() -> str:
     """Returns the whole page."""
     least = json.dumps(ROWS[0].input, indent=2)
-    head = HEAD.format(regions=", ".join(REGIONS), least=least, count=len(ROWS))
+    head = HEAD.format(regions=", ".join(REGIONS), training=jobs.TRAINING, least=least, count=len(ROWS))
     rows = [
         f"| {plain(row.what)} | {_manifest(row)} | {_given(row)} | {'<br>'.join(map(plain, row.reasons()))} |"
         for row in ROWS

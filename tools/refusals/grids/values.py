@@ -193,6 +193,25 @@ ROWS = (
         "line 1: distribution: horovod is not one of them",
     ),
     Row(
+        "a distribution that a command replaces",
+        line(command=["python", "train.py"], distribution="torchrun", instance_count=2),
+        "line 1: distribution: torchrun is read by AWS's toolkit, whose start entrypoint replaces, so every instance would run its command "
+        "once, and alone; allowed: program train.py with hyperparameters as its arguments, in place of entrypoint, or none",
+    ),
+    Row(
+        "a distribution that arguments replace",
+        line(arguments=["--lr", "0.1"], distribution="mpi"),
+        "line 1: distribution: mpi is read by AWS's toolkit, whose start arguments replaces, so every instance would run its command once, "
+        "and alone; allowed: program (a file of the code or of the image) with hyperparameters as its arguments, in place of arguments, "
+        "or none",
+    ),
+    Row(
+        "an argument at which mpirun begins another program",
+        line(program="train.py", distribution="mpi", hyperparameters={"separator": ":"}),
+        "line 1: distribution: mpi would read the word : of the program's arguments as the begin of another program; allowed: torchrun, "
+        "none, or arguments without the word :",
+    ),
+    Row(
         "options of mpirun without mpi",
         line(distribution="torchrun", processes_per_host=8, mpi_options="-x A"),
         "line 1: processes_per_host: means nothing with the distribution torchrun",

@@ -23,6 +23,12 @@ ROWS = (
         given={"template": template(volume_gb="30", instance_types=["ml.g5.xlarge"])},
     ),
     Row(
+        "a distribution that a command replaces",
+        "template.distribution: mpi is read by AWS's toolkit, whose start entrypoint replaces, so every instance would run its command "
+        "once, and alone; allowed: program train.py with hyperparameters as its arguments, in place of entrypoint, or none",
+        given={"template": template(command=["python", "train.py"], distribution="mpi", instance_count=2)},
+    ),
+    Row(
         "a type without a price, and a cap",
         "template.instance_type: the price of ml.g5.2xlarge in eu-central-1 is unknown, so the plan cannot keep to max_cost_usd; "
         "allowed: other types, or no max_cost_usd",
