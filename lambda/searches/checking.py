@@ -224,11 +224,19 @@ def _read_report(wanted: SearchRequest, report: Report) -> list[str]:
     """Words a grid's problems as those of the template, or of the places that have the field."""
     problems, places = list(report.general), wanted.places or [{}]
     for text, where in report.by_text.items():
-        if not FIELD.match(text):
-            problems.append(f"{TEMPLATE}: {text}")
-            continue
-        field = re.split("[.:]", text)[0]
         found = sorted({(line - 1) % len(places) for line in where.first})
-        own = [f"places.{one}.{text}" for one in found if field in places[one]]
-        problems += own if len(own) == len(found) else [f"{TEMPLATE}.{text}", *own]
+        own = [f"places.{one}.{text}" for one in found if _is_of(text, places[one])]
+        if len(own) == len(found):
+            problems += own
+        elif FIELD.match(text) or _is_of(text, wanted.template):
+            problems += [f"{TEMPLATE}.{text}", *own]
+        elif wanted.places:
+            problems += [f"{TEMPLATE} with places.{one}: {text}" for one in found]
+        else:
+            problems.append(f"{TEMPLATE}: {text}")
     return problems
+
+
+def _is_of(text: str, fields: Mapping[str, Any]) -> bool:
+    """Whether a problem begins with the name of one of the fields, as a refusal writes it."""
+    return text.startswith(tuple(f"{plain(name)}{end}" for name in fields for end in ".:"))
