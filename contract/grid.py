@@ -278,8 +278,8 @@ class Record:
     log: str = ""
     """The console's address of the training's log; empty where there was no training."""
     own_failure: bool | None = field(default=None, metadata=UNWRITTEN)
-    """Whether the training itself is the cause of its end, and not its machines, a quota, an image or a person; None where it completed, and
-    in records of older versions."""
+    """Whether the training itself is the cause of its end, and not its machines, a quota, an image or a person; None where it completed,
+    and in records of older versions."""
 
     @property
     def explanation(self) -> str:

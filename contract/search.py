@@ -133,8 +133,8 @@ class Trial:
 
     @property
     def failed_by_itself(self) -> bool:
-        """Whether its parameters may be why it has no value. Of a record that does not say so the outcome decides; a training that completed
-        without the objective has diverged."""
+        """Whether its parameters may be why it has no value. Where its record does not say so, the outcome decides: a training that
+        completed without the objective has diverged."""
         if self.value is not None:
             return False
         known = self.own_failure

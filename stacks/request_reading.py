@@ -55,6 +55,16 @@ def list_build_problems(given: Mapping[str, Any]) -> list[str]:
     return read(given)[1]
 
 
+def list_text_problems(block: str, raw: Mapping[str, Any]) -> list[str]:
+    """Lists the texts and keys of settings, under the key `block`, that UTF-8 or a process cannot hold, as the functions do."""
+    _find_rooms()
+    from refusals.texts import list_errors
+    from refusals.wording import line
+
+    may_be = {block: "texts without NUL characters and without halves of surrogate pairs"}
+    return [line(one, may_be) for one in list_errors({block: raw}, may_be)]
+
+
 def _find_rooms() -> None:
     if str(LAMBDA) not in sys.path:
         sys.path.append(str(LAMBDA))  # last of all, so that it hides nothing

@@ -56,6 +56,7 @@ from stacks.network_settings import problems as network_problems
 from stacks.parts.container_rights import base_accounts
 from stacks.planned import describe_grids
 from stacks.refused import find_too_deep, lines
+from stacks.request_reading import list_text_problems
 from stacks.request_settings import Nameable, Preset, named_preset_problems, preset_problems, required_tag_problems
 from stacks.tag_settings import problems as tag_problems
 
@@ -383,6 +384,8 @@ class Settings(Block):
             raise BadSettings(f"cdk.json has no block context.{BLOCK} (run through `cdk`, or set CDK_CONTEXT_JSON)")
         if too_deep := find_too_deep(BLOCK, raw):
             raise BadSettings(too_deep)
+        if unwritable := list_text_problems(BLOCK, raw):
+            raise BadSettings("\n".join(unwritable))
         try:
             # Strict validation accepts a list for a tuple only when it reads JSON.
             return cls.model_validate_json(json.dumps(raw))

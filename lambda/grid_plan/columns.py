@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shlex
 from collections.abc import Callable
 from typing import Annotated, Any, TypeAlias
 
@@ -147,6 +148,16 @@ def _tag(key: str) -> str:
     if key.lower().startswith("aws:") or key.lower().startswith(limits.RESERVED):
         raise ValueError(f"begins with a reserved prefix; allowed: keys without aws: and {limits.RESERVED}")
     return key
+
+
+def _options(value: str) -> str:
+    try:
+        shlex.split(value)
+    except ValueError as problem:
+        raise ValueError(
+            f"{plain(value)} cannot be split into words ({problem}); allowed: options of mpirun, quoted as for a shell"
+        ) from None
+    return value
 
 
 def _different(values: list[Any]) -> list[Any]:
@@ -322,7 +333,7 @@ class TrainingSpec(Closed):
         default=None, description="How SageMaker's own containers start several processes: mpi, torchrun or none."
     )
     processes_per_host: int | None = Field(default=None, ge=1, le=limits.MOST_PROCESSES, description="mpi alone.")
-    mpi_options: Annotated[str, Field(max_length=limits.MOST_OPTIONS)] | None = Field(
+    mpi_options: Annotated[str, Field(max_length=limits.MOST_OPTIONS), AfterValidator(_options)] | None = Field(
         default=None, description="mpi only: further options of mpirun.", examples=["-x NCCL_DEBUG=INFO"]
     )
     tags: dict[TagKey, TagValue] | None = Field(

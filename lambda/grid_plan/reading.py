@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pydantic import ValidationError
-
 from grid_plan.cells import SYNONYMS
 from grid_plan.cluster_lines import OF_THE_INPUT
 from grid_plan.columns import Channel, TrainingSpec
 from grid_plan.job_columns import JOB_ONLY
 from refusals.placeholders import find_placeholders
 from refusals.synonyms import suggest
+from refusals.texts import validate
 from refusals.wording import lines, plain
 
 ENTRIES = {"data": "addresses, as in s3://bucket/folder/"}
@@ -24,13 +23,13 @@ def read(fields: Mapping[str, Any], may_be: Mapping[str, str]) -> tuple[Training
     known, problems = rename(fields)
     left = find_placeholders(known)
     known, problems = {name: one for name, one in known.items() if name not in left}, [*problems, *left.values()]
-    try:
-        return TrainingSpec.model_validate(known), problems
-    except ValidationError as refused:
-        errors = refused.errors(include_url=False)
+    spec, errors = validate(TrainingSpec, known)
+    if spec is not None:
+        return spec, problems
     problems += describe_errors(errors, may_be)
     wrong = {str(error["loc"][0]) for error in errors if error["loc"]}
-    return TrainingSpec.model_validate({name: value for name, value in known.items() if name not in wrong}), problems
+    right = {name: known[name] for name in TrainingSpec.model_fields if name in known and name not in wrong}
+    return TrainingSpec.model_validate(right), problems
 
 
 def rename(fields: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from contract.environments import GridLimits
 from contract.grid import Backend
@@ -20,6 +20,7 @@ from grid_plan.limits import MOST_SWEEP, allowed
 from grid_plan.statements import EXAMPLE, OF_SQL, find_mistake
 from refusals.addresses import Address
 from refusals.fields import MOST_ADDRESS, OWNER_MAY_BE, Owner, without_nul
+from refusals.texts import list_errors, validate
 from refusals.wording import plain
 
 MOST_QUERY = 20_000
@@ -35,6 +36,7 @@ ALLOWED = {
     "allow_duplicates": "true or false",
 }
 """Field to what it may be."""
+A_FIELD_OF_JOBS = "as in the request of a job"
 NO_SOURCE = f"manifest: is missing; allowed: {ALLOWED['manifest']}, or query in its place"
 NO_CATALOGUE = "query: this deployment has no catalogue; allowed: manifest, or catalogue true in cdk.json"
 TWO_SOURCES = "query: stands beside manifest; allowed: one of them"
@@ -123,6 +125,8 @@ def read(raw: object, limits: GridLimits) -> tuple[GridRequest, GivenDefaults, l
     if isinstance(defaults, Mapping):
         known, both = reading.rename(defaults)
         base, found = reading.read({name: one for name, one in known.items() if name not in JOB_ONLY}, may_be)
+        of_jobs = [*list_errors(known, JOB_ONLY)]  # every other problem of theirs is said with a line that has them
+        found += reading.describe_errors(of_jobs, dict.fromkeys(JOB_ONLY, A_FIELD_OF_JOBS))
         found = [f"defaults.{one}" for one in found]
         others = list[str]()
         if base.backend == Backend.EC2.value:  # its lines say what is wrong with the others, in a request's words
@@ -156,10 +160,9 @@ def _outer(raw: object) -> tuple[GridRequest, list[str]]:
 
 
 def _fields(raw: object) -> tuple[GridRequest, list[str]]:
-    try:
-        return GridRequest.model_validate(raw), []
-    except ValidationError as refused:
-        errors = refused.errors(include_url=False)
+    request, errors = validate(GridRequest, raw)
+    if request is not None:
+        return request, []
     wrong = {str(error["loc"][0]) for error in errors if error["loc"]}
     fields = raw if isinstance(raw, Mapping) and wrong else {}
     right = {name: fields[name] for name in GridRequest.model_fields if name in fields and name not in wrong}

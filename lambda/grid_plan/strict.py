@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from grid_plan.spellings import CLOSING, OPENING
+from refusals.texts import find_half
 from refusals.wording import plain
 
 
@@ -13,16 +14,17 @@ def loads(text: str) -> Any:
     """Returns the value of a text. Raises ValueError that says in a few words what is wrong."""
     try:
         found = json.loads(text, parse_constant=_no_number, parse_float=_finite, object_pairs_hook=_once)
-        if "\\u" in text:
-            json.dumps(found, ensure_ascii=False).encode()
+        half = find_half(found) if "\\u" in text else None
     except json.JSONDecodeError as problem:
         is_quote = text[problem.pos : problem.pos + 1] in (*OPENING, *CLOSING)
         what = "a typographic quote in the place of a straight one" if is_quote else problem.msg
         raise ValueError(f"{what} at place {problem.pos + 1}") from None
-    except UnicodeEncodeError:
-        raise ValueError("it holds half of a surrogate pair") from None
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+    if half is not None:
+        raise ValueError(
+            f"{plain(half)} holds half of a surrogate pair" if half else "it holds half of a surrogate pair"
+        )
     return found
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from contract.images import AMD64, ARGUMENT, BASE, PLATFORMS, REPOSITORY, REPOSITORY_LENGTHS, TAG, ContainerImage
 from git_code.commit import GIT_MAY_BE
 from git_code.fields import CodeSource
 from refusals.fields import ARCHIVE_MAY_BE, without_nul
 from refusals.placeholders import find_placeholders
+from refusals.texts import validate
 from refusals.wording import lines, plain
 
 MOST_VALUE = 4000
@@ -141,13 +142,12 @@ def read(raw: object) -> tuple[ImageRequest, list[str]]:
     """Returns the request and a line for every problem; wrong fields are empty, so that the rest can still be judged."""
     left = find_placeholders(raw)
     problems, wrong = [*left.values()], {*left}
-    try:
-        request = ImageRequest.model_validate(raw)
-    except ValidationError as refused:
-        errors = [one for one in refused.errors(include_url=False) if not left.keys() & one["loc"][:1]]
+    request, errors = validate(ImageRequest, raw)
+    if request is None:
+        errors = [one for one in errors if not left.keys() & one["loc"][:1]]
         problems += lines(errors, ALLOWED)
         wrong |= {str(error["loc"][0]) for error in errors if error["loc"]}
-    if problems:
+    if request is None or problems:
         request = _rest(raw, wrong)
     given = raw if isinstance(raw, Mapping) else {}
     if isinstance(raw, Mapping):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 
-from pydantic import ValidationError
-
 from contract.execution_facts import MARK
 from contract.jobs import CheckpointLayout, Scope
 from contract.limits import Limits
@@ -24,6 +22,7 @@ from job_requests.tag_fields import (
 from job_requests.values import MayBe
 from job_requests.workbench import list_bench_conflicts, list_workbench_problems
 from refusals.placeholders import find_placeholders
+from refusals.texts import validate
 from refusals.wording import lines, plain
 
 RANK0_OF_SHARDS = Scope.RANK0, CheckpointLayout.DCP
@@ -121,10 +120,9 @@ def _validate(given: object, limits: Limits, left: Set[str]) -> tuple[JobRequest
     """Returns the fields that are right, a line for each that is not, and what was given; None of what is no request at all. `left` are
     fields that still have the placeholder of an example, of which another line speaks."""
     judged = {name: one for name, one in given.items() if name not in left} if isinstance(given, Mapping) else given
-    try:
-        return JobRequest.model_validate(judged), [], given
-    except ValidationError as refused:
-        errors = refused.errors(include_url=False)
+    request, errors = validate(JobRequest, judged)
+    if request is not None:
+        return request, [], given
     problems = lines(errors, list_allowed(limits), ENTRIES)
     wrong = {str(error["loc"][0]) for error in errors if error["loc"]} | left
     given = given if wrong else None  # without a wrong field it is no request at all

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field
 
 from contract import names
 from refusals.addresses import Address
+from refusals.texts import NUL
 from refusals.wording import plain
 
 REGION = f"^{names.REGION_PATTERN.pattern}$"
@@ -37,7 +38,7 @@ def read_whole(value: object) -> object:
 def without_nul(value: str) -> str:
     """Accepts a text that the environment or the arguments of a process can hold. Raises ValueError."""
     if "\0" in value:
-        raise ValueError("holds a NUL character; allowed: all others")
+        raise ValueError(NUL)
     return value
 
 

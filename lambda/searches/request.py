@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
 from contract.metric_values import write_expression
 from contract.search import MOST_NAME, MOST_ROUNDS, MOST_TRIALS, PATTERN, Direction
@@ -15,6 +15,7 @@ from grid_plan.columns import Closed, Hyperparameter, sent
 from grid_plan.limits import MOST_EXPRESSION, MOST_VALUE
 from refusals.expressions import find_fault, find_misreading
 from refusals.fields import OWNER_MAY_BE, Owner, read_whole, without_nul
+from refusals.texts import validate
 from refusals.wording import lines, plain, shown, what
 from searches.parameter_words import is_conditional, suggest_form, suggest_parameter
 
@@ -86,10 +87,6 @@ def _scalar(given: Any) -> Any:
     text = without_nul(sent(given))
     if len(text) > MOST_VALUE:
         raise ValueError(f"has {len(text):,} characters; allowed: up to {MOST_VALUE:,}")
-    if any("\ud800" <= one <= "\udfff" for one in text):
-        raise ValueError(
-            f"{shown(given)} is not valid Unicode (it holds half of a surrogate pair); allowed: whole characters"
-        )
     return given
 
 
@@ -247,10 +244,9 @@ def read(raw: object) -> tuple[SearchRequest, frozenset[str], list[str]]:
     given: Any = {name: one for name, one in raw.items() if one is not None} if isinstance(raw, Mapping) else raw
     if isinstance(given, dict) and given.pop("pruner", None) is not None:
         problems.append(PRUNER)
-    try:
-        wanted, wrong = SearchRequest.model_validate(given), frozenset[str]()
-    except ValidationError as refused:
-        errors = refused.errors(include_url=False)
+    wanted, errors = validate(SearchRequest, given)
+    wrong = frozenset[str]()
+    if wanted is None:
         problems += lines(errors, ALLOWED, ENTRIES, word=_word_parameter)
         wanted, wrong = _keep_right(given, errors)
     return wanted, wrong, [*problems, *_list_conflicts(wanted, wrong, _name_parameters(given))]

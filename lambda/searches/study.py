@@ -30,8 +30,8 @@ optuna.logging.set_verbosity(optuna.logging.WARNING)
 LEAST_FOR_IMPORTANCE = 10
 """With fewer trials an importance says nothing."""
 GOOD_SHARE, MOST_GOOD = 0.2, 25
-"""Of a search with failures, TPE takes this share of its trials as the good ones, twice its default. Where an edge (of memory, of time) bounds
-what works, the best trials lie at the edge, and half of what is drawn near them alone lies beyond it."""
+"""Of a search with failures, TPE takes this share of its trials as the good ones, twice its default. Where an edge (of memory, of time)
+bounds what works, the best trials lie at the edge, and half of what is drawn near them alone lies beyond it."""
 
 
 def ask(
@@ -50,8 +50,8 @@ def ask(
 
 
 def judge_failures(trials: Sequence[Trial], direction: Direction) -> list[Trial]:
-    """Returns the trials as the sampler learns from them, and as no person sees them: a trial that failed by itself has a value right behind
-    the worst that was seen. Until a trial has a value, no failure has one: some of equal trials would be the good ones."""
+    """Returns the trials as the sampler learns from them, and as no person sees them: a trial that failed by itself has a value right
+    behind the worst that was seen. Until a trial has a value, no failure has one: some of equal trials would be the good ones."""
     values = [one.value for one in trials if one.value is not None]
     if not values:
         return list(trials)
@@ -164,8 +164,8 @@ def _count_good(trials: Sequence[Trial], judged: Sequence[Trial]) -> int | None:
 
 
 def _sampler(wanted: SearchRequest, number: int, good: int | None = None) -> BaseSampler:
-    """Makes a sampler whose random numbers depend on the seed and on where the round begins: a repeat draws the same. `good`: how many trials
-    TPE takes as good ones."""
+    """Makes a sampler whose random numbers depend on the seed and on where the round begins: a repeat draws the same. `good` is how many
+    trials TPE takes as good ones."""
     seed = int.from_bytes(hashlib.sha256(f"{wanted.seed} {number}".encode()).digest()[:4])
     if wanted.sampler is Sampler.TPE:
         sampler = TPESampler(seed=seed, constant_liar=True)  # so that trials of one round keep away from each other

@@ -16,6 +16,7 @@ from grid_plan.line_jobs import FactsSource
 from grid_plan.planning import Checked, Planner
 from grid_plan.problems import Report
 from grid_plan.training_arguments import GridRun
+from refusals.wording import plain
 from searches.request import TEMPLATE, SearchRequest, read, write_line
 
 ANY_CAP = 1e12
@@ -73,14 +74,22 @@ class TemplateLines:
         """Words a grid's problems as those of the template, or of the places that have the field."""
         problems, places = list(report.general), self._wanted.places or [{}]
         for text, where in report.by_text.items():
-            if not FIELD.match(text):
-                problems.append(f"{TEMPLATE}: {text}")
-                continue
-            field = re.split("[.:]", text)[0]
             found = sorted({(line - 1) % len(places) for line in where.first})
-            own = [f"places.{one}.{text}" for one in found if field in places[one]]
-            problems += own if len(own) == len(found) else [f"{TEMPLATE}.{text}", *own]
+            own = [f"places.{one}.{text}" for one in found if _is_of(text, places[one])]
+            if len(own) == len(found):
+                problems += own
+            elif FIELD.match(text) or _is_of(text, self._wanted.template):
+                problems += [f"{TEMPLATE}.{text}", *own]
+            elif self._wanted.places:
+                problems += [f"{TEMPLATE} with places.{one}: {text}" for one in found]
+            else:
+                problems.append(f"{TEMPLATE}: {text}")
         return problems
+
+
+def _is_of(text: str, fields: Mapping[str, Any]) -> bool:
+    """Whether a problem begins with the name of one of the fields, as a refusal writes it."""
+    return text.startswith(tuple(f"{plain(name)}{end}" for name in fields for end in ".:"))
 
 
 def list_form_problems(

@@ -114,7 +114,10 @@ def test_a_failure_says_what_its_class_means_and_what_sagemaker_said(reason: str
         (COMPLETED, None),
         (failed("AlgorithmError: ExecuteUserScriptError: ExitCode 1"), True),
         (failed("AlgorithmError: , exit code: 137"), True),
-        (failed("ClientError: Please use an instance type with more memory, or reduce the size of training data"), True),
+        (
+            failed("ClientError: Please use an instance type with more memory, or reduce the size of training data"),
+            True,
+        ),
         (failed("ClientError: Data download failed: AccessDenied (403)"), False),
         (failed("ClientError: The image does not exist"), False),
         (failed("InternalServerError: We encountered an internal error."), False),

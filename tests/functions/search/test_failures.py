@@ -134,7 +134,10 @@ def test_the_only_trial_with_a_value_is_looked_at_more_closely_than_many_that_fa
 def test_no_failed_trial_is_shown_with_a_value(there: Searches) -> None:
     search = there.settle(trials=8)
     there.train(search, [0.5, None, 0.7, None])
-    wanted, standing = read(search.given)[0], read_standing(search, read(search.given)[0], there.store.rounds(search.id, 1))
+    wanted, standing = (
+        read(search.given)[0],
+        read_standing(search, read(search.given)[0], there.store.rounds(search.id, 1)),
+    )
     study.ask(wanted, standing.trials, (), number=4, count=4)
     report(there.env, there.store, search, "All is told.", None)
     rows = list(csv.DictReader(io.StringIO(there.text(SearchPrefix(search.id).trials))))
@@ -176,7 +179,10 @@ def fit_little(one: dict[str, Any]) -> float | None:
 LR = {"float": [1e-5, 0.1], "log": True}
 EDGES: dict[str, tuple[dict[str, Any], Callable[[dict[str, Any]], float | None]]] = {
     "one": (SPACE, fit),
-    "whole": ({"batch": {"int": [1, 64]}, "lr": {"float": [1e-5, 1], "log": True}, "act": {"choice": ["a", "b", "c"]}}, fit_whole),
+    "whole": (
+        {"batch": {"int": [1, 64]}, "lr": {"float": [1e-5, 1], "log": True}, "act": {"choice": ["a", "b", "c"]}},
+        fit_whole,
+    ),
     "product": (SPACE | {"depth": {"int": [2, 32]}}, fit_product),
     "little": ({"x": {"float": [0, 1]}, "y": {"float": [0, 1]}, "lr": LR}, fit_little),
 }
