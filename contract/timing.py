@@ -45,7 +45,7 @@ class Timing:
     warm_up_s: float = 900.0
     """How long from its start the progress of a training is not judged (`stall` in the request): it imports, compiles and loads."""
     uneven_allowance_s: float = 7200.0
-    """How long other nodes may go on after one node has ended without an error."""
+    """How long other nodes of a job without roles may go on after one node has ended without an error."""
     report_every_s: float = 30.0
     """How often a node reports."""
     orders_every_s: float = 4.0

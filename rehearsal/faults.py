@@ -69,13 +69,13 @@ FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
     "capacity-away": FaultKind(
         "places that it names have no capacity (InsufficientInstanceCapacity), or are refused otherwise; empty keys name all",
         "The launcher tries the next rung: another zone, market, type or region. A ladder without one waits, or fails. A quota closes the "
-        "places that share it; a launch that is throttled is repeated.",
+        "places that share it, one of IOPS the region; an unknown instance profile is asked for again, as is a throttled launch.",
         {
             "region": FaultKey("", "of the place", "a region", JOB.fits),
             "zone": FaultKey("", "of the place", "a zone", JOB.fits),
             "type": FaultKey("", "of the instances", "an EC2 type", JOB.fits),
             "market": choice("", "of the place", "", "on-demand", "spot"),
-            "as": choice("capacity", "what EC2 says", "capacity", "quota", "throttled"),
+            "as": choice("capacity", "what EC2 says", "capacity", "quota", "iops", "profile", "throttled"),
             "attempt": FaultKey(
                 "", "of the job; empty: every attempt", OF_SPOT["attempt"].allowed, OF_SPOT["attempt"].fits
             ),

@@ -56,7 +56,11 @@ def find_stall(facts: AttemptFacts, *, now: float) -> StallFacts | None:
         nodes = {rank: node for rank, node in nodes.items() if node.end is None or is_bad(node.end)}
     if not nodes or any(node.end is not None for node in nodes.values()):
         return None
-    at_work = [node for node in facts.nodes.values() if node.end is None]
+    at_work = [
+        node
+        for rank, node in facts.nodes.items()
+        if node.end is None and (rank in facts.deciding or node.report.phase is not Phase.SAVING)
+    ]
     if any(node.report.phase is not Phase.TRAINING for node in at_work):
         return None
     trained_s = min(min(node.report.phase_s for node in at_work), now - facts.launched_at)

@@ -63,8 +63,9 @@ class RoleField(BaseModel):
     ends: Annotated[RoleEnd, BeforeValidator(one_of(RoleEnd, "known end"))] = Field(
         default=RoleEnd.JOB,
         description=(
-            "What its end means: job (the job is done once all nodes of such roles have ended with 0), served (it is stopped then, and "
-            "its exit code says nothing) or alone (it may fail, and is waited for)."
+            "What its end means: job (the job is done once all nodes of such roles have ended with 0), served (it is stopped then; if its "
+            "command ends before that, the attempt fails), freely (it is stopped then, and may end earlier with any exit code) or alone "
+            "(it may fail, and is waited for)."
         ),
     )
     checkpoints: bool | None = Field(

@@ -163,7 +163,7 @@ TABLE: tuple[tuple[Meaning, str], ...] = (
         ),
         "Blocked AccountDisabled",
     ),
-    # Nobody knows whether it launched, or it certainly did not and the same call may: it is sent again.
+    # It may have launched, or the same call may do so later: it is sent again.
     (
         Meaning(outcome=LaunchOutcome.UNKNOWN, says="EC2 was busy or had an error of its own: the same call is sent again."),
         "RequestLimitExceeded Throttling ThrottlingException ThrottledException RequestThrottled RequestThrottledException "
@@ -346,8 +346,8 @@ NEW_CAPACITY = MEANINGS["InsufficientInstanceCapacity"]
 BUSY = MEANINGS["InternalError"]
 NO_PROFILE = MEANINGS["InvalidIamInstanceProfile"]
 UNSEEN = Meaning(outcome=MISTAKE, reach=Reach.KIND, says="")
-"""Of a code that nobody has seen. EC2 answers a client's error before it launches anything, and mostly for what differs by type, so that
-other types are asked, the same one is not, and no walk waits for what will not pass."""
+"""The safe default, of a code that is neither known nor of a known form. EC2 answers a client's error before it launches anything, and
+mostly for what differs by type: other types are asked, the same one is not, and no walk waits for what will not pass."""
 PASSES_WALKS = 5
 """Walks of an attempt, a minute each, in which a refusal that may pass counts as missing capacity."""
 
@@ -372,6 +372,6 @@ def find_meaning(code: str, message: str = "", status: int = 0) -> Meaning:
 
 
 def explain_answers(answers: Iterable[LaunchAnswer]) -> str:
-    """Returns for people what these answers mean, each sentence once; nothing of codes that nobody has seen."""
+    """Returns for people what these answers mean, each sentence once; nothing of codes that are not known."""
     known = (find_meaning(one.code, one.message) for one in answers if one.code)
     return " ".join(dict.fromkeys(one.says for one in known if one.says))

@@ -52,9 +52,17 @@ def full(identity: str) -> Refused:
 
 
 def not_launched(how: str, kind: str, zone: str, *, spot: bool) -> Refused:
-    """Returns the refusal of a fault: `quota` and `throttled`, and otherwise no capacity."""
+    """Returns the refusal of a fault: `quota`, `iops` (of the region), `profile` (an instance profile that EC2 does not know yet) and
+    `throttled`, and otherwise no capacity."""
     if how == "throttled":
         return Refused("RequestLimitExceeded", "Request limit exceeded.", 503)
+    if how == "iops":
+        return Refused("MaxIOPSLimitExceeded", "You have reached the limit of IOPS for your volumes in this region.")
+    if how == "profile":
+        return Refused(
+            "InvalidParameterValue",
+            "Value (node) for parameter iamInstanceProfile.arn is invalid. Invalid IAM Instance Profile",
+        )
     if how == "quota" and spot:
         return Refused("MaxSpotInstanceCountExceeded", "Max spot instance count exceeded")
     if how == "quota":

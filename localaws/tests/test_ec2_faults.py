@@ -44,6 +44,8 @@ def test_without_capacity_each_place_refuses_once_with_a_server_error(tmp_path: 
         ("capacity", "on-demand", "InsufficientInstanceCapacity"),
         ("quota", "on-demand", "VcpuLimitExceeded"),
         ("quota", "spot", "MaxSpotInstanceCountExceeded"),
+        ("iops", "spot", "MaxIOPSLimitExceeded"),
+        ("profile", "on-demand", "InvalidParameterValue"),
         ("throttled", "on-demand", "RequestLimitExceeded"),
     ],
 )

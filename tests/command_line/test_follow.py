@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from aws.facts import Status
 from contract.reports import NodeReport, Phase, Progress
-from tests.builders import NOW
+from tests.builders import NOW, WITH_ROLES
 from tests.command_line.account import DEPLOYMENT, Account, History
 from tests.fakes.state import report
 from trainyard.following import UNKNOWN_S, NodeLines, describe_nodes, follow_job
@@ -69,6 +70,20 @@ def test_states_nodes_and_the_end_are_told_once_each(there: Account) -> None:
         "rank 0 training, rank 1 training; step 3, metric 0.5",
     ]
     assert lines[5:7] == ["attempt 1: the training is done, and its nodes end", "digits: SUCCEEDED after 20 s"]
+
+
+def test_nodes_of_a_job_with_roles_are_named_by_them(there: Account) -> None:
+    reports = {0: heard(0, Phase.TRAINING, 3), 3: heard(3, Phase.PREPARING)}
+    said = "rank 0 (chief 0) training, rank 3 (ps 0) preparing; step 3"
+    assert describe_nodes(reports, WITH_ROLES.roles) == said
+    there.admit(replace(WITH_ROLES, id="digits"))
+    job = there.begin(history=(history := History().admit().launch()))
+    _, lines = follow(
+        there,
+        lambda: [report(there, heard(rank, Phase.TRAINING, 3)) for rank in (0, 1)],
+        lambda: (history.end_attempt(step=3), there.end(job, output={})),
+    )
+    assert "rank 0 (chief 0) training, rank 1 (worker 0) training; step 3" in lines
 
 
 def test_a_node_that_was_lost_is_not_said_to_train_once_its_attempt_has_ended(there: Account) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from localaws.model import Refused
-from tests.builders import JOB, NOW
+from tests.builders import JOB, NOW, WITH_ROLES
 from tests.command_line.account import DEPLOYMENT, LOG_GROUP, YARD, Account, run
 from trainyard.logs import LogFilter, LogReader, follow_lines
 from trainyard.patience import Timekeeper
@@ -48,6 +48,20 @@ def test_lines_are_those_of_the_nodes_that_are_wanted(options: list[object], wan
     ran = run("logs", "digits", *options, *YARD)
     assert (ran.code, streams(ran.out)) == (0, wanted)
     assert ("digits: there is no line of rank 7 yet" in ran.err) == (not wanted)
+
+
+@pytest.mark.usefixtures("written")
+def test_lines_of_a_job_with_roles_name_them(there: Account) -> None:
+    there.admit(replace(WITH_ROLES, id="digits"))
+    lines = run("logs", "digits", "--attempt", 1, "--kernel", *YARD).out.splitlines()
+    assert [line[9:].partition("  ")[0] for line in lines] == [
+        "1/0 (chief 0)",
+        "1/1 (worker 0)",
+        "1/10",
+        "1/0/kernel (chief 0)",
+    ]
+    err = run("logs", "digits", "--rank", 3, *YARD).err
+    assert "there is no line of rank 3 (ps 0) yet" in err
 
 
 def test_a_rank_that_a_job_has_not_is_said_to_be_none(there: Account) -> None:

@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from agent.orders import deadline_order, spot_order
+from agent.orders import deadline_order, rebalance_order, spot_order, word_order
 from agent.table import NodeItems
 from contract import items
 from contract.codec import encode
 from contract.orders import Order, OrderKind
-from tests.builders import JOB
+from tests.builders import JOB, WITH_ROLES
 from tests.node.fakes import refusal
 from tests.node.table import NAME, ROLE, NodeTable
 from tests.node.watching import Notices, watch
@@ -231,6 +231,15 @@ def test_a_node_acts_on_its_own_ahead_of_its_deadline() -> None:
     order = deadline_order(JOB, 1, JOB.deadline - notice)
     assert order is not None
     assert (order.error, order.by, order.author) == ("DeadlineReached", JOB.deadline, "rank 1")
+
+
+def test_what_a_node_of_a_role_asks_for_names_it() -> None:
+    assert "of rank 3 (ps 0) got" in spot_order("{}", 3, 1000.0, WITH_ROLES.roles).reason
+    assert "of rank 3 got" in spot_order("{}", 3, 1000.0).reason
+    order = rebalance_order(WITH_ROLES, 1, 1000.0)
+    assert (order.author, "the node of rank 1 (worker 0): it" in order.reason) == ("rank 1", True)
+    assert word_order(WITH_ROLES, order).startswith("rank 1 (worker 0): EC2 recommends")
+    assert word_order(JOB, replace(order, author="attendant")).startswith("attendant: ")
 
 
 def test_a_short_job_keeps_half_of_its_time_for_training() -> None:

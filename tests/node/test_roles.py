@@ -123,6 +123,7 @@ def test_programs_that_read_neither_have_their_role_and_the_addresses_of_all() -
         (Role(name="viewer", count=1, ends=RoleEnd.ALONE), False),
         (Role(name="viewer", count=1), True),
         (Role(name="env", count=1, ends=RoleEnd.SERVED), True),
+        (Role(name="actor", count=1, ends=RoleEnd.FREELY), True),
     ],
 )
 def test_only_who_looks_on_is_no_part_of_the_cluster(role: Role, is_there: bool) -> None:

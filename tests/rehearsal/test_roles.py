@@ -92,6 +92,12 @@ def jobs(built: Yard) -> dict[str, StartedJob]:
         "five": {**FIVE, "checkpoint_minutes": 0.02},
         "lost-ps": {**base, "command": train_until_lost(300), "roles": [*PAIR, SERVER]},
         "lost-worker": {**base, "command": train_until_lost(300), "roles": [*PAIR, SERVER]},
+        "dead-ps": {
+            **base,
+            "command": [*train(300), "--fail-server", "40"],
+            "roles": [*PAIR, SERVER],
+            "retries": {"times": 1, "exit_codes": [75]},
+        },
         "early": {**base, "command": train(100), "roles": early},
         "fails": {**base, "command": train(5000), "roles": fails},
         "half": {**base, "command": train(20), "roles": [*PAIR, SERVER]},
@@ -180,6 +186,16 @@ def test_a_lost_node_of_any_role_begins_a_new_attempt_that_ends_well(jobs: dict[
     succeeded(job)
     assert path(job) == AGAIN
     assert [one["error"] for one in job.recovered()] == ["NodeLost"]
+    assert job.recovered()[0]["cause"].startswith(f"rank {'2 (ps 0' if name == 'lost-ps' else '1 (worker 0'}, i-")
+    assert any("goes on from step" in line for line in lines(job, 0, 2))
+
+
+def test_a_server_whose_command_fails_ends_the_attempt_and_is_named(jobs: dict[str, StartedJob]) -> None:
+    job = jobs["dead-ps"]
+    assert outcome(job)["attempts"] == 2
+    (before,) = job.recovered()
+    assert before["error"] == "TrainingFailed"
+    assert before["cause"].startswith("rank 2 (ps 0): the command exited with code 75.")
     assert any("goes on from step" in line for line in lines(job, 0, 2))
 
 

@@ -9,6 +9,7 @@ import pytest
 from contract.orders import Order, OrderKind
 from contract.reports import Exit, NodeReport, Phase, Progress
 from rehearsal.story import EVERY_S, MOST_NAMED, Scene, Story, attempt_of, describe_phases
+from tests.builders import WITH_ROLES
 
 BOOTED = NodeReport(job="j", attempt=1, rank=0, instance="i-1", phase=Phase.PREPARING, sent_at=0.0)
 TRAINS = replace(BOOTED, phase=Phase.TRAINING, progress=Progress(step=10, metric=0.5))
@@ -32,6 +33,22 @@ def begun(*reports: NodeReport) -> Story:
     story = Story()
     story.tell(scene(*reports), 0.0)
     return story
+
+
+def test_ranks_of_a_job_with_roles_have_their_names() -> None:
+    story = Story()
+    ends = replace(
+        TRAINS, outcome=Exit(code=1, error="TrainingFailed", reason="rank 0 (chief 0): the command exited with code 1")
+    )
+    asked = replace(TRAINS, rank=3, order=NOTICE)
+    told = story.tell(
+        Scene(states=FIRST, reports={0: ends, 3: asked}, strikes=[(1, 3, "node-lost")], roles=WITH_ROLES.roles),
+        0.0,
+    )
+    assert "fault node-lost strikes rank 3 (ps 0) in attempt 1" in told
+    assert "rank 0 (chief 0) ends with TrainingFailed: the command exited with code 1" in told
+    assert any(one.startswith("order to all nodes by rank 0 (chief 0): ") for one in told)
+    assert "rank 0 (chief 0) training, rank 3 (ps 0) training" in told
 
 
 def test_states_are_told_as_they_are_entered_and_never_twice() -> None:

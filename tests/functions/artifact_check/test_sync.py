@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from artifact_check.policy import missing
 from aws.state import State
 from contract import errors, items
 from contract.codec import encode
@@ -17,7 +18,7 @@ from contract.commits import Commit, CommittedFile
 from contract.intents import LaunchAnswer, LaunchOutcome
 from contract.keys import BytesPrefix, CommitKind, JobPrefix
 from contract.reports import Exit, NodeReport, Phase
-from tests.builders import INTENT, JOB, NODE_ROLE, NOW, PLACE
+from tests.builders import INTENT, JOB, NODE_ROLE, NOW, PLACE, WITH_ROLES
 from tests.fakes.faults import Kind, Mishap
 from tests.fakes.functions import Functions
 from tests.fakes.functions import Outcome as Ended
@@ -125,6 +126,13 @@ def test_a_commit_that_a_report_names_is_there(trained: Trained, kind: CommitKin
     outcome = trained.sync()
     assert outcome.error == "SyncIncomplete"
     assert "rank 1: its commit" in outcome.cause
+
+
+def test_a_file_of_a_role_that_is_not_whole_is_named_with_it() -> None:
+    file = CommittedFile(path="model", size=10, sha256="ab", key="k")
+    commit = Commit(job=JOB.id, attempt=1, rank=3, step=3, created_at=NOW, final=True, files=(file,))
+    assert missing([commit], {}, WITH_ROLES.roles) == ["rank 3 (ps 0): model is not there (k)"]
+    assert missing([commit], {}) == ["rank 3: model is not there (k)"]
 
 
 def test_no_rank_may_be_without_its_report(trained: Trained) -> None:

@@ -276,6 +276,7 @@ def test_those_that_have_ended_well_leave_the_progress_to_the_others() -> None:
     stall = find_stall(facts, now=NOW + 5000)
     assert stall is not None
     assert stall.rank == WORKER
+    assert find_stall(having(facts, r4=saving(EVALUATOR, phase_s=4000.0)), now=NOW + 5000) is not None
     assert find_stall(having(facts, r2=busy), now=NOW + 5000) is None
     assert find_stall(having(facts, r1=ended(WORKER, 7), r2=idle), now=NOW + 5000) is None
     assert find_stall(having(facts, r1=WELL, r2=WELL), now=NOW + 5000) is None

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from contract import errors
+from contract.health import UnhealthyNode
 from contract.intents import LaunchOutcome
-from contract.reports import Exit
+from contract.reports import LAST_OUTPUT, Exit
 from pages.attempts import (
     draw_attempt,
     find_span,
@@ -15,6 +18,7 @@ from pages.attempts import (
 )
 from pages.facts import JobFacts
 from pages.job import write_job
+from pages.outcomes import leave_out_output
 from tests.builders import LAUNCHED, NOW, WITH_ROLES, shaped
 from tests.fakes.pages import jobs
 from tests.functions.pages.document import Page, read_page
@@ -47,6 +51,24 @@ def test_the_page_of_a_run_with_roles_says_which_node_has_which() -> None:
 
 def test_the_last_output_of_a_run_with_roles_says_which_role_it_is_of() -> None:
     assert "Rank 4, evaluator 0: TrainingFailed: rank 4: the command exited with code 3" in read(with_roles()).text
+
+
+@pytest.mark.parametrize("head", ["rank 4 (evaluator 0)", "rank 4"])
+def test_a_cause_says_of_an_output_that_is_shown_elsewhere_where_it_is(head: str) -> None:
+    """Causes of versions before this one name ranks alone."""
+    cause = f"{head}: the command exited with code 3.\nIts nodes said:\n  {head}: {LAST_OUTPUT}\n      no such batch\nThe whole log: g."
+    short = leave_out_output(cause, {4})
+    assert f"  {head}: its last output is below\nThe whole log" in short
+    assert "no such batch" not in short
+    assert leave_out_output(cause, {3}) == cause
+
+
+def test_a_machine_at_fault_has_its_role() -> None:
+    bad = UnhealthyNode(
+        attempt=1, rank=3, instance="i-3", region="r", zone="z", instance_type="m5.large", why="GPU 0", role="ps 0"
+    )
+    assert "Attempt 1, rank 3 (ps 0): i-3" in read(replace(with_roles(), unhealthy=(bad,))).text
+    assert "Attempt 1, rank 3: i-3" in read(replace(with_roles(), unhealthy=(replace(bad, role=""),))).text
 
 
 def test_the_request_of_a_run_with_roles_shows_what_each_runs_and_what_its_end_means() -> None:
