@@ -1,4 +1,4 @@
-"""Finds what cannot be one SQL statement that gives rows: names of files, other languages, other statements, places left to fill in.
+"""Finds what cannot be one SQL statement that gives rows: names of files, other languages, other statements, placeholders.
 
 Only words, quotations and separators are read here; PostgreSQL judges everything else.
 """
@@ -27,7 +27,7 @@ EXAMPLE = "select region, address as data from data_sets where campaign = 'drive
 STATEMENT = f"one statement that reads, as in {EXAMPLE}"
 FROM_A_FILE = f"the SQL that it holds, as in {EXAMPLE} (jq -Rs '{{query: .}}' FILE makes an input of a file)"
 ALONE = f"the statement alone, as in {EXAMPLE}"
-FILLED_IN = f"the value itself: a campaign fills in {DATA}, and nothing else is filled in"
+FILLED_IN = f"the value itself: only {DATA} is replaced, in the input of a campaign"
 TABULAR = (".csv", ".jsonl", ".ndjson", ".tsv")
 """Endings of manifests."""
 OF_SQL = (".sql", ".psql", ".pgsql", ".ddl", ".dml")
@@ -160,7 +160,7 @@ def _find_other_beginning(tokens: Sequence[_Token]) -> str:
         return ""
     behind = next((one.text for one in tokens if one.at > first.at), "")
     if first.kind is _Kind.PLACE:
-        return f"begins with {plain(first.text)}, which nothing fills in; allowed: {FILLED_IN}"
+        return f"begins with the placeholder {plain(first.text)}; allowed: {FILLED_IN}"
     if first.text in ("{", "["):
         return f"is JSON; allowed: {ALONE}, as a string"
     if first.kind is _Kind.TEXT or first.text == "`":
@@ -216,7 +216,7 @@ def _find_place(tokens: Sequence[_Token]) -> str:
         elif one.text == "%" and _AHEAD.fullmatch(before) and after in ("s", "d", "("):
             found = f"%{after}"
         if found:
-            return f"has {plain(found)}, which nothing fills in; allowed: {FILLED_IN}"
+            return f"has the placeholder {plain(found)}; allowed: {FILLED_IN}"
     return ""
 
 

@@ -171,7 +171,7 @@ def refusal(**changes: object) -> str:
                 "campaigns": campaign(input={"query": "select * from data_sets where address = '{key}/'"}),
                 "catalogue": True,
             },
-            "campaigns.drive-eu.input.query: has {key}, which nothing fills in; allowed: the value itself: a campaign fills in {data}",
+            "campaigns.drive-eu.input.query: has the placeholder {key}; allowed: the value itself: only {data} is replaced",
         ),
         (
             {"campaigns": {f"c{n}": {**CAMPAIGNS["drive-eu"], "suffix": "x" * 400} for n in range(4)}},

@@ -165,8 +165,8 @@ def test_a_grid_with_a_manifest_asks_no_database(there: Account, calls: DataApiO
             "select pg_terminate_backend(pid)::text as region from pg_stat_activity where pid <> pg_backend_pid()",
             "permission denied to terminate process",
         ),
-        ("select :region as region", "has :region, which nothing fills in"),
-        ("select region, address as data from data_sets where region = $1", "has $1, which nothing fills in"),
+        ("select :region as region", "has the placeholder :region"),
+        ("select region, address as data from data_sets where region = $1", "has the placeholder $1"),
         (
             "select pg_terminate_backend(pg_backend_pid())::text as region",
             f"due to administrator command (SQLSTATE 57P01); allowed: {reading.UNENDED}",

@@ -79,36 +79,36 @@ NO_STATEMENT = [
     ("select 1; select 2", "has a second statement, which begins with select"),
     ("select ';'; -- one\n; drop table runs", "has a second statement, which begins with drop"),
     ("select $a$;$a$ as region; table runs", "has a second statement, which begins with table"),
-    ("{{ query }}", "begins with {{ query }}"),
-    ("${QUERY}", "begins with ${QUERY}"),
-    ("<query>", "begins with <query>"),
-    ("{% if a %} select 1 {% endif %}", "begins with {% if a %}"),
-    ("select * from data_sets where campaign = {campaign}", "has {campaign}, which nothing fills in"),
-    ("select * from {{ ref('data_sets') }}", "has {{ ref('data_sets') }}"),
-    ("select * from data_sets where campaign = <campaign>", "has <campaign>"),
-    ("select * from data_sets where campaign = $1", "has $1"),
-    ("select * from data_sets where campaign = $CAMPAIGN", "has $CAMPAIGN"),
-    ("select * from data_sets where campaign = :campaign", "has :campaign"),
-    ("select * from data_sets where campaign = :'campaign'", "has :'campaign'"),
-    ("select * from data_sets where campaign = %s", "has %s"),
-    ("select * from data_sets where campaign in (%(a)s, 'b')", "has %("),
-    ("select * from data_sets where campaign = ? limit ?", "has ?"),
+    ("{{ query }}", "begins with the placeholder {{ query }}"),
+    ("${QUERY}", "begins with the placeholder ${QUERY}"),
+    ("<query>", "begins with the placeholder <query>"),
+    ("{% if a %} select 1 {% endif %}", "begins with the placeholder {% if a %}"),
+    ("select * from data_sets where campaign = {campaign}", "has the placeholder {campaign}"),
+    ("select * from {{ ref('data_sets') }}", "has the placeholder {{ ref('data_sets') }}"),
+    ("select * from data_sets where campaign = <campaign>", "has the placeholder <campaign>"),
+    ("select * from data_sets where campaign = $1", "has the placeholder $1"),
+    ("select * from data_sets where campaign = $CAMPAIGN", "has the placeholder $CAMPAIGN"),
+    ("select * from data_sets where campaign = :campaign", "has the placeholder :campaign"),
+    ("select * from data_sets where campaign = :'campaign'", "has the placeholder :'campaign'"),
+    ("select * from data_sets where campaign = %s", "has the placeholder %s"),
+    ("select * from data_sets where campaign in (%(a)s, 'b')", "has the placeholder %("),
+    ("select * from data_sets where campaign = ? limit ?", "has the placeholder ?"),
     ("\ufeffselect 1", "has the character U+FEFF, which is invisible"),
     ("select\u00a01 as volume_gb", "has the character U+00A0, which is invisible"),
     ("select \u2018eu-central-1\u2019 as region", "has the quotation mark \u2018; allowed: ' around a text"),
     ("select `region` from data_sets", "has the quotation mark `"),
 ]
 IN_A_QUOTATION = [
-    ("select '{data}/train' as data", "has {data}"),
-    ("select * from data_sets where address = '{data}'", "has {data}"),
-    ("select 's3://a-bucket/{campaign}/' as data", "has {campaign}"),
-    ("select $$s3://a-bucket/{campaign}/$$ as data", "has {campaign}"),
-    ("select * from data_sets where campaign = '{{ campaign }}'", "has {{ campaign }}"),
-    ("select * from data_sets where campaign = '<your campaign>'", "has <your campaign>"),
-    ("select * from data_sets where campaign = '${CAMPAIGN}'", "has ${CAMPAIGN}"),
-    ("select 's3://REPLACE-WITH-UploadPrefix/a' as data", "has s3://REPLACE-WITH-UploadPrefix"),
+    ("select '{data}/train' as data", "has the placeholder {data}"),
+    ("select * from data_sets where address = '{data}'", "has the placeholder {data}"),
+    ("select 's3://a-bucket/{campaign}/' as data", "has the placeholder {campaign}"),
+    ("select $$s3://a-bucket/{campaign}/$$ as data", "has the placeholder {campaign}"),
+    ("select * from data_sets where campaign = '{{ campaign }}'", "has the placeholder {{ campaign }}"),
+    ("select * from data_sets where campaign = '<your campaign>'", "has the placeholder <your campaign>"),
+    ("select * from data_sets where campaign = '${CAMPAIGN}'", "has the placeholder ${CAMPAIGN}"),
+    ("select 's3://REPLACE-WITH-UploadPrefix/a' as data", "has the placeholder s3://REPLACE-WITH-UploadPrefix"),
 ]
-"""Places that are text to PostgreSQL, which would find no row, or name a folder that is not there."""
+"""Placeholders that are text to PostgreSQL, which would find no row, or name a folder that is not there."""
 READS = [
     "select 'eu-central-1' as region",
     " \n(select 'eu-central-1' as region) ;; -- the end",
@@ -167,7 +167,7 @@ def test_a_manifest_that_is_sql_belongs_in_query() -> None:
     assert problem.endswith("or query with the SQL itself")
 
 
-def test_the_folder_that_a_campaign_fills_in_is_no_open_place() -> None:
+def test_the_folder_that_a_campaign_fills_in_is_no_placeholder() -> None:
     query = "select region, address as data from data_sets where address = '{data}/'"
     assert find_mistake(fill_in(query, folder_of("a-bucket", "campaigns/a/_READY"))) == ""
 

@@ -59,10 +59,9 @@ ROWS = (
         whole=True,
     ),
     Row(
-        "a query with a place left open",
+        "a query with a placeholder",
         "",
-        "query: has {campaign}, which nothing fills in; allowed: the value itself: a campaign fills in {data}, and nothing else "
-        "is filled in",
+        "query: has the placeholder {campaign}; allowed: the value itself: only {data} is replaced, in the input of a campaign",
         given={"query": "select region, address as data from data_sets where campaign = {campaign}"},
         whole=True,
     ),
