@@ -9,7 +9,7 @@ import aws_cdk as cdk
 import pytest
 
 from app import build
-from contract.codec import decode
+from contract.codec import decode, encode
 from contract.environments import AdmissionEnvironment, JobChecksEnvironment
 from contract.job_settings import SETTINGS_FILE, JobSettings
 from stacks.settings import BLOCK, Settings
@@ -55,4 +55,4 @@ def test_the_archives_of_those_have_them(tmp_path: Path, changes: dict[str, obje
     having = {package for file in found for _, package in JUDGES if (file.parent / package / "handler.py").exists()}
     assert (len(found), having) == (2, {package for _, package in JUDGES})
     for file in found:
-        assert decode(JobSettings, file.read_bytes()) == JobSettings(**settings.jobs.write())
+        assert decode(JobSettings, file.read_bytes()) == decode(JobSettings, encode(settings.jobs))
