@@ -122,7 +122,7 @@ class SupposedFacts:
     def __init__(self, known: Supposed) -> None:
         self._known = known
 
-    def look_up(self, request: JobRequest, _questions: RequestQuestions) -> RequestFacts:
+    def look_up(self, request: JobRequest, questions: RequestQuestions) -> RequestFacts:  # noqa: ARG002  (as FactsSource has it)
         return _suppose(request, "line", self._known)
 
     def look_up_data(self, _locations: Iterable[str]) -> RequestFacts:

@@ -40,6 +40,7 @@ def built(folder: Path, home: str = REGIONS[0], **changes: Any) -> cdk.App:
             reserved_concurrency=0,
             runbook_url="",
             rules=NO_RULES,
+            jobs=Settings.parse(cdk_json()).jobs,
         ),
         git=GitHosts(rights=rights, secrets=settings.pop("git_hosts")),
         **settings,
