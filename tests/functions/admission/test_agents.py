@@ -11,7 +11,7 @@ from contract import agents, items, keys
 from contract.codec import decode
 from contract.intents import Intent
 from stacks.blocks import LONGEST_TRAINING_H
-from stacks.settings import LONGEST_WAIT_H
+from stacks.limit_settings import LONGEST_WAIT_H
 from tests.builders import ADMISSION, JOB
 from tests.fakes.aws import Aws
 from tests.fakes.functions import Functions
