@@ -327,7 +327,10 @@ class Checkpoints:
             return ""
         if not is_over:
             late = waited_s > every_s / 2 or due_s > every_s
-            return resting.find_doubt(saved.own, saved.changes, saved.at, every_s=every_s, due_s=due_s, late=late)
+            return resting.find_doubt(
+                saved.own, saved.changes, saved.at, every_s=every_s, due_s=due_s, late=late,
+                is_saving=lambda: self._recogniser.is_saving(saved.at),
+            )  # fmt: skip
         if saved.recognised.layout:
             return "no rank says which checkpoint is whole"
         doubt, torn = resting.find_doubt_at_end(saved.own, saved.changes, saved.at)

@@ -102,11 +102,15 @@ class Folder:
     @property
     def is_saving(self) -> bool:
         """Whether an unfinished file lies in the folder, or in the one beside it in which the module for trainers writes."""
+        return any(True for _ in self.list_unfinished())
+
+    def list_unfinished(self) -> Iterator[FileState]:
+        """Yields these files."""
         beside = self._folder.with_name(f"{self._folder.name}{UNFINISHED}")
-        inside = (path for path, _ in snapshot.list_below(self._folder))
-        return any(snapshot.list_below(beside)) or any(
-            part.endswith(UNFINISHED) for path in inside for part in path.split("/")
-        )
+        yield from (FileState.of(path, facts) for path, facts in snapshot.list_below(beside))
+        for path, facts in snapshot.list_below(self._folder):
+            if any(part.endswith(UNFINISHED) for part in path.split("/")):
+                yield FileState.of(path, facts)
 
     def send(
         self, select: Select = lambda own: own, *, empty_folders: bool = True, cores: float | None = CORES

@@ -295,9 +295,13 @@ class World:
         return self.sets if was_seen or not self.has_stopped else self.sets[:-1]
 
     def list_mixed(self) -> list[str]:
-        """Sets with a part of a save whose other part is of another one, or not there; where no file takes longer than a rest."""
+        """Sets with a part of a save whose other part is of another one, or not there; where no file takes longer than a rest, and most of
+        the time nothing is saved."""
         wrong = []
-        if self.style.writes_s * 1.1 > min(10.0, self.style.every_s / 4):
+        if (
+            self.style.writes_s * 1.1 > min(10.0, self.style.every_s / 4)
+            or self.style.idles_s < 2 * self.style.writes_s
+        ):
             return []
         for number, (_, files) in enumerate(self._proven, 1):
             have = {path: data for path, data in files.items() if path in self.versions}

@@ -15,7 +15,7 @@ from agent.layouts.listing import Judgements
 from agent.position import Position
 from agent.progress import Named, ProgressFile
 from agent.sets.evidence import Evidence
-from agent.sets.resting import Resting
+from agent.sets.resting import Resting, long_rest_s
 from agent.snapshot import PATH_BYTES, FileState
 from agent.symlinks import Source
 from contract.commits import SetPlan
@@ -216,6 +216,11 @@ class Recogniser:
         """Takes note of what a set has, or a restore brought."""
         self.resting.take(own)
         self._growth.keep(own)
+
+    def is_saving(self, now: float) -> bool:
+        """Whether an unfinished file has changed shortly before `now`."""
+        since = now - long_rest_s(self._place.every_s)
+        return any(self._changed_s(one) >= since for one in self._folder.list_unfinished())
 
     def find_shards(self, saved: Saved, plan: SetPlan) -> Shards | None:
         """This rank's files of the checkpoint that a plan names by its place; None for a plan that has no place."""

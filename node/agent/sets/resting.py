@@ -9,7 +9,7 @@ one go, is no part of a checkpoint, and a database or a picture neither: these h
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from agent.layouts.kinds import Kind
 from agent.sets.evidence import Evidence
@@ -118,11 +118,13 @@ class Resting:
         )  # fmt: skip
 
     def find_doubt(
-        self, own: Sequence[FileState], changes: Mapping[str, float], now: float, *, every_s: float, due_s: float, late: bool
+        self, own: Sequence[FileState], changes: Mapping[str, float], now: float, *, every_s: float, due_s: float, late: bool,
+        is_saving: Callable[[], bool] = lambda: False,
     ) -> str:  # fmt: skip
         """Why the files that are new since the last set may not be whole yet; empty where they are. Times are the machine's. A set has been
         due for `due_s`. `late`: a trainer that saves all the time has no rest to wait for, so files that are certainly whole need none,
-        and others a short one; so do those of the first set, which take the place of none."""
+        and others a short one; so do those of the first set, which take the place of none. `is_saving`: whether a file was written just
+        now that will be renamed: of a save of several files it may be the next."""
         changed = self.list_changed(own)
         notes = self._find_notes(changed, own)
         saved = [one for one in changed if one.path not in notes]
@@ -140,12 +142,12 @@ class Resting:
                 return f"{one.path} may still be written: it changed {age_s:.0f} s ago"
         if (missing := self._missing(self._list_saved(changed, notes), own)) and rested_s <= enough_s:
             return f"{missing} is of the save before, and other files are of the next one"
-        between_s = 0.0 if late else BETWEEN_S if due_s > every_s / 4 else short_s
-        return (
-            ""
-            if late or rested_s > min(between_s, short_s)
-            else f"{(saved or changed)[0].path} changed {rested_s:.0f} s ago"
-        )
+        if rested_s > short_s:
+            return ""
+        if not late and rested_s <= (min(BETWEEN_S, short_s) if due_s > every_s / 4 else short_s):
+            return f"{(saved or changed)[0].path} changed {rested_s:.0f} s ago"
+        is_row = len(self._together) > 1 and due_s <= 2 * every_s
+        return "another file of that save is still written, beside its place" if is_row and is_saving() else ""
 
     def find_unrest(
         self, own: Sequence[FileState], changes: Mapping[str, float], now: float, *, every_s: float, waited_s: float
