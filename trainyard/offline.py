@@ -125,7 +125,7 @@ class SupposedFacts:
     def look_up(self, request: JobRequest, questions: RequestQuestions) -> RequestFacts:  # noqa: ARG002  (as FactsSource has it)
         return _suppose(request, "line", self._known)
 
-    def look_up_data(self, _locations: Iterable[str]) -> RequestFacts:
+    def look_up_data(self, locations: Iterable[str]) -> RequestFacts:  # noqa: ARG002
         return RequestFacts()
 
 

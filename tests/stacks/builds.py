@@ -13,6 +13,8 @@ from stacks.builds import BuildsStack
 from stacks.parts.common import Common
 from stacks.parts.git_rights import GitHosts
 from stacks.parts.rights import Rights
+from stacks.settings import BLOCK, Settings
+from tools.synthesis import CONTEXT
 
 REGIONS = ("eu-central-1", "us-east-1", "ap-south-1")
 WIDE: dict[str, Any] = {
@@ -40,7 +42,7 @@ def built(folder: Path, home: str = REGIONS[0], **changes: Any) -> cdk.App:
             reserved_concurrency=0,
             runbook_url="",
             rules=NO_RULES,
-            jobs=Settings.parse(cdk_json()).jobs,
+            jobs=Settings.parse(CONTEXT[BLOCK]).jobs,
         ),
         git=GitHosts(rights=rights, secrets=settings.pop("git_hosts")),
         **settings,
