@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from contract.timing import Timing
@@ -15,15 +15,15 @@ SETTINGS_FILE = "job-settings.json"
 class JobSettings:
     """What Admit is told of jobs and Plan is not; each field is one of JobChecksEnvironment."""
 
-    regions: tuple[str, ...]
-    images: dict[str, str]
-    machine_images: dict[str, str]
-    image_owners: tuple[str, ...]
-    base_accounts: dict[str, str]
-    copy_accounts: tuple[str, ...]
-    git_hosts: dict[str, str]
-    job_roles: tuple[str, ...]
-    timing: Timing
+    regions: tuple[str, ...] = ()
+    images: dict[str, str] = field(default_factory=dict)
+    machine_images: dict[str, str] = field(default_factory=dict)
+    image_owners: tuple[str, ...] = ()
+    base_accounts: dict[str, str] = field(default_factory=dict)
+    copy_accounts: tuple[str, ...] = ()
+    git_hosts: dict[str, str] = field(default_factory=dict)
+    job_roles: tuple[str, ...] = ()
+    timing: Timing = field(default_factory=Timing)
 
     def write(self) -> dict[str, Any]:
         """Returns the fields by name, for an environment that has them."""

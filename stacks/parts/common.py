@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import aws_cdk as cdk
 from aws_cdk import aws_sns as sns
@@ -33,7 +33,7 @@ class Common:
     """Where people read the runbook; empty for the file."""
     rules: RequestRules
     """For functions that read requests."""
-    jobs: JobSettings
+    jobs: JobSettings = field(default_factory=JobSettings)
     """For functions that judge jobs."""
 
     @property
