@@ -28,6 +28,8 @@ SHORTEST_S, BYTES_PER_S = 1.0, 200e6
 death was being written."""
 GIVEN_UP_S = 120.0
 """A document that is empty for so long is as its trainer wants it."""
+MOST_POINTER = 4096
+"""Bytes of a text that names the newest checkpoint, at most: as many as a path has."""
 REWRITES, CERTAIN_REWRITES = 3, 10
 """A small text that was written anew so often, and never seen in pieces, is no part of a checkpoint once it rests for SHORTEST_S; after the
 second number it need not rest."""
@@ -126,8 +128,8 @@ class Resting:
         and others a short one; so do those of the first set, which take the place of none. `is_saving`: whether a file was written just
         now that will be renamed: of a save of several files it may be the next."""
         changed = self.list_changed(own)
-        notes = self._find_notes(changed, own)
-        saved = [one for one in changed if one.path not in notes]
+        notes, pointers = self._find_notes(changed, own), self._find_pointers(changed, own)
+        saved = [one for one in changed if one.path not in notes | pointers]
         rested_s = now - max((changes.get(one.path, 0.0) for one in saved or changed), default=0.0)
         short_s = rest_s(every_s)
         enough_s = short_s if late or not self._taken else long_rest_s(every_s)
@@ -135,6 +137,8 @@ class Resting:
             evidence, age_s = self.has_evidence(one), now - changes.get(one.path, 0.0)
             if evidence is False and not (self._is_empty(one) and age_s > GIVEN_UP_S):
                 return f"{one.path} is cut off: its format says that more is to come"
+            if one.path in pointers:
+                continue
             if one.path in notes:
                 if not self._may_take_note(one, age_s):
                     return f"{one.path} may still be written"
@@ -142,7 +146,7 @@ class Resting:
                 return f"{one.path} may still be written: it changed {age_s:.0f} s ago"
         if (missing := self._missing(self._list_saved(changed, notes), own)) and rested_s <= enough_s:
             return f"{missing} is of the save before, and other files are of the next one"
-        if rested_s > short_s:
+        if rested_s > short_s or any(changes.get(path, 0.0) >= now - rested_s for path in pointers):
             return ""
         if not late and rested_s <= (min(BETWEEN_S, short_s) if due_s > every_s / 4 else short_s):
             return f"{(saved or changed)[0].path} changed {rested_s:.0f} s ago"
@@ -172,12 +176,12 @@ class Resting:
     ) -> tuple[str, bool]:
         """The same once the trainer has died at `ended_at`, and whether a file is certainly torn."""
         changed, doubt = self.list_changed(own), ""
-        notes = self._find_notes(changed, own)
+        notes, pointers = self._find_notes(changed, own), self._find_pointers(changed, own)
         for one in changed:
             evidence, age_s = self.has_evidence(one), ended_at - changes.get(one.path, 0.0)
             if evidence is False:
                 return f"{one.path} is cut off: its trainer ended while it wrote it", True
-            if one.path in notes and self._may_take_note(one, age_s):
+            if one.path in pointers or (one.path in notes and self._may_take_note(one, age_s)):
                 continue
             if not evidence and is_being_written(one, age_s):
                 doubt = f"its trainer ended while it may have been writing {one.path}"
@@ -200,6 +204,17 @@ class Resting:
         has_any = not self._is_alone or bool(others)
         has_more = not self._is_alone or not all(map(self._is_note, others))
         return {one.path for one in changed if (has_any if self._is_as_it_is(one) else has_more and self._is_note(one))}
+
+    def _find_pointers(self, changed: Sequence[FileState], own: Sequence[FileState]) -> set[str]:
+        """Paths of small texts that hold the name of a file or a folder here, as `last_checkpoint` does: they are whole, and written once
+        what they name is."""
+        names = {part for one in own for part in one.path.split("/")}
+        texts = (one for one in changed if one.size <= MOST_POINTER and self._format.find_kind(one).is_small_text)
+        return {one.path for one in texts if self._read_pointer(one) in names - {one.path.rpartition("/")[2]}}
+
+    def _read_pointer(self, one: FileState) -> str:
+        text = self._format.read_head(one).decode("utf-8", "replace").strip().rstrip("/")
+        return text.rpartition("/")[2]
 
     def _is_as_it_is(self, one: FileState) -> bool:
         """Whether a file is at every moment as its writer wants it."""
