@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from agent.layouts.kinds import Kind
+from agent.layouts.kinds import FileKind
 from agent.snapshot import FileState
 from agent.symlinks import Source
 
@@ -46,7 +46,7 @@ class Growth:
         folder: Path,
         *,
         clock: Callable[[], float],
-        find_kind: Callable[[FileState], Kind] = lambda _: Kind.WEIGHTS,
+        find_kind: Callable[[FileState], FileKind] = lambda _: FileKind.WEIGHTS,
     ) -> None:
         """`find_kind` says what a file is by what is in it."""
         self._folder, self._clock, self._find_kind = folder, clock, find_kind
@@ -86,7 +86,7 @@ class Growth:
         if one.target or one.source is not None:
             return False
         kind = self._find_kind(one)
-        if kind is Kind.RECORD:
+        if kind is FileKind.RECORD:
             return True
         record = self._records.get(one.path)
         return kind.is_lines and ((record is not None and record.since <= since) or self._extends(one))

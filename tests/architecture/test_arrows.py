@@ -64,7 +64,8 @@ UNKNOWN: dict[str, tuple[list[Path], Set[str]]] = {
     ),
     "what reads at synth imports the rooms that read requests alone": (
         [ROOT / "stacks" / "request_reading.py"],
-        (OF_FUNCTIONS | {"agent", "boto3", "botocore"}) - {"grid_plan", "image_build", "job_requests", "searches"},
+        (OF_FUNCTIONS | {"agent", "boto3", "botocore"})
+        - {"grid_plan", "image_build", "job_requests", "refusals", "searches"},
     ),
     "no stack reads the environment or a clock": (
         python_files("stacks", "app.py"),

@@ -52,7 +52,7 @@ def test_no_error_name_is_spelt_outside_of_the_contract() -> None:
         ("(-[a-z]+)+-[0-9]", "contract/names.py"),
         ("[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", "contract/names.py"),
         ('".tgz"', "lambda/refusals/fields.py"),
-        ("holds a NUL character", "lambda/refusals/fields.py"),
+        ("holds a NUL character", "lambda/refusals/texts.py"),
         ("1769", "stacks/parts/function.py"),
     ],
 )

@@ -45,7 +45,7 @@ CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\r\x08\x0c\x1b")
 """Bytes that no text has: progress bars and colours use the others."""
 
 
-class Kind(Enum):
+class FileKind(Enum):
     """What a file is, as far as its name and its ends show."""
 
     WEIGHTS = "weights"
@@ -66,50 +66,50 @@ class Kind(Enum):
     @property
     def is_beside(self) -> bool:
         """Whether it is no part of any checkpoint."""
-        return self in (Kind.RECORD, Kind.TEXT, Kind.DOCUMENT, Kind.NOTE)
+        return self in (FileKind.RECORD, FileKind.TEXT, FileKind.DOCUMENT, FileKind.NOTE)
 
     @property
     def is_small_text(self) -> bool:
-        return self in (Kind.TEXT, Kind.DOCUMENT, Kind.WORDS)
+        return self in (FileKind.TEXT, FileKind.DOCUMENT, FileKind.WORDS)
 
     @property
     def is_lines(self) -> bool:
         """Whether it may be a log that only grows."""
-        return self in (Kind.RECORD, Kind.LINES, Kind.TEXT)
+        return self in (FileKind.RECORD, FileKind.LINES, FileKind.TEXT)
 
 
-def find_kind(read: At, size: int, path: str) -> Kind:
+def find_kind(read: At, size: int, path: str) -> FileKind:
     """Returns what a file of `size` bytes is. Where its name and its content differ it counts as weights."""
     name = PurePosixPath(path).name
     if EVENTS.fullmatch(name):
-        return Kind.RECORD
+        return FileKind.RECORD
     if WEIGHTS.fullmatch(name):
-        return Kind.WEIGHTS
+        return FileKind.WEIGHTS
     if not size:
-        return Kind.DOCUMENT
+        return FileKind.DOCUMENT
     head = read(0, PROBE)
     if head.startswith((SQLITE, *MEDIA)) or head[4:8] == b"ftyp" or name.endswith(BESIDE_SQLITE):
-        return Kind.NOTE
+        return FileKind.NOTE
     if PACKED_LOG.fullmatch(name):
-        return Kind.RECORD
+        return FileKind.RECORD
     tail = read(max(0, size - PROBE), PROBE) if size > PROBE else b""
     if not _is_text(head) or not _is_text(tail):
-        return Kind.WEIGHTS
+        return FileKind.WEIGHTS
     return _find_text(head, tail, size, name)
 
 
-def _find_text(head: bytes, tail: bytes, size: int, name: str) -> Kind:
+def _find_text(head: bytes, tail: bytes, size: int, name: str) -> FileKind:
     if MODELS.match(head):
-        return Kind.WEIGHTS
+        return FileKind.WEIGHTS
     has_lines = any(end in (tail or head) for end in (b"\n", b"\r"))
     if _is_json_lines(head, LOG.fullmatch(name) is not None):
-        return Kind.RECORD
+        return FileKind.RECORD
     if has_lines and not JSON.match(head):
-        lines = Kind.TEXT if size <= SMALL else Kind.LINES
-        return Kind.RECORD if LOG.fullmatch(name) else lines
+        lines = FileKind.TEXT if size <= SMALL else FileKind.LINES
+        return FileKind.RECORD if LOG.fullmatch(name) else lines
     if size <= SMALL and TEXTS.fullmatch(name):
-        return Kind.DOCUMENT
-    return Kind.WORDS if size <= PROBE else Kind.WEIGHTS
+        return FileKind.DOCUMENT
+    return FileKind.WORDS if size <= PROBE else FileKind.WEIGHTS
 
 
 def _is_text(some: bytes) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from typing import TypeVar
 
 from agent.layouts.formats import is_cut_json, is_whole
-from agent.layouts.kinds import Kind, find_kind
+from agent.layouts.kinds import FileKind, find_kind
 from agent.layouts.pickles import MOST_PICKLE, is_all_there
 from agent.snapshot import FileState
 
@@ -18,18 +18,18 @@ Read = Callable[[FileState, int, int], bytes]
 T = TypeVar("T")
 
 
-class Evidence:
+class FileEvidence:
     """Of one folder. Not for use by two threads at once."""
 
     def __init__(self, read: Read) -> None:
         self._read = read
-        self._kinds: dict[Hashable, Kind] = {}
+        self._kinds: dict[Hashable, FileKind] = {}
         self._whole: dict[Hashable, bool | None] = {}
 
-    def find_kind(self, one: FileState) -> Kind:
+    def find_kind(self, one: FileState) -> FileKind:
         """Returns what a file is; a link is what it leads to, and no part of it."""
         if one.target:
-            return Kind.NOTE
+            return FileKind.NOTE
         return _recall(self._kinds, one, lambda: find_kind(self._reader(one), one.size, one.path))
 
     def is_whole(self, one: FileState) -> bool | None:

@@ -14,7 +14,7 @@ from agent.layouts import FolderListing, Recognised, Shards, Whole, find_shards,
 from agent.layouts.listing import Judgements
 from agent.position import Position
 from agent.progress import Named, ProgressFile
-from agent.sets.evidence import Evidence
+from agent.sets.evidence import FileEvidence
 from agent.sets.resting import Resting, long_rest_s
 from agent.snapshot import PATH_BYTES, FileState
 from agent.symlinks import Source
@@ -143,7 +143,7 @@ class Recogniser:
         """`layout`: the name of one, `auto` or `none`; `clock` is this machine's; `changed_s` is when a file changed, by that clock."""
         self._folder, self._progress, self._layout, self._place = folder, progress, layout, place
         self._clock, self._changed_s, self._note = clock, changed_s, note
-        self._evidence = Evidence(self._read)
+        self._evidence = FileEvidence(self._read)
         self._growth = Growth(folder.path, clock=clock, find_kind=self._evidence.find_kind)
         self._found: Named | None = None
         self._seen: Whole | None = None

@@ -11,8 +11,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from agent.layouts.kinds import Kind
-from agent.sets.evidence import Evidence
+from agent.layouts.kinds import FileKind
+from agent.sets.evidence import FileEvidence
 from agent.sets.rows import find_open_saves, mask
 from agent.snapshot import FileState
 
@@ -48,7 +48,7 @@ def long_rest_s(every_s: float) -> float:
 class Resting:
     """What one folder's files were in the last set, and which of them are saved together. Not for use by two threads at once."""
 
-    def __init__(self, evidence: Evidence, *, is_alone: bool = True) -> None:
+    def __init__(self, evidence: FileEvidence, *, is_alone: bool = True) -> None:
         """`is_alone`: whether no other rank may have the checkpoint."""
         self._format, self._is_alone = evidence, is_alone
         self._taken: dict[str, FileState] = {}
@@ -110,7 +110,7 @@ class Resting:
 
         def is_open(one: FileState) -> bool:
             evidence, age_s = self.has_evidence(one), now - changes.get(one.path, 0.0)
-            if evidence is None and self._format.find_kind(one) in (Kind.WEIGHTS, Kind.WORDS):
+            if evidence is None and self._format.find_kind(one) in (FileKind.WEIGHTS, FileKind.WORDS):
                 return is_being_written(one, age_s) if is_over else age_s <= enough_s
             return evidence is False
 
@@ -218,7 +218,7 @@ class Resting:
 
     def _is_as_it_is(self, one: FileState) -> bool:
         """Whether a file is at every moment as its writer wants it."""
-        return bool(one.target) or self._format.find_kind(one) is Kind.NOTE
+        return bool(one.target) or self._format.find_kind(one) is FileKind.NOTE
 
     def _is_note(self, one: FileState) -> bool:
         is_small = self._format.find_kind(one).is_small_text

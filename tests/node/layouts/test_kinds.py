@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from agent.layouts.kinds import SMALL, Kind, find_kind
+from agent.layouts.kinds import SMALL, FileKind, find_kind
 
 LINES = b"epoch 1 loss 0.5\nepoch 2 loss 0.4\n"
 ROWS = b'{"step": 1}\n{"step": 2}\n'
 
 
-def judge(data: bytes, name: str) -> Kind:
+def judge(data: bytes, name: str) -> FileKind:
     return find_kind(lambda offset, most: data[offset : offset + most], len(data), name)
 
 
@@ -24,53 +24,53 @@ def judge(data: bytes, name: str) -> Kind:
     ],
 )  # fmt: skip
 def test_lines_under_the_name_of_a_log_are_one(name: str) -> None:
-    assert judge(LINES, name) is Kind.RECORD
-    assert judge(LINES * 100_000, name) is Kind.RECORD
-    assert judge(b"\x80\x02" + LINES, name) is Kind.WEIGHTS, "a name alone proves nothing"
-    assert judge(b"half" * 100, name) is not Kind.RECORD
+    assert judge(LINES, name) is FileKind.RECORD
+    assert judge(LINES * 100_000, name) is FileKind.RECORD
+    assert judge(b"\x80\x02" + LINES, name) is FileKind.WEIGHTS, "a name alone proves nothing"
+    assert judge(b"half" * 100, name) is not FileKind.RECORD
 
 
 @pytest.mark.parametrize("name", ["scalars.json", "metrics.json", "metrics", "log.json"])
 def test_lines_of_json_are_a_log_under_any_name(name: str) -> None:
-    assert judge(ROWS, name) is Kind.RECORD
-    assert judge(ROWS + b'{"st', name) is Kind.RECORD
+    assert judge(ROWS, name) is FileKind.RECORD
+    assert judge(ROWS + b'{"st', name) is FileKind.RECORD
 
 
 @pytest.mark.parametrize("name", ["runs/events.out.tfevents.17.host.1.0", "wandb/run-1.wandb"])
 def test_binary_records_are_known_by_their_names(name: str) -> None:
-    assert judge(b"\0\x01\x02", name) is Kind.RECORD
+    assert judge(b"\0\x01\x02", name) is FileKind.RECORD
 
 
 @pytest.mark.parametrize("name", ["app.log.gz", "app.log.3.gz", "metrics.jsonl.gz", "table.csv.zst"])
 def test_packed_logs_are_known_by_their_names(name: str) -> None:
-    assert judge(b"\x1f\x8b\x08\0", name) is Kind.RECORD
+    assert judge(b"\x1f\x8b\x08\0", name) is FileKind.RECORD
 
 
 @pytest.mark.parametrize(
     ("name", "data", "kind"),
     [
-        ("results.csv", b"1,2\n", Kind.TEXT),
-        ("monitor.csv", b'#{"t_start": 1}\nr,l,t\n', Kind.TEXT),
-        ("config.yaml", b"a: 1\n", Kind.TEXT),
-        ("hparams", b"lr=1\nwd=2\n", Kind.TEXT),
-        ("progress.txt", b"10%\r20%", Kind.TEXT),
-        ("table.csv", b"1,2\n" * SMALL, Kind.LINES),
-        ("log", b"[rank0]: x\n[rank0]: y\n", Kind.TEXT),
-        ("config.json", b'{\n "a": 1\n}\n', Kind.DOCUMENT),
-        ("x.json", b"{", Kind.DOCUMENT),
-        ("train.pid", b"17", Kind.DOCUMENT),
-        ("x.lock", b"", Kind.DOCUMENT),
-        ("DONE", b"", Kind.DOCUMENT),
-        ("last_checkpoint", b"/ckpt/epoch_1.pth", Kind.WORDS),
-        ("model", b"of 20", Kind.WORDS),
-        ("plot.png", b"\x89PNG\r\n\x1a\n\0\0", Kind.NOTE),
-        ("a.jpg", b"\xff\xd8\xff\xe0", Kind.NOTE),
-        ("v.mp4", b"\0\0\0\x18ftypmp42", Kind.NOTE),
-        ("study.db", b"SQLite format 3\0\x10", Kind.NOTE),
-        ("study.db-wal", b"\x37\x7f\x06\x82", Kind.NOTE),
+        ("results.csv", b"1,2\n", FileKind.TEXT),
+        ("monitor.csv", b'#{"t_start": 1}\nr,l,t\n', FileKind.TEXT),
+        ("config.yaml", b"a: 1\n", FileKind.TEXT),
+        ("hparams", b"lr=1\nwd=2\n", FileKind.TEXT),
+        ("progress.txt", b"10%\r20%", FileKind.TEXT),
+        ("table.csv", b"1,2\n" * SMALL, FileKind.LINES),
+        ("log", b"[rank0]: x\n[rank0]: y\n", FileKind.TEXT),
+        ("config.json", b'{\n "a": 1\n}\n', FileKind.DOCUMENT),
+        ("x.json", b"{", FileKind.DOCUMENT),
+        ("train.pid", b"17", FileKind.DOCUMENT),
+        ("x.lock", b"", FileKind.DOCUMENT),
+        ("DONE", b"", FileKind.DOCUMENT),
+        ("last_checkpoint", b"/ckpt/epoch_1.pth", FileKind.WORDS),
+        ("model", b"of 20", FileKind.WORDS),
+        ("plot.png", b"\x89PNG\r\n\x1a\n\0\0", FileKind.NOTE),
+        ("a.jpg", b"\xff\xd8\xff\xe0", FileKind.NOTE),
+        ("v.mp4", b"\0\0\0\x18ftypmp42", FileKind.NOTE),
+        ("study.db", b"SQLite format 3\0\x10", FileKind.NOTE),
+        ("study.db-wal", b"\x37\x7f\x06\x82", FileKind.NOTE),
     ],
 )
-def test_what_is_no_weights_is_known(name: str, data: bytes, kind: Kind) -> None:
+def test_what_is_no_weights_is_known(name: str, data: bytes, kind: FileKind) -> None:
     assert judge(data, name) is kind
 
 
@@ -97,8 +97,8 @@ def test_what_is_no_weights_is_known(name: str, data: bytes, kind: Kind) -> None
     ],
 )
 def test_whatever_may_be_weights_counts_as_weights(name: str, data: bytes) -> None:
-    assert judge(data, name) is Kind.WEIGHTS
+    assert judge(data, name) is FileKind.WEIGHTS
 
 
 def test_text_that_is_cut_within_a_letter_is_text() -> None:
-    assert judge("Größe\n".encode() * 3 + "ö".encode()[:1], "train.log") is Kind.RECORD
+    assert judge("Größe\n".encode() * 3 + "ö".encode()[:1], "train.log") is FileKind.RECORD
