@@ -129,7 +129,8 @@ def _find_obstacle(rank: AnsweringRank) -> Answer | None:
     if rank.saved.has_left(plan):
         return Answer(Part.MISSED, f"its trainer had gone on from {plan.name} when it learned of that")
     if rank.doubt:
-        is_beside = rank.place.ranks > 1 and plan.names == 0 and not plan.layout and rank.has_nothing_to_say
+        is_unnamed = plan.names == 0 and not plan.layout and not rank.saved.recognised.layout
+        is_beside = rank.place.ranks > 1 and is_unnamed and rank.chosen and rank.has_nothing_to_say
         return Answer(Part.NOTHING) if is_beside else Answer(None, rank.doubt)
     if word is not None:
         return _judge_word(rank, word)
