@@ -76,7 +76,7 @@ class Started:
         (work / "checkpoints").mkdir(parents=True, exist_ok=True)
         launch = Launch(
             job, NODE, cast(Any, self.workspace), Store(cast(Any, None), "bytes"), work,
-            note=self.notes.append, pause=lambda _: None, tell=self.notes.append, on_failure=lambda: None, **options,
+            note=self.notes.append, pause=lambda _: None, tell=self.notes.append, on_failure=lambda _: None, **options,
         )  # fmt: skip
         self.running = launch.start(environment or {}, cast(Metadata, None), self.lines.append)
 
