@@ -11,6 +11,8 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from contract.text import plain
+
 ALIKE, RELATED = 0.8, 0.5
 """Ratios of difflib: for a typing error, and for a word that may have been meant."""
 PLAIN = {
@@ -49,7 +51,7 @@ def lines(block: str, model: type, raw: Mapping[str, Any], problem: ValidationEr
     """Yields lines about settings of that model, which are under the key `block`."""
     for error in problem.errors(include_url=False):
         path = [part for part in error["loc"] if part != "[key]"]
-        where = ".".join((block, *map(str, path)))
+        where = ".".join((block, *(plain(str(part)) for part in path)))
         if error["type"] == "too_short" and error["input"]:
             continue  # pydantic counts only the good entries here, and the others have lines of their own
         if error["type"] in {"extra_forbidden", "unexpected_keyword_argument"}:
@@ -102,7 +104,7 @@ def _allowed(error: Any) -> tuple[str, str]:
     told = str(error["msg"]).partition(" should ")[2].removeprefix("be ").removeprefix("have ") or str(error["msg"])
     may_be = told.partition(" after validation")[0]
     return "", next(
-        (f"{plain}{may_be[len(words) :]}" for words, plain in PLAIN.items() if may_be.startswith(words)), may_be
+        (f"{word}{may_be[len(words) :]}" for words, word in PLAIN.items() if may_be.startswith(words)), may_be
     )
 
 

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from contract.limits import Limits
 from contract.request_rules import RequestRules, list_preset_names
+from contract.text import plain
 from stacks.campaign_settings import CampaignSettings
 from stacks.request_reading import list_request_problems
 from stacks.tag_settings import twin_problems
@@ -67,7 +68,7 @@ def named_preset_problems(
             part: Any = campaign.input.get(field)
             preset = part.get("preset") if isinstance(part, Mapping) else None
             if preset is not None and not (isinstance(preset, str) and preset in presets):
-                yield f"campaigns.{name}.input.{field}.preset is {preset}; allowed: {list_preset_names(presets)}"
+                yield f"campaigns.{name}.input.{field}.preset is {plain(str(preset))}; allowed: {list_preset_names(presets)}"
 
 
 def _list_unknown_names(preset: Mapping[str, Any], limits: Limits, nameable: Nameable) -> Iterator[str]:
@@ -81,10 +82,10 @@ def _list_unknown_names(preset: Mapping[str, Any], limits: Limits, nameable: Nam
     ):
         for named in _list_texts(preset.get(field)):
             if named not in known and named != "auto":
-                yield f"{field}: the settings have no {named}; allowed: {', '.join(known) or 'none'} ({setting})"
+                yield f"{field}: the settings have no {plain(named)}; allowed: {', '.join(known) or 'none'} ({setting})"
     for kind in _list_texts(preset.get("instance_types")):
         if not any(fnmatchcase(kind, pattern) for pattern in limits.instance_types):
-            yield f"instance_types: {kind} is not allowed; allowed: {', '.join(limits.instance_types)} (limits.instance_types)"
+            yield f"instance_types: {plain(kind)} is not allowed; allowed: {', '.join(limits.instance_types)} (limits.instance_types)"
 
 
 def _list_texts(value: object) -> list[str]:

@@ -39,22 +39,23 @@ class Planter:
 
     def plant(self, text: str) -> Iterator[tuple[str, Any]]:
         """Yields the name of a field of the document, and a value of it that has the text in one place."""
-        for name, shape in self._resolve(self._root)["properties"].items():
+        for name, shape in self.resolve(self._root)["properties"].items():
             for value in (*self._fill(shape, text), *self._change_examples(shape, text)):
                 yield name, value
         yield text, 1
 
-    def _resolve(self, shape: Mapping[str, Any]) -> Mapping[str, Any]:
+    def resolve(self, shape: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Returns a shape with what it refers to."""
         if "$ref" not in shape:
             return shape
         found: Any = self._root
         for part in shape["$ref"].removeprefix("#/").split("/"):
             found = found[part]
-        return {**self._resolve(found), **{key: one for key, one in shape.items() if key != "$ref"}}
+        return {**self.resolve(found), **{key: one for key, one in shape.items() if key != "$ref"}}
 
     def _fill(self, shape: Any, text: str) -> Iterator[Any]:
         """Yields values of the shape that have the text in one place; what else they need is the least that there is."""
-        shape = self._resolve(shape) if isinstance(shape, Mapping) else {}
+        shape = self.resolve(shape) if isinstance(shape, Mapping) else {}
         for word in ("anyOf", "oneOf", "allOf"):
             for one in shape.get(word, ()):
                 yield from self._fill(one, text)
@@ -84,7 +85,7 @@ class Planter:
 
     def _least(self, shape: Any) -> Any:
         """Returns a value of the shape: its example, if it has one."""
-        shape = self._resolve(shape) if isinstance(shape, Mapping) else {}
+        shape = self.resolve(shape) if isinstance(shape, Mapping) else {}
         for word in ("examples", "enum"):
             if shape.get(word):
                 return shape[word][0]
@@ -99,7 +100,7 @@ class Planter:
         return kinds.get(shape.get("type"), "a")
 
     def _change_examples(self, shape: Any, text: str) -> Iterator[Any]:
-        for example in self._resolve(shape).get("examples", ()):
+        for example in self.resolve(shape).get("examples", ()):
             yield from change_texts(example, text)
 
 
@@ -114,3 +115,11 @@ def change_texts(value: Any, text: str) -> Iterator[Any]:
         for name, one in value.items():
             yield from ({**value, name: inner} for inner in change_texts(one, text))
             yield {text if key == name else key: each for key, each in value.items()}
+
+
+def list_names(value: Any) -> Iterator[str]:
+    """Yields the names of all fields in a value."""
+    inner = value if isinstance(value, list) else value.values() if isinstance(value, dict) else ()
+    yield from value if isinstance(value, dict) else ()
+    for one in inner:
+        yield from list_names(one)

@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import IO, Any, TypeVar
 
 from contract.environments import GridDefaults, GridLimits
@@ -104,5 +103,16 @@ def digest(training: TrainingSpec | ClusterSpec) -> bytes:
 
 
 def batches(items: Iterator[T], size: int) -> Iterator[list[T]]:
-    while batch := list(islice(items, size)):
+    """Yields the items in lists of this size, the last one shorter; where the items end with an error, what came before it first."""
+    batch = list[T]()
+    try:
+        for one in items:
+            batch.append(one)
+            if len(batch) == size:
+                yield batch
+                batch = []
+    except Exception:
+        yield batch
+        raise
+    if batch:
         yield batch

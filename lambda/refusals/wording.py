@@ -9,10 +9,9 @@ from typing import Any
 
 from contract.errors import InvalidRequest
 from contract.items import ADMISSION_CLOSED
+from contract.text import plain
 from refusals.synonyms import suggest
 
-SHOWN = 80
-"""The most characters of a value, or of a name, that a line repeats."""
 MOST = 16_000
 """The most characters of a whole refusal: Step Functions keeps 32,768 of a cause, and escapes double some of them."""
 MOST_UNKNOWN = 20
@@ -44,16 +43,6 @@ def shown(value: object) -> str:
     except (TypeError, ValueError):  # JSON cannot hold it, or it is a number of thousands of digits
         text = f"a {type(value).__name__}"
     return plain(text)
-
-
-def plain(text: str, most: int = SHOWN) -> str:
-    """Returns a text on one line, shortened, with every invisible character escaped; two quotes for an empty text."""
-    seen = "".join(letter if letter.isprintable() else _escaped(letter) for letter in text[: most + 1])
-    return (seen if len(seen) <= most else f"{seen[:most]}...") or '""'
-
-
-def _escaped(letter: str) -> str:
-    return f"\\u{ord(letter):04x}" if ord(letter) < 0x10000 else f"\\U{ord(letter):08x}"
 
 
 def lines(
