@@ -9,18 +9,8 @@ import pytest
 
 from contract.timing import Timing
 from tests.stacks.synth import only
-from tests.stacks.variations import (
-    AGAIN_SOON,
-    EVERYTHING,
-    FAST_DISKS,
-    GIT_HOSTS,
-    MOST_GRID,
-    READER_ACCOUNT,
-    READER_ORGANIZATION,
-    RESERVED,
-    SPEED,
-    THREE,
-)
+from tests.stacks.variations import AGAIN_SOON, FAST_DISKS, MOST_GRID, RESERVED, SPEED
+from tools.configurations import EVERYTHING, GIT_HOSTS, READER_ACCOUNT, READER_ORGANIZATION, THREE
 from tools.synthesis import Synthesised, definition, synthesise_once
 
 

@@ -12,7 +12,7 @@ from contract.links import of_runbook
 from stacks.parts import checkpoint_alarms, cost_alarm
 from tests.stacks.pages import blocks, commands, problems
 from tests.stacks.synth import outputs_of, plain, resources
-from tests.stacks.variations import EVERYTHING
+from tools.configurations import EVERYTHING
 from tools.synthesis import ROOT, Synthesised, synthesise_once
 
 RUNBOOK = (ROOT / "docs" / "runbook.md").read_text()

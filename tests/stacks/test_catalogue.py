@@ -15,7 +15,7 @@ from stacks.parts.assembled import LAMBDA
 from stacks.parts.network import database_blocks
 from stacks.settings import BadSettings, Settings
 from tests.stacks.synth import artifacts, every, logical_id, only, plain, resources, rights
-from tests.stacks.variations import EXISTING, SUBNETS
+from tools.configurations import EXISTING, SUBNETS
 from tools.snapshots import CATALOGUE, FOLDER, OF_THE_CATALOGUE
 from tools.synthesis import CONTEXT, Synthesised, definition, masked, synthesise_once
 

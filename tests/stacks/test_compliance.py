@@ -9,8 +9,8 @@ import pytest
 
 from contract import names
 from contract.environments import DrainEnvironment
-from tests.security.conftest import WIDE
 from tests.stacks.synth import every, function, only, outputs_of, place_of, plain, resources, variables
+from tools.configurations import WIDE
 from tools.synthesis import Synthesised, masked, synthesise
 
 HOME, REGIONS = "eu-central-1", ("eu-central-1", "us-east-1", "ap-south-1")

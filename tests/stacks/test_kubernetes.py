@@ -17,7 +17,7 @@ from stacks.parts.operator_manifest import read_operator_manifest
 from stacks.parts.pod_cluster import VERSION
 from stacks.settings import BadSettings, Settings
 from tests.stacks.synth import artifacts, function, only, plain, resources, rights, variables
-from tests.stacks.variations import CLUSTER, OPERATOR
+from tools.configurations import CLUSTER, OPERATOR
 from tools.synthesis import CONTEXT, ROOT, Synthesised, masked, synthesise_once
 
 LAB = {"cluster": "lab"}

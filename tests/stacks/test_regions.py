@@ -24,7 +24,7 @@ from tests.stacks.synth import (
     size,
     stacks,
 )
-from tests.stacks.variations import AWAY, GRID, HOME, READER_ACCOUNT, READER_ORGANIZATION
+from tools.configurations import AWAY, GRID, HOME, READER_ACCOUNT, READER_ORGANIZATION
 from tools.synthesis import Synthesised, synthesise
 
 PULLING = {"ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"}
