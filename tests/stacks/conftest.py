@@ -51,6 +51,12 @@ def faster() -> Synthesised:
 
 
 @pytest.fixture(scope="session")
+def complying() -> Synthesised:
+    """A deployment with customer keys, flow logs and access logs."""
+    return synthesise_once(compliance=True)
+
+
+@pytest.fixture(scope="session")
 def three() -> Synthesised:
     """Home, a region where nodes run, and one for the grid alone."""
     readers = {"accounts": [READER_ACCOUNT], "organizations": [READER_ORGANIZATION]}

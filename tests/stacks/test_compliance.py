@@ -132,6 +132,15 @@ def test_every_network_has_flow_logs_of_all_traffic_and_a_closed_default_group(c
         assert [plain(one["Group"]) for one in closed] == [f"<{name}.DefaultSecurityGroup>" for name in networks]
 
 
+def test_flow_logs_have_a_record_for_ten_minutes_of_a_flow_in_a_log_of_the_stack(complying: Synthesised) -> None:
+    """The longest that EC2 offers: training's few long flows are few records."""
+    template = complying.template("region-eu-central-1")
+    flows = only(template, "AWS::EC2::FlowLog")
+    assert (flows["MaxAggregationInterval"], flows["ResourceType"]) == (600, "VPC")
+    assert flows["LogDestinationType"] == "cloud-watch-logs"
+    assert flows["LogGroupName"]["Ref"] in resources(template, "AWS::Logs::LogGroup")
+
+
 def test_a_region_without_a_network_gets_nothing_that_costs_while_idle_but_its_key(complying: Synthesised) -> None:
     kinds = {one["Type"] for one in complying.template("region-ap-south-1")["Resources"].values()}
     assert kinds == {

@@ -98,6 +98,16 @@ def test_the_api_is_reached_from_the_network_alone(template: dict[str, Any]) -> 
     assert (access["EndpointPrivateAccess"], access["EndpointPublicAccess"]) == (True, False)
 
 
+def test_whoever_deploys_may_do_nothing_in_the_cluster_and_what_is_done_is_logged(template: dict[str, Any]) -> None:
+    cluster = only(template, "AWS::EKS::Cluster")
+    assert cluster["AccessConfig"] == {
+        "AuthenticationMode": "API",
+        "BootstrapClusterCreatorAdminPermissions": False,
+    }
+    logged = {one["Type"] for one in cluster["Logging"]["ClusterLogging"]["EnabledTypes"]}
+    assert logged == {"api", "audit", "authenticator", "controllerManager", "scheduler"}
+
+
 def test_machines_come_by_auto_mode_and_the_operator_has_small_ones(template: dict[str, Any]) -> None:
     cluster = only(template, "AWS::EKS::Cluster")
     assert cluster["ComputeConfig"]["Enabled"] is True
