@@ -4,31 +4,15 @@ from __future__ import annotations
 
 import copy
 import re
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rehearsal.assembly import MADE
-from rehearsal.deployment import ROOT, synthesise
+from rehearsal.deployment import synthesise
 from rehearsal.yard import Yard
 
 DURATION = re.compile(r"^    (\w+): float\b", re.MULTILINE)
 """A field of `contract/timing.py`."""
-
-
-def check_out(commit: str, folder: Path) -> Path:
-    """Puts the tree of a commit into the folder, with what this tree has built for deployments."""
-    folder.mkdir(parents=True)
-    with subprocess.Popen(["git", "archive", commit], cwd=ROOT, stdout=subprocess.PIPE) as git:
-        subprocess.run(["tar", "-x", "-C", str(folder)], stdin=git.stdout, check=True)
-    if git.returncode:
-        raise ValueError(f"git has no commit {commit}")
-    for made in MADE:
-        place = folder / made
-        place.parent.mkdir(exist_ok=True)
-        place.symlink_to(ROOT / made)
-    return folder
 
 
 class Versions:

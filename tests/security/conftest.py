@@ -2,36 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from localaws.iam.simulator import Policies
 from tests.security.policies import of_roles
-from tests.stacks.variations import CLUSTER, EXISTING
+from tools.configurations import WIDE, ZONED
 from tools.synthesis import Synthesised, synthesise
-
-WIDE = {
-    "network": {"nat_gateways": 3, "interface_endpoints": ["ecr.api", "ecr.dkr", "logs", "secretsmanager"]},
-    "data_buckets": ["imagenet", "laion"],
-    "job_roles": {"corpus": "arn:aws:iam::444455556666:role/corpus"},
-    "images": {"arm64": "/lab/images/arm", "x86_64": "ami-0123456789abcdef0"},
-    "keep_data": False,
-    "workbench": True,
-    "catalogue": True,
-    "kubernetes": CLUSTER,
-    "regions": [
-        {"region": "eu-central-1", "cidr": "10.70.0.0/16"},
-        {"region": "us-east-1", "cidr": "10.71.0.0/16"},
-        {"region": "ap-south-1"},
-    ],
-    "repositories": ["images", "grid-child"],
-    "image_readers": {"accounts": ["444455556666"], "organizations": ["o-a1b2c3d4e5"]},
-    "copy_accounts": ["777788889999"],
-    "grid": {"spot_children": True},
-}
-"""Everything that the settings can add, rights to take everything away among it."""
-ZONED: dict[str, Any] = {"regions": EXISTING, "tags": {"CostCenter": "4711"}, "compliance": True}
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from localaws.iam.simulator import Policies
 from localaws.recorder import Call
 from tests.security.policies import ACCOUNT
 from tests.security.questions import LAUNCH, Account, denied, list_questions
-from tests.stacks.variations import SUBNETS
+from tools.configurations import SUBNETS
 
 
 def test_a_launch_is_asked_for_each_resource_each_tag_and_its_role() -> None:

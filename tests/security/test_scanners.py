@@ -26,8 +26,8 @@ from localaws.testing.waiting import HANG_S
 from stacks.parts.acknowledged import acknowledge
 from stacks.parts.compliance_findings import FINDINGS
 from stacks.settings import BLOCK, Settings
-from tests.security.conftest import WIDE, ZONED
 from tests.stacks.machines import MACHINES
+from tools.configurations import WIDE, ZONED
 from tools.synthesis import CONTEXT, ROOT, Synthesised, definition
 
 VALIDATOR = ROOT / "node_modules" / ".bin" / "asl-validator"

@@ -9,18 +9,8 @@ import pytest
 
 from contract.timing import Timing
 from tests.stacks.synth import only
-from tests.stacks.variations import (
-    AGAIN_SOON,
-    EVERYTHING,
-    FAST_DISKS,
-    GIT_HOSTS,
-    MOST_GRID,
-    READER_ACCOUNT,
-    READER_ORGANIZATION,
-    RESERVED,
-    SPEED,
-    THREE,
-)
+from tests.stacks.variations import AGAIN_SOON, FAST_DISKS, MOST_GRID, RESERVED, SPEED
+from tools.configurations import EVERYTHING, GIT_HOSTS, READER_ACCOUNT, READER_ORGANIZATION, THREE
 from tools.synthesis import Synthesised, definition, synthesise_once
 
 
@@ -58,6 +48,12 @@ def passing() -> Synthesised:
 def faster() -> Synthesised:
     """A deployment whose every duration is divided by SPEED."""
     return synthesise_once(timing=asdict(Timing().divided(SPEED)))
+
+
+@pytest.fixture(scope="session")
+def complying() -> Synthesised:
+    """A deployment with customer keys, flow logs and access logs."""
+    return synthesise_once(compliance=True)
 
 
 @pytest.fixture(scope="session")

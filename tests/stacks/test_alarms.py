@@ -11,8 +11,8 @@ import pytest
 from contract.links import of_runbook
 from stacks.parts import checkpoint_alarms, cost_alarm
 from tests.stacks.pages import blocks, commands, problems
-from tests.stacks.synth import outputs_of, plain, resources
-from tests.stacks.variations import EVERYTHING
+from tests.stacks.synth import logical_id, outputs_of, plain, resources
+from tools.configurations import EVERYTHING
 from tools.synthesis import ROOT, Synthesised, synthesise_once
 
 RUNBOOK = (ROOT / "docs" / "runbook.md").read_text()
@@ -62,6 +62,16 @@ def test_every_alarm_has_a_section_and_every_message_names_it(alarms: dict[str, 
     for name, (_, alarm) in alarms.items():
         assert section(name), name
         assert plain(alarm["AlarmDescription"]).endswith(f'More: docs/runbook.md, "{name}".')
+
+
+def test_every_alarm_tells_people_when_it_begins_and_when_it_ends(
+    everything: Synthesised, alarms: dict[str, CloudAlarm]
+) -> None:
+    topic = logical_id(everything.template("foundation"), "AWS::SNS::Topic")
+    for name, (_, alarm) in alarms.items():
+        ((begins,), (ends,)) = alarm["AlarmActions"], alarm["OKActions"]
+        assert begins == ends, name
+        assert topic in json.dumps(begins), name
 
 
 def test_with_an_address_of_the_runbook_every_message_leads_there() -> None:

@@ -17,7 +17,7 @@ from localaws.testing.waiting import HANG_S
 from stacks.parts.assembled import Assembled, NotSetUp
 from stacks.settings import BLOCK, Settings
 from tests.stacks.synth import artifacts, resources, stacks
-from tests.stacks.variations import EVERYTHING
+from tools.configurations import EVERYTHING
 from tools.synthesis import CONTEXT, ROOT, Synthesised, definition, masked, synthesise, synthesise_once
 from trainyard.account import list_stacks
 

@@ -15,7 +15,7 @@ from contract import names
 from localaws.model import listed
 from stacks.settings import BLOCK, Settings
 from tests.stacks.synth import every, plain, resources
-from tests.stacks.variations import EXISTING, THREE
+from tools.configurations import EXISTING, THREE
 from tools.file_systems import EVERY
 from tools.synthesis import CONTEXT, ROOT, Synthesised, synthesise_once
 

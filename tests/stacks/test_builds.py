@@ -167,6 +167,10 @@ def test_the_machine_outlives_its_longest_build(machine: dict[str, Any], project
 # the project
 
 
+def test_a_build_may_wait_for_an_hour_and_last_for_another(project: dict[str, Any]) -> None:
+    assert (project["QueuedTimeoutInMinutes"], project["TimeoutInMinutes"]) == (60, 60)
+
+
 def test_a_build_runs_the_script_of_the_asset_and_nothing_else(
     project: dict[str, Any], folders: dict[str, Path]
 ) -> None:
@@ -197,6 +201,13 @@ def test_the_cache_goes_with_its_stack_and_its_tags_move(template: dict[str, Any
     assert cache["DeletionPolicy"] == "Delete"
     assert cache["Properties"]["RepositoryName"] == names.build_cache("yard")
     assert cache["Properties"]["ImageTagMutability"] == "MUTABLE"
+    (rule,) = json.loads(cache["Properties"]["LifecyclePolicy"]["LifecyclePolicyText"])["rules"]
+    assert rule["selection"] == {
+        "tagStatus": "any",
+        "countType": "sinceImagePushed",
+        "countNumber": 30,
+        "countUnit": "days",
+    }
 
 
 # rights

@@ -15,7 +15,7 @@ from stacks.parts.assembled import LAMBDA
 from stacks.parts.network import database_blocks
 from stacks.settings import BadSettings, Settings
 from tests.stacks.synth import artifacts, every, logical_id, only, plain, resources, rights
-from tests.stacks.variations import EXISTING, SUBNETS
+from tools.configurations import EXISTING, SUBNETS
 from tools.snapshots import CATALOGUE, FOLDER, OF_THE_CATALOGUE
 from tools.synthesis import CONTEXT, Synthesised, definition, masked, synthesise_once
 
@@ -103,6 +103,13 @@ def test_it_is_encrypted_backed_up_logged_and_behind_the_data_api(cluster: dict[
     assert wanted.items() <= cluster.items()
 
 
+def test_the_writer_sleeps_with_the_cluster_and_gets_newer_minor_versions(template: dict[str, Any]) -> None:
+    writer = only(template, "AWS::RDS::DBInstance")
+    assert writer["DBClusterIdentifier"] == {"Ref": logical_id(template, "AWS::RDS::DBCluster")}
+    assert (writer["DBInstanceClass"], writer["Engine"]) == ("db.serverless", "aurora-postgresql")
+    assert writer["AutoMinorVersionUpgrade"] is True
+
+
 def test_the_log_is_made_before_rds_would_make_one_that_is_kept_for_ever(template: dict[str, Any]) -> None:
     log = logical_id(template, "AWS::Logs::LogGroup", "DatabaseLog")
     assert template["Resources"][log]["Properties"]["LogGroupName"] == "/aws/rds/cluster/trainyard-catalogue/postgresql"
@@ -177,6 +184,16 @@ def test_passwords_are_drawn_by_aws_and_stand_in_no_template(template: dict[str,
     assert [one for one in secrets if "SecretString" in one] == []
     password = plain(only(template, "AWS::RDS::DBCluster")["MasterUserPassword"])
     assert password.startswith("{{resolve:secretsmanager:")
+
+
+def test_passwords_are_long_and_of_letters_and_digits_which_rds_takes(template: dict[str, Any]) -> None:
+    for one in resources(template, "AWS::SecretsManager::Secret").values():
+        drawn = one["GenerateSecretString"]
+        assert (drawn["PasswordLength"], drawn["ExcludePunctuation"], drawn["GenerateStringKey"]) == (
+            48,
+            True,
+            "password",
+        )
 
 
 def test_no_job_may_read_the_secrets(template: dict[str, Any]) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from contract import names
 from contract.environments import DrainEnvironment
-from tests.security.conftest import WIDE
 from tests.stacks.synth import every, function, only, outputs_of, place_of, plain, resources, variables
+from tools.configurations import WIDE
 from tools.synthesis import Synthesised, masked, synthesise
 
 HOME, REGIONS = "eu-central-1", ("eu-central-1", "us-east-1", "ap-south-1")
@@ -130,6 +130,15 @@ def test_every_network_has_flow_logs_of_all_traffic_and_a_closed_default_group(c
         assert [plain(one["ResourceId"]) for one in flows] == [f"<{name}>" for name in networks]
         assert [one["TrafficType"] for one in flows] == ["ALL"] * len(networks)
         assert [plain(one["Group"]) for one in closed] == [f"<{name}.DefaultSecurityGroup>" for name in networks]
+
+
+def test_flow_logs_have_a_record_for_ten_minutes_of_a_flow_in_a_log_of_the_stack(complying: Synthesised) -> None:
+    """The longest that EC2 offers: training's few long flows are few records."""
+    template = complying.template("region-eu-central-1")
+    flows = only(template, "AWS::EC2::FlowLog")
+    assert (flows["MaxAggregationInterval"], flows["ResourceType"]) == (600, "VPC")
+    assert flows["LogDestinationType"] == "cloud-watch-logs"
+    assert flows["LogGroupName"]["Ref"] in resources(template, "AWS::Logs::LogGroup")
 
 
 def test_a_region_without_a_network_gets_nothing_that_costs_while_idle_but_its_key(complying: Synthesised) -> None:

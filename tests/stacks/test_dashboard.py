@@ -17,7 +17,7 @@ from localaws.services.dashboards import list_problems
 from stacks.parts.saved_queries import MOST_GROUPS, OLD, REFUSED
 from stacks.parts.widgets import LETTERS
 from tests.stacks.synth import logical_id, only, plain, resources
-from tests.stacks.variations import AWAY, EVERYTHING, HOME, THREE
+from tools.configurations import AWAY, EVERYTHING, HOME, THREE
 from tools.synthesis import ROOT, Synthesised, synthesise_once
 
 OURS = {value for name, value in vars(metrics).items() if name.isupper() and isinstance(value, str)} - {

@@ -13,7 +13,7 @@ from contract.networks import NamedNetwork
 from stacks.network_settings import KEY_CHARACTERS, LEAST_CHARACTERS, MOST_REGIONS, REGION_CHARACTERS, SUBNET_CHARACTERS
 from stacks.settings import BLOCK, BadSettings, Settings
 from tests.stacks.synth import ROLE_CHARACTERS, Right, only, place_of, resources, rights, size
-from tests.stacks.variations import AWAY, EXISTING, HOME, SUBNETS, VPC
+from tools.configurations import AWAY, EXISTING, HOME, SUBNETS, VPC
 from tools.file_systems import CORPUS
 from tools.synthesis import CONTEXT, Synthesised, synthesise_once
 

@@ -7,7 +7,7 @@ import json
 from contract.environments import AdmissionEnvironment
 from contract.image_environments import ImageBuildEnvironment
 from tests.stacks.synth import every, rights
-from tests.stacks.variations import GIT_HOSTS
+from tools.configurations import GIT_HOSTS
 from tools.synthesis import Synthesised
 
 

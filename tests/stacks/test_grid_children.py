@@ -46,6 +46,16 @@ def test_a_child_writes_to_the_log_of_the_contract(grid: dict[str, Any], child: 
     assert (group["LogGroupName"], group["RetentionInDays"]) == (names.child_log_group("trainyard"), 30)
 
 
+def test_a_child_runs_on_the_platform_that_its_image_was_made_for(child: dict[str, Any]) -> None:
+    container = child["ContainerProperties"]
+    assert container["RuntimePlatform"] == {"CpuArchitecture": "X86_64", "OperatingSystemFamily": "LINUX"}
+    assert container["FargatePlatformConfiguration"] == {"PlatformVersion": "1.4.0"}, "a newer one is a change"
+
+
+def test_the_tasks_of_children_have_their_jobs_tags(child: dict[str, Any]) -> None:
+    assert child["PropagateTags"] is True
+
+
 def test_a_child_is_the_platforms_own_image(child: dict[str, Any]) -> None:
     image = plain(child["ContainerProperties"]["Image"])
     assert re.fullmatch(

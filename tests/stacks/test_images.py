@@ -57,6 +57,10 @@ def test_a_deploy_is_answered_in_the_time_that_cloudformation_waits(
     assert patience + again["IntervalSeconds"] + build["TimeoutSeconds"] < int(find_request(images)["ServiceTimeout"])
 
 
+def test_the_machine_never_ends_before_cloudformation_gives_up(images: dict[str, Any], machine: dict[str, Any]) -> None:
+    assert machine["TimeoutSeconds"] > int(find_request(images)["ServiceTimeout"]) == 3600
+
+
 def test_every_end_is_answered(machine: dict[str, Any]) -> None:
     states = machine["States"]
     assert states["Build"]["Next"] == "Answer"

@@ -20,7 +20,7 @@ from stacks.parts.operator_manifest import read_operator_manifest
 from stacks.parts.pod_cluster import VERSION
 from stacks.settings import BadSettings, Settings
 from tests.stacks.synth import artifacts, function, only, plain, resources, rights, variables
-from tests.stacks.variations import CLUSTER, OPERATOR
+from tools.configurations import CLUSTER, OPERATOR
 from tools.synthesis import CONTEXT, ROOT, Synthesised, masked, synthesise_once
 
 LAB = {"cluster": "lab"}
@@ -99,6 +99,16 @@ def test_a_cluster_that_is_there_is_not_made_and_no_kubectl_comes_along(lab: Syn
 def test_the_api_is_reached_from_the_network_alone(template: dict[str, Any]) -> None:
     access = only(template, "AWS::EKS::Cluster")["ResourcesVpcConfig"]
     assert (access["EndpointPrivateAccess"], access["EndpointPublicAccess"]) == (True, False)
+
+
+def test_whoever_deploys_may_do_nothing_in_the_cluster_and_what_is_done_is_logged(template: dict[str, Any]) -> None:
+    cluster = only(template, "AWS::EKS::Cluster")
+    assert cluster["AccessConfig"] == {
+        "AuthenticationMode": "API",
+        "BootstrapClusterCreatorAdminPermissions": False,
+    }
+    logged = {one["Type"] for one in cluster["Logging"]["ClusterLogging"]["EnabledTypes"]}
+    assert logged == {"api", "audit", "authenticator", "controllerManager", "scheduler"}
 
 
 def test_machines_come_by_auto_mode_and_the_operator_has_small_ones(template: dict[str, Any]) -> None:

@@ -24,7 +24,7 @@ from tests.stacks.synth import (
     size,
     stacks,
 )
-from tests.stacks.variations import AWAY, GRID, HOME, READER_ACCOUNT, READER_ORGANIZATION
+from tools.configurations import AWAY, GRID, HOME, READER_ACCOUNT, READER_ORGANIZATION
 from tools.synthesis import Synthesised, synthesise
 
 PULLING = {"ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"}
@@ -200,7 +200,8 @@ def test_every_region_has_the_same_repositories_and_no_tag_changes_its_image(thr
     for one in found:
         assert one["ImageScanningConfiguration"] == {"ScanOnPush": True}
         assert one["ImageTagMutability"] == "IMMUTABLE"
-        assert one["LifecyclePolicy"]
+        (rule,) = json.loads(one["LifecyclePolicy"]["LifecyclePolicyText"])["rules"]
+        assert rule["selection"] == {"tagStatus": "any", "countType": "imageCountMoreThan", "countNumber": 100}
 
 
 def test_the_cache_of_builds_is_at_home_alone(three: Synthesised) -> None:

@@ -203,6 +203,12 @@ def test_no_node_answers_the_first_version_of_the_metadata_service(deployment: S
     assert (options["HttpTokens"], options["InstanceMetadataTags"]) == ("required", "enabled")
 
 
+def test_a_container_of_a_node_reaches_the_metadata_too(deployment: Synthesised) -> None:
+    """It is one hop further away than the node's own processes."""
+    options = only(deployment.template(REGION), "AWS::EC2::LaunchTemplate")["LaunchTemplateData"]["MetadataOptions"]
+    assert (options["HttpEndpoint"], options["HttpPutResponseHopLimit"]) == ("enabled", 2)
+
+
 def test_the_launch_template_fixes_nothing_that_a_launch_decides(deployment: Synthesised) -> None:
     data = only(deployment.template(REGION), "AWS::EC2::LaunchTemplate")["LaunchTemplateData"]
     assert data.keys() == {"InstanceInitiatedShutdownBehavior", "MetadataOptions"}
@@ -218,6 +224,12 @@ def test_what_the_launcher_may_use_carries_the_deployments_tag(deployment: Synth
     wanted = json.dumps({"Key": tags.DEPLOYMENT, "Value": "trainyard"})
     assert found
     assert [name for name, one in found if wanted not in json.dumps(one)] == []
+
+
+def test_names_of_aws_services_lead_into_the_network_as_its_endpoints_need(deployment: Synthesised) -> None:
+    network = only(deployment.template(REGION), "AWS::EC2::VPC")
+    assert (network["EnableDnsSupport"], network["EnableDnsHostnames"]) == (True, True)
+    assert network["InstanceTenancy"] == "default", "a dedicated host costs by the hour"
 
 
 def test_no_instance_is_part_of_a_stack(deployment: Synthesised) -> None:

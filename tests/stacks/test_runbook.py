@@ -10,7 +10,7 @@ from contract import items, tags
 from reaper.policy import Rule
 from tests.stacks.pages import commands, outputs, problems
 from tests.stacks.synth import outputs_of
-from tests.stacks.variations import EVERYTHING
+from tools.configurations import EVERYTHING
 from tools.synthesis import ROOT, Synthesised, synthesise_once
 
 RUNBOOK = (ROOT / "docs" / "runbook.md").read_text()

@@ -11,7 +11,7 @@ from moto.events.models import EventPattern
 
 from contract import items, names
 from contract.environments import AttendantEnvironment
-from tests.stacks.synth import Right, plain, resources, rights
+from tests.stacks.synth import Right, only, plain, resources, rights
 from tools.synthesis import Synthesised
 
 TABLE = "AWS::DynamoDB::Table"
@@ -148,6 +148,15 @@ def test_the_stream_is_read_from_its_end_and_by_the_attendant_alone(
 
 
 # The attendant
+
+
+def test_every_way_in_which_an_instance_ends_wakes_the_attendant(deployment: Synthesised) -> None:
+    rule = only(deployment.template("workflow"), "AWS::Events::Rule", "WakesInstanceEnding")
+    assert rule["EventPattern"] == {
+        "source": ["aws.ec2"],
+        "detail-type": ["EC2 Instance State-change Notification"],
+        "detail": {"state": ["stopping", "stopped", "shutting-down", "terminated"]},
+    }
 
 
 def test_a_tick_that_failed_is_never_tried_again(deployment: Synthesised) -> None:

@@ -15,7 +15,7 @@ from contract.tag_forms import MOST_OF_SETTINGS
 from stacks.parts.tagging import REPLACED_WITH_THEIR_TAGS
 from stacks.settings import BLOCK, BadSettings, Settings
 from tests.stacks.synth import function, only, resources, variables
-from tests.stacks.variations import HOME
+from tools.configurations import HOME
 from tools.synthesis import CONTEXT, Synthesised, definition, synthesise_once
 
 OURS = {"CostCenter": "4711", "team.name": "Vision Lab / Zürich"}

@@ -11,7 +11,7 @@ from stacks.settings import BLOCK, BadSettings, Settings
 from tests.security.asking import SPOT_ROLE, Ask
 from tests.security.policies import ACCOUNT, REGION, customer_key, of_roles, role
 from tests.stacks.synth import only, place_of, resources, rights
-from tests.stacks.variations import AWAY, GRID, HOME
+from tools.configurations import AWAY, GRID, HOME
 from tools.synthesis import CONTEXT, Synthesised, synthesise_once
 
 KEY = f"arn:aws:kms:{HOME}:444455556666:key/12345678-1234-1234-1234-123456789012"

@@ -11,7 +11,7 @@ import pytest
 from contract.codec import decode
 from contract.networks import NamedNetwork
 from tests.stacks.synth import every, only, resources, rights
-from tests.stacks.variations import EXISTING, THREE
+from tools.configurations import EXISTING, THREE
 from tools.synthesis import Synthesised, masked, synthesise_once
 
 FOUNDATION = "foundation"

@@ -106,6 +106,10 @@ def test_a_look_up_runs_in_its_own_region_and_takes_nothing_from_home(looked_for
         assert "Fn::ImportValue" not in json.dumps(template)
 
 
+def test_a_look_up_that_died_keeps_a_deploy_waiting_for_five_minutes(looked_for: Synthesised) -> None:
+    assert only(looked_for.template(f"region-{AWAY}"), "Custom::Zones")["ServiceTimeout"] == "300"
+
+
 def test_a_function_may_look_before_it_is_asked(looked_for: Synthesised) -> None:
     template = looked_for.template(f"region-{AWAY}")
     (asked,) = template["Resources"][logical_id(template, "Custom::Zones")]["DependsOn"]

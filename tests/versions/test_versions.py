@@ -10,8 +10,9 @@ import pytest
 from contract import names
 from localaws.conditions import Conditions
 from localaws.testing.waiting import until
+from rehearsal.checkout import check_out
 from rehearsal.deployment import ROOT
-from rehearsal.versions import Versions, check_out
+from rehearsal.versions import Versions
 from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import AGAIN, ENDLESS, HAPPY, TWO, instances, path, succeeded, train
 
