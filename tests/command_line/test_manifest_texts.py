@@ -98,6 +98,7 @@ def test_kubectl_reads_numbers_truths_and_nothing_as_what_they_are(kubectl: Path
 )
 def test_a_line_with_odd_arguments_is_the_object_that_a_child_would_send(kubectl: Path, some: list[str]) -> None:
     line = {name: value for name, value in LINE.items() if name not in ("program", "hyperparameters")}
+    some = [one for one in some if one != ":"]  # mpirun would begin another program there, so a line is refused
     objects = list_line({**line, "entrypoint": ["train"], "arguments": some}, SETTINGS, None, 1)
     assert (read_with(kubectl, write_yaml(objects)) == objects) is True  # a diff of such objects takes minutes
 
