@@ -50,6 +50,12 @@ ROWS = (
         b"region,s3_location,hp.name\n" + "eu-central-1,s3://data-eu/train/,Müller\n".encode("latin-1"),
         "line 2: is not UTF-8 (byte 0xfc at place 35); allowed: UTF-8",
     ),
+    Row(
+        "a NUL byte in the header",
+        "region,data,na\0me\neu-central-1,s3://data-eu/train/,1\n",
+        "manifest: has 3 columns and no names for them (line 2); allowed: region,s3_location, or a first line that names the columns",
+        "line 1: holds NUL bytes; allowed: text in UTF-8",
+    ),
     Row("a NUL byte", GOOD + "eu-central-1,s3://data-eu/train/\0\n", "line 2: holds NUL bytes; allowed: text in UTF-8"),
     Row(
         "an Excel workbook",
@@ -190,7 +196,7 @@ ROWS = (
     Row(
         "half of a surrogate pair",
         '{"region": "eu-central-1", "hyperparameters": {"a": "\\ud800"}}\n',
-        f"line 1: is not JSON (it holds half of a surrogate pair); allowed: {JSON_FORM}",
+        f"line 1: is not JSON (hyperparameters.a holds half of a surrogate pair); allowed: {JSON_FORM}",
     ),
     Row(
         "brackets without end",

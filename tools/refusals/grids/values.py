@@ -30,6 +30,17 @@ ROWS = (
         f"line 1: volume_gb: {str(int(1e300))[:80]}... is too large",
         shown="counts of 401 and of 301 digits",
     ),
+    Row(
+        "options of mpirun that are no words",
+        line(distribution="mpi", mpi_options="-x 'A"),
+        "line 1: mpi_options: -x 'A cannot be split into words (No closing quotation); allowed: options of mpirun, quoted as for a shell",
+    ),
+    Row(
+        "a NUL character where any text may be",
+        line(distribution="mpi", mpi_options="-x A\0", hyperparameters={"a": [{"b\0": 1}]}),
+        "line 1: mpi_options: holds a NUL character; allowed: all others",
+        "line 1: hyperparameters.a.0.b\\u0000: holds a NUL character; allowed: all others",
+    ),
     Row("an unknown market", line(market="reserved"), "line 1: market: reserved is not one of them"),
     Row(
         "a wait with on-demand capacity",
