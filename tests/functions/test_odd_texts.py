@@ -33,9 +33,8 @@ from searches.request import write_line
 from stacks.settings import BadSettings, Settings
 from tests.builders import FILE_SYSTEMS, NOW
 from tests.fakes.ec2_catalogue import Catalogue, Kind
-from tests.functions.admission.account import ADMITTING
+from tests.functions.admission.account import ADMITTING, start
 from tests.functions.admission.account import account as admitting
-from tests.functions.admission.account import start
 from tests.functions.grid_plan.account import ENVIRONMENT
 from tests.functions.grid_plan.account import Account as PlanAccount
 from tests.functions.image_build.account import account as building
