@@ -58,11 +58,9 @@ def list_build_problems(given: Mapping[str, Any]) -> list[str]:
 def list_text_problems(block: str, raw: Mapping[str, Any]) -> list[str]:
     """Lists the texts and keys of settings, under the key `block`, that UTF-8 or a process cannot hold, as the functions do."""
     _find_rooms()
-    from refusals.texts import list_errors
-    from refusals.wording import line
+    from job_requests.reading import list_unwritable
 
-    may_be = {block: "texts without NUL characters and without halves of surrogate pairs"}
-    return [line(one, may_be) for one in list_errors({block: raw}, may_be)]
+    return list_unwritable(block, raw)
 
 
 def _find_rooms() -> None:

@@ -22,8 +22,8 @@ from job_requests.tag_fields import (
 from job_requests.values import MayBe
 from job_requests.workbench import list_bench_conflicts, list_workbench_problems
 from refusals.placeholders import find_placeholders
-from refusals.texts import validate
-from refusals.wording import lines, plain
+from refusals.texts import list_errors, validate
+from refusals.wording import line, lines, plain
 
 RANK0_OF_SHARDS = Scope.RANK0, CheckpointLayout.DCP
 """A scope and a layout that has shards on every node: no checkpoint of several would ever be whole."""
@@ -92,6 +92,12 @@ def _serve_bench(request: JobRequest) -> JobRequest:
 def _count_roles(request: JobRequest) -> JobRequest:
     """Writes how many nodes the roles have together."""
     return request.model_copy(update={"nodes": count_nodes(request)}) if request.roles else request
+
+
+def list_unwritable(name: str, given: Mapping[str, object]) -> list[str]:
+    """Lists the texts and names in an object, called `name`, that UTF-8 or a process cannot hold."""
+    may_be = {name: "texts without NUL characters and without halves of surrogate pairs"}
+    return [line(one, may_be) for one in list_errors({name: given}, may_be)]
 
 
 def list_preset_problems(preset: Mapping[str, object], limits: Limits, rules: RequestRules) -> list[str]:

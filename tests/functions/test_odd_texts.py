@@ -31,10 +31,10 @@ from searches import request as search_request
 from searches import study
 from searches.request import write_line
 from stacks.settings import BadSettings, Settings
-from tests.command_line.test_check import KNOWN, NOW
+from tests.builders import FILE_SYSTEMS, NOW
 from tests.fakes.ec2_catalogue import Catalogue, Kind
+from tests.functions.admission.account import ADMITTING, start
 from tests.functions.admission.account import account as admitting
-from tests.functions.admission.account import start
 from tests.functions.grid_plan.account import ENVIRONMENT
 from tests.functions.grid_plan.account import Account as PlanAccount
 from tests.functions.image_build.account import account as building
@@ -42,13 +42,15 @@ from tests.functions.search.account import searched
 from tests.odd_texts import ODD, Planter, list_names
 from tools.refusals.grids.yard import HOME, LIMITS, execution
 from tools.refusals.jobs import LEAST as JOB
+from tools.refusals.jobs.preset import RULES
 from tools.refusals.searches.yard import JOB as JOB_TEMPLATE
 from tools.refusals.searches.yard import LEAST as SEARCH
 from tools.settings import schema as read_settings_schema
 from trainyard.checking import examine_grid, examine_search
-from trainyard.offline import judge_job, list_unknown
+from trainyard.offline import Supposed, judge_job, list_unknown
 
 Fields = Mapping[str, Any]
+KNOWN = Supposed(env=ADMITTING, account="123456789012", partition="aws", file_systems={HOME: FILE_SYSTEMS}, rules=RULES)
 TYPES = {"instance_types": ["g5.xlarge"]}
 JOBS: Mapping[str, Fields] = {
     "a command": JOB,

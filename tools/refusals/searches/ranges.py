@@ -101,9 +101,9 @@ ROWS = (
     Row(
         "choices that no training takes",
         "search.a.choice.1: has 2,501 characters; allowed: up to 2,500",
-        'search.b.choice.0: "\\ud800" is not valid Unicode (it holds half of a surrogate pair); allowed: whole characters',
         "search.c.choice.1: holds a NUL character; allowed: all others",
         f"search.d.choice.1: 1{'0' * 79}... is beyond numbers; allowed: from -1e+300 to 1e+300",
+        f'search.b.choice.0: "\\ud800" is not valid Unicode (it holds half of a surrogate pair); allowed: {PARAMETER}',
         given={
             "search": {
                 "a": {"choice": ["x", "x" * 2501]},
