@@ -20,7 +20,7 @@ from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.config import Config
 from botocore.retries import quota
 
-from aws import breaker, clients
+from aws import breaker, clients, prices
 from localaws import protocols
 
 HOME = "eu-central-1"
@@ -66,6 +66,7 @@ def connected(behind: Behind, now: Callable[[], float]) -> Iterator[None]:
         one.__init__()  # type: ignore[misc]
     _plug.behind, _plug.now = behind, now
     clients.client.cache_clear()  # what the functions keep may be none of these
+    prices.forget()  # nor what they were told of another account's prices
     breaker.regions.clear()
     try:
         with mock.patch.object(boto3, "client", client):

@@ -105,7 +105,6 @@ DENIED = [
     Ask("Search", "states:StopExecution", ROUND_EXECUTION),
     Ask("Search", "states:StartExecution", GRID_MACHINE),
     Ask("Search", "states:DescribeExecution", GRID_EXECUTION),
-    Ask("Search", "s3:GetObject", f"{BYTES}/{keys.JOBS}resnet/artifacts/a"),
     Ask("SearchCleanup", "states:StartExecution", GRID_MACHINE),
     Ask("SearchCleanup", "sqs:ReceiveMessage", queue("GridQueue")),
     Ask("SearchMachine", "states:StartExecution", f"{STATES}:{names.machine('trainyard')}"),

@@ -87,7 +87,7 @@ SAYS: list[tuple[str, str, dict[str, Any], str]] = [
     ),
     (
         "kubernetes",
-        "`encrypt_traffic` | cannot be |",
+        "`encrypt_traffic`, `content_type` of a channel | cannot be |",
         {**LINE, "encrypt_traffic": True},
         "encrypt_traffic: means nothing",
     ),
