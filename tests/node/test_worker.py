@@ -79,8 +79,8 @@ def test_a_program_that_cannot_be_started_is_named(folder: Path, mode: int | Non
 
 
 def test_a_process_has_the_signals_that_any_other_has(folder: Path) -> None:
-    """Python ignores a broken pipe for itself, and blocks what it waits for; a shell could change neither. A suite in the background ignores
-    some already."""
+    """Python ignores a broken pipe for itself, and blocks what it waits for; a shell could change neither. A suite in the background
+    ignores some already."""
     inherited = sum(1 << one - 1 for one in (1, 2, 3) if signal.getsignal(one) is signal.SIG_IGN)
     code, said = run(folder, "grep", "-E", "SigBlk|SigIgn", "/proc/self/status")
     blocked, ignored = (int(line.split()[1], 16) for line in said.splitlines())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contract import keys, names
+from contract import names
 from contract.grid import GridPrefix
 from contract.search import SearchPrefix, name_round
 from tests.security.asking import BYTES, EXECUTIONS, HOME, JOB, STATES, TAGGED, Ask
