@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 NUMBER = (
-    "(?:[A-z.]*[a-eg-mo-z][0-9]*[(]|<tf.*numpy=)?[ -(Z-^]*"
+    "(?:[A-z.]*[a-eg-mo-z][0-9]*[(]|<tf.*numpy=(?:[a-z.]*[a-eg-mo-z][0-9]*[(])?)?[ -(Z-^]*"
     "([-+]?(?:(?:[0-9]+(?:[,_][0-9]+)*[.]?[0-9]*|[.][0-9]+)(?:[Ee][-+]?[0-9]+)?|(?:[Nn][Aa][Nn]|[Ii][Nn][Ff])[A-Za-z]*))"
 )
 """Reads every float that Python, NumPy, PyTorch and TensorFlow print, out of `tensor(0.5)` and `'0.5'` too. Its first part passes over

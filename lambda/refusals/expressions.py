@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from functools import lru_cache
+from itertools import islice
 
 from contract.metric_values import NUMBER
 from refusals.patterns import (
@@ -18,6 +19,7 @@ from refusals.patterns import (
     list_characters,
     list_nested,
     looks_around,
+    may_find,
     parse,
     write_line,
 )
@@ -33,6 +35,8 @@ HOPELESS_WAYS = 1e12
 """Hours."""
 MOST_CHARACTERS = 20
 """Of an expression, each of which is tried as such a run."""
+MOST_SLOW = 3
+"""Of these, so many are looked at further, each for up to half a second."""
 SHOWN = 2
 """Lines of a kind that a warning names."""
 MAY_BE = f"one of Python's, with the value in its first group, as in loss={NUMBER}"
@@ -52,17 +56,27 @@ def find_fault(expression: str) -> str:
     if "\n" in expression or "\r" in expression:
         return f"{said} holds a line end, which SageMaker does not take; allowed: {MAY_BE}"
     if hopeless:
-        return f"{said} repeats a repeat, and needs hours for a line with {RUN} times {plain(hopeless)!r}; allowed: {MAY_BE}"
+        return f"{said} {hopeless}; allowed: {MAY_BE}"
     return ""
 
 
 def _find_hopeless(expression: str) -> str:
-    """Returns a character of which the expression cannot read many in a row; empty where there is none."""
-    for nested in list_nested(parse(expression)):
+    """Says of which character the expression cannot read many in a row, and why; empty where there is none."""
+    tree = parse(expression)
+    for nested in list_nested(tree):
         for letter in sorted(list_characters(nested))[:MOST_CHARACTERS]:
             if has_more_ways(nested, letter * RUN, HOPELESS_WAYS, anywhere=False):
-                return letter
+                return f"repeats a repeat, and {_say_hours(letter)}"
+    letters = sorted(list_characters(tree))[:MOST_CHARACTERS]
+    slow = (letter for letter in letters if has_more_ways(tree, letter * RUN, HOPELESS_WAYS))
+    for letter in islice(slow, MOST_SLOW):
+        if not may_find(tree, letter * RUN):
+            return f"has too many repeats in a row, and {_say_hours(letter)}"
     return ""
+
+
+def _say_hours(letter: str) -> str:
+    return f"needs hours for a line with {RUN} times {plain(letter)!r}"
 
 
 @lru_cache(1024)

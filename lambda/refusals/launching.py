@@ -10,7 +10,7 @@ from contract import training
 from contract.cluster import SCRIPT
 from refusals.commands import PYTHON, find_shell_text, split_python
 from refusals.launchers import LAUNCHERS, LauncherKind, Names
-from refusals.shell_commands import list_commands
+from refusals.shell_commands import ShellCommand, list_choices, list_commands
 from refusals.wording import plain
 from refusals.wrappers import unwrap
 
@@ -94,10 +94,26 @@ def _find(words: Sequence[str], *, is_in_shell: bool, depth: int) -> Iterator[Ow
             yield replace(found, variables=variables, is_in_shell=is_in_shell)
     elif depth < DEEPEST:
         for command in list_commands(text):
-            for one in _find(command.words, is_in_shell=True, depth=depth + 1):
-                together = {**variables, **command.variables, **one.variables}
-                is_prepared = one.is_prepared or not IDLE.issuperset(command.follows)
-                yield replace(one, variables=together, is_prepared=is_prepared)
+            yield from _find_in(command, variables, depth)
+        for branches in list_choices(text):
+            every = [[one for each in commands for one in _find_in(each, variables, depth)] for commands in branches]
+            if all(every) and all(_is_alike(every[0][0], one[0]) for one in every):
+                yield every[0][0]
+
+
+def _find_in(command: ShellCommand, variables: Mapping[str, str], depth: int) -> Iterator[OwnLaunch]:
+    for one in _find(command.words, is_in_shell=True, depth=depth + 1):
+        together = {**variables, **command.variables, **one.variables}
+        is_prepared = one.is_prepared or not IDLE.issuperset(command.follows)
+        yield replace(one, variables=together, is_prepared=is_prepared)
+
+
+def _is_alike(one: OwnLaunch, other: OwnLaunch) -> bool:
+    """Whether two launches say the same of machines, so that it does not matter which of them runs."""
+    if one.kind is not other.kind or one.variables != other.variables:
+        return False
+    options, others = read_options(one), read_options(other)
+    return options.given == others.given and not options.is_vague and not others.is_vague
 
 
 def _match(words: Sequence[str]) -> OwnLaunch | None:

@@ -6,6 +6,7 @@ than are counted, and never more.
 
 from __future__ import annotations
 
+import math
 import re
 import string
 from collections.abc import Iterable, Iterator
@@ -38,9 +39,25 @@ def parse(expression: str) -> Any:
     return _parser.parse(expression)
 
 
-def write_line(tree: Any) -> str:
-    """Returns a short line that the expression fits, with HOLE in the place of the first group."""
-    return "".join(_write(*item) for item in tree)
+def write_line(tree: Any, *, is_behind: bool = False) -> str:
+    """Returns a short line that the expression fits, with HOLE in the place of the first group. `is_behind`: that group came before it.
+
+    What must stand before the group, or behind it, is written too, unless the line has it there."""
+    line, ahead = "", ""
+    for op, value in tree:
+        is_behind = is_behind or HOLE in line
+        if op is _parser.ASSERT:
+            text, is_before = write_line(value[1], is_behind=is_behind), value[0] < 0
+            if is_before and not is_behind and not line.endswith(text):
+                line += text
+            elif not is_before and (is_behind or HOLE in text):
+                ahead = ahead or text
+            continue
+        text = _write(op, value, is_behind=is_behind)
+        if text and ahead:
+            line, ahead = line if text.startswith(ahead) else line + ahead, ""
+        line += text
+    return line + ahead
 
 
 def looks_around(tree: Any) -> bool:
@@ -79,6 +96,14 @@ def has_more_ways(tree: Any, line: str, most: float, *, anywhere: bool = True) -
     except _TooMany:
         return True
     return False
+
+
+def may_find(tree: Any, line: str) -> bool:
+    """Whether an engine may find something in the line; not if that takes too long to tell."""
+    try:
+        return any(_Ways(line, math.inf).pass_all(tree, [1.0] * (len(line) + 1)))
+    except _TooMany:
+        return False
 
 
 class _TooMany(Exception):
@@ -163,20 +188,20 @@ def _list_items(tree: Any) -> Iterator[tuple[Any, Any]]:
                 yield from _list_items(branch or [])
 
 
-def _write(op: Any, value: Any) -> str:
+def _write(op: Any, value: Any, *, is_behind: bool) -> str:
     if op in ONE:
         return _choose(op, value)
     if op is _parser.SUBPATTERN:
-        return HOLE if value[0] == 1 else write_line(value[3])
+        return HOLE if value[0] == 1 else write_line(value[3], is_behind=is_behind)
     if op is _parser.ATOMIC_GROUP:
-        return write_line(value)
+        return write_line(value, is_behind=is_behind)
     if op is _parser.GROUPREF_EXISTS:
-        return write_line(value[1])
+        return write_line(value[1], is_behind=is_behind)
     if op is _parser.BRANCH:
-        texts = [write_line(one) for one in value[1]]
+        texts = [write_line(one, is_behind=is_behind) for one in value[1]]
         return next((one for one in texts if HOLE in one), texts[0])
     if op in REPEATS:
-        text = write_line(value[2])
+        text = write_line(value[2], is_behind=is_behind)
         return text if HOLE in text else (text * min(value[0], MOST_SAMPLE))[: MOST_SAMPLE + 1]
     return ""
 

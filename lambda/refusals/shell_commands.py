@@ -18,6 +18,9 @@ BETWEEN = frozenset({"then", "else", "elif", "do", "{", "}", "!"})
 TESTS = frozenset({"[", "[[", "test", "grep", "command", "which", "type", "hash", "cmp", "diff"})
 """Programs that are run for their exit code: what follows them behind && is a condition's."""
 LEAVES = frozenset({"exit", "return"})
+SKIPS = frozenset({"break", "continue"})
+PATTERNS = frozenset("$`*?[{~")
+"""What makes of a word of a loop none, or several."""
 SETS = frozenset({"export", "declare", "readonly", "local", "typeset"})
 """Commands that set variables."""
 GIVES_UP = frozenset({"function", "alias"})
@@ -34,14 +37,36 @@ class ShellCommand:
     """Those that the text sets before it."""
     follows: tuple[str, ...]
     """The programs that run before it."""
+    branch: tuple[int, int] | None = None
+    """For one that runs in a branch of an `if` alone: which `if`, and which of its branches."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """A condition or a loop that is open."""
+
+    word: str
+    is_certain: bool
+    """Whether what stands there now runs for certain, if the whole does."""
+    number: int
+    branch: int = 0
+    """Of an `if`: which branch is open, from 1 on; 0 in its conditions."""
+    branches: int = 0
+    has_else: bool = False
+    is_doubtful: bool = False
+    """Whether its branches are for different machines, or end the text."""
 
 
 @dataclass(slots=True)
 class _Context:
     """What is known where the next command begins."""
 
-    depth: int = 0
-    """Conditions and loops that are open."""
+    opened: list[_Open] = field(default_factory=list)
+    """Conditions and loops that are open, the outermost first."""
+    count: int = 0
+    """Of those that were opened so far."""
+    choices: dict[int, int] = field(default_factory=dict)
+    """Each `if` one of whose branches runs for certain, by its number, with how many it has."""
     is_conditional: bool = False
     """Whether the rest of its chain of && and || depends on an exit code."""
     variables: dict[str, str] = field(default_factory=dict)
@@ -55,9 +80,23 @@ class _Unreadable(Exception):
 def list_commands(text: str) -> list[ShellCommand]:
     """Returns the commands that the text runs for certain, in order; none if it cannot be read."""
     try:
-        return list(_read_commands(text))
+        return [one for one in _read_commands(text, _Context()) if one.branch is None]
     except _Unreadable:
         return []
+
+
+def list_choices(text: str) -> list[list[list[ShellCommand]]]:
+    """Returns each `if` that runs for certain and has an `else`, as the commands of each of its branches. Those whose conditions ask for
+    a rank are left out."""
+    context = _Context()
+    try:
+        commands = list(_read_commands(text, context))
+    except _Unreadable:
+        return []
+    return [
+        [[one for one in commands if one.branch == (number, branch)] for branch in range(1, branches + 1)]
+        for number, branches in sorted(context.choices.items())
+    ]
 
 
 def read_assignment(word: str) -> tuple[str, str] | None:
@@ -67,8 +106,8 @@ def read_assignment(word: str) -> tuple[str, str] | None:
     return (name, value) if equals and name.isidentifier() and name.isascii() else None
 
 
-def _read_commands(text: str) -> Iterator[ShellCommand]:
-    context, words, array = _Context(), list[str](), False
+def _read_commands(text: str, context: _Context) -> Iterator[ShellCommand]:
+    words, array = list[str](), False
     for is_word, token in [*_split(text), (False, "\n")]:
         if array:  # ARGS=(--nnodes 2)
             array = is_word or token != ")"
@@ -82,13 +121,17 @@ def _read_commands(text: str) -> Iterator[ShellCommand]:
             command = _take(words, context)
             if command is not None:
                 yield command
-                if command.words[0] in LEAVES or words[0] == "exec":
+                if command.branch is None and (command.words[0] in LEAVES or words[0] == "exec"):
                     return
             if token in (";", "&", "\n", ";;"):
                 context.is_conditional = False
-            elif token in ("||", "((") or (token == "&&" and words and words[0] in TESTS):
+            elif token in ("||", "((") or (token == "&&" and _find_program(words) in TESTS):
                 context.is_conditional = True
             words = []
+
+
+def _find_program(words: list[str]) -> str:
+    return next((one for one in words if one not in OPENS | CLOSES | BETWEEN), "")
 
 
 def _take(words: list[str], context: _Context) -> ShellCommand | None:
@@ -96,14 +139,18 @@ def _take(words: list[str], context: _Context) -> ShellCommand | None:
     left = list(words)
     while left and left[0] in OPENS | CLOSES | BETWEEN:
         word = left.pop(0)
-        context.depth += (word in OPENS) - (word in CLOSES)
+        _note_word(word, left, context)
         if word in HEADED:
             return None
     own = dict[str, str]()
     while left and (found := read_assignment(left[0])):
         own[found[0]] = found[1]
         left.pop(0)
-    is_certain = context.depth <= 0 and not context.is_conditional
+    _note_doubt(left, context)
+    inner = context.opened[-1] if context.opened else None
+    branch = (inner.number, inner.branch) if inner and inner.branch else None
+    outer = context.opened[:-1] if branch else context.opened
+    is_certain = not context.is_conditional and all(one.is_certain for one in outer)
     if not left or left[0] in SETS:
         # Conditions too: what such a variable says may be said for a launcher that follows.
         context.variables |= own | dict(filter(None, map(read_assignment, left[1:])))
@@ -112,7 +159,43 @@ def _take(words: list[str], context: _Context) -> ShellCommand | None:
         raise _Unreadable
     follows, context.follows = context.follows, (*context.follows, left[0])
     variables = {**context.variables, **own}
-    return ShellCommand(words=tuple(left), variables=variables, follows=follows) if is_certain else None
+    return ShellCommand(words=tuple(left), variables=variables, follows=follows, branch=branch) if is_certain else None
+
+
+def _note_word(word: str, behind: list[str], context: _Context) -> None:
+    """Notes what a word opens or closes. For certain run the first condition of an `if` or a loop, and a loop over words as they are."""
+    opened = context.opened
+    if word in OPENS:
+        is_certain = not context.is_conditional and word not in ("case", "select")
+        if word == "for":
+            is_certain = (
+                is_certain and behind[1:2] == ["in"] and len(behind) > 2 and not PATTERNS & set("".join(behind[2:]))
+            )
+        context.count += 1
+        opened.append(_Open(word=word, is_certain=is_certain, number=context.count, is_doubtful=not is_certain))
+    elif not opened:
+        return
+    elif word in CLOSES:
+        ended = opened.pop()
+        if ended.word == "if" and ended.has_else and not ended.is_doubtful and all(one.is_certain for one in opened):
+            context.choices[ended.number] = ended.branches
+    elif word == "do" and opened[-1].word in ("while", "until"):
+        opened[-1].is_certain = False
+    elif opened[-1].word == "if" and word in ("then", "elif", "else"):
+        inner = opened[-1]
+        inner.is_certain, inner.has_else = False, word == "else"
+        inner.branches += word != "elif"
+        inner.branch = inner.branches if word != "elif" else 0
+
+
+def _note_doubt(words: list[str], context: _Context) -> None:
+    """Notes a command by which others of the same loop or `if` may not run, or run on some machines alone."""
+    if words[:1] and words[0] in SKIPS:
+        for one in context.opened:
+            one.is_certain = False
+    for one in context.opened:
+        ends = bool(words) and words[0] in LEAVES | SKIPS
+        one.is_doubtful = one.is_doubtful or ends or (not one.branch and any("RANK" in word for word in words))
 
 
 def _split(text: str) -> Iterator[tuple[bool, str]]:

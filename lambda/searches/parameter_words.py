@@ -15,14 +15,15 @@ VERY_ALIKE = 0.9
 """The least likeness to one of many words: `optional` is no option."""
 FORMS = {
     FLOAT: "float uniform real double continuous number suggest_float suggest_uniform float_distribution uniform_distribution "
-    "uniform_float float_uniform float_parameter continuous_parameter continuous_parameter_range continuous_parameter_ranges "
+    "uniform_float float_uniform float_range float_parameter continuous_parameter continuous_parameter_range continuous_parameter_ranges "
     "double_value_spec uniform_float_hyperparameter normal randn gaussian",
-    INT: "int integer long suggest_int int_distribution int_uniform int_uniform_distribution randint uniformint uniform_int "
+    INT: "int integer long suggest_int int_distribution int_range int_uniform int_uniform_distribution randint uniformint uniform_int "
     "uniform_integer int_parameter integer_parameter integer_parameter_range integer_parameter_ranges integer_value_spec "
     "uniform_integer_hyperparameter",
     CHOICE: "choice choices choose categorical categories category option options enum discrete values list set items grid grid_search "
     "sample_from pchoice suggest_categorical categorical_distribution categorical_parameter categorical_parameter_range "
-    "categorical_parameter_ranges categorical_value_spec discrete_value_spec categorical_hyperparameter ordinal ordinal_hyperparameter",
+    "categorical_parameter_ranges categorical_value_spec discrete_value_spec categorical_hyperparameter ordinal ordinal_hyperparameter "
+    "bool boolean str string one_of oneof any_of anyof selection",
     f"{FLOAT[:-1]}, {LOG}}}": "loguniform log_uniform log_uniform_values suggest_loguniform log_uniform_distribution "
     "reverse_log_uniform inv_log_uniform_values log_float lognormal log_normal logspace",
     f"{INT[:-1]}, {LOG}}}": "lograndint log_randint int_log_uniform int_log_uniform_distribution log_int log_integer",
@@ -39,7 +40,7 @@ FORMS = {
 }
 """What a person writes here to the words of other tools for it."""
 MEANT = {word: form for form, words in FORMS.items() for word in words.split()}
-OF_TYPES = "type kind dist distribution parameter_type param_type value_type sampling_strategy scaling_type scaling scale prior"
+OF_TYPES = "type dtype kind space dist distribution parameter_type param_type value_type sampling_strategy scaling_type scaling scale prior"
 TYPES = frozenset(OF_TYPES.split())
 """Words whose value is a word itself, which says more."""
 OF_CONDITIONS = (

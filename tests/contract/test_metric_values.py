@@ -20,7 +20,9 @@ AROUND = (
     "{}", "  {}", "tensor({})", "tensor([{}])", "tensor([[{}]])", "tensor({}, device='cuda:0', grad_fn=<NllLossBackward0>)",
     "tensor([{}, 9.0], dtype=torch.float64)", "np.float64({})", "np.float32({})", "numpy.float16({})", "array({})", "array([ {}])", "[{}]",
     "[ {} 9.0]", "({})", "({}, 9.0)", "'{}'", '"{}"', "Decimal('{}')", "tf.Tensor({}, shape=(), dtype=float32)",
-    "<tf.Tensor: shape=(), dtype=float32, numpy={}>", "<tf.Variable 'v:0' shape=() dtype=float32, numpy={}>",
+    "<tf.Tensor: shape=(), dtype=float32, numpy={}>",
+    "<tf.Tensor: shape=(1,), dtype=float32, numpy=array([{}], dtype=float32)>", "<tf.Tensor: shape=(), numpy=np.float32({})>",
+    "<tf.Variable 'v:0' shape=() dtype=float32, numpy={}>",
     "Array({}, dtype=float32, weak_type=True)", "{},", "{}, 9.0", "{};", "{})", "{}]", "{}%", "{} %", "{}.", "{}. Next",
     "{} - acc: 9.0", "{}|9.0", "{}\t9.0", "{} (9.0)", "{}/9.0", "{}\x1b[0m", '{}"}}', "{}:", "{}!",
 )  # fmt: skip

@@ -24,7 +24,9 @@ RIGHT = (
     r"loss\s*[:=]\s*(\S+)%?",
     r"(?:loss|val)=(\S+)", r"loss=([+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|nan|-?inf)", r"(?x) loss = (\S+) # as printed",
     r"[^ =:_\-/x0](\S+)", "[\u4e00-\u4e8c](\\S+)", r"[\d\D](\S+)", r"(?s).(\S+)",
-    r"(?:.*\|){4}\s*(\S+)", r"loss=(?=.*;)(\d+)",
+    r"(?:.*\|){4}\s*(\S+)", r"loss=(?=.*;)(\d+)", r"(?<=loss=)(\S+)", r"(?<=loss=)(\S+)(?=,)", r"loss=(?=\S)(\S+)",
+    r"loss=(\S+)(?=,), acc", r"loss=(\S+)(?=.*acc)", r"loss=(?=(\S+);)", r"(?<!val_)loss=(\S+)(?![.])", r".*loss=.*?=(\S+).*",
+    ".*,.*,.*loss=(\\S+)", r"(.*)\s(.*)\s.*", "(.*?)," * 5 + ".*",
 )  # fmt: skip
 """Expressions that read every number, or that cannot be tried."""
 MISREADING = {
@@ -46,6 +48,14 @@ MISREADING = {
     r"loss=([a-z]+)": 'no number in "loss=0.25"',
     r"loss=(\w+)": '"loss=0.25" as 0',
     r"loss: (\d{1,3}(,\d{3})*)": '"loss: 0.25" as 0',
+    r"(?<=loss=)([0-9.]+)": '"loss=7.1e-05" as 7.1 and "loss=1e-05" as 1, and finds no number in "loss=-0.25"',
+    r"(?<=loss)=([0-9.]+)": '"loss=7.1e-05" as 7.1',
+    r"loss=(?<==)([0-9.]+)": '"loss=7.1e-05" as 7.1',
+    r"(?:(?<=loss=))(?:([0-9.]+))": '"loss=7.1e-05" as 7.1',
+    r"loss=([0-9.]+)(?=,)": 'finds no number in "loss=-0.25,", "loss=7.1e-05,", "loss=-inf,"',
+    r"loss=([0-9.]+)(?=,), acc": 'finds no number in "loss=-0.25, acc"',
+    r"loss=([0-9.]+)(?=\s)(?<!x)": 'finds no number in "loss=-0.25 "',
+    r"loss=([0-9.]+)(?<=[0-9])": '"loss=7.1e-05" as 7.1',
 }
 """Expression to what it is said to misread."""
 NO_VALUE = {
@@ -94,6 +104,25 @@ def test_an_expression_that_gives_no_value_is_refused(expression: str) -> None:
 @pytest.mark.parametrize("expression", SLOW)
 def test_an_expression_that_would_stop_whoever_reads_the_log_is_refused(expression: str) -> None:
     assert "repeats a repeat" in find_fault(expression)
+
+
+@pytest.mark.parametrize(
+    ("expression", "letter"),
+    [("(.*)," * 10 + "x", ","), (".*" * 60 + r"(\d)", " "), ("a?" * 100 + "a" * 100 + r"=(\S+)", "a")],
+)
+def test_an_expression_of_many_repeats_in_a_row_that_would_stop_whoever_reads_the_log_is_refused(
+    expression: str, letter: str
+) -> None:
+    assert f"has too many repeats in a row, and needs hours for a line with 64 times '{letter}'" in find_fault(
+        expression
+    )
+
+
+@pytest.mark.parametrize(
+    "expression", ["(.*)," * 4 + "x", r"(?:\S+\s+){9}(\S+)", "(.*)," * 10 + ".*", r"\d?" * 99 + "()"]
+)
+def test_repeats_in_a_row_that_an_engine_is_soon_done_with_are_taken(expression: str) -> None:
+    assert find_fault(expression) == ""
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from refusals.shell_commands import list_commands
+from refusals.shell_commands import list_choices, list_commands
 
 RUN: dict[str, list[str]] = {
     "a b": ["a b"],
@@ -17,9 +17,18 @@ RUN: dict[str, list[str]] = {
     "a | tee log": ["a", "tee log"],
     "a >log 2>&1 b": ["a b"],
     "a &>log; b <in": ["a", "b"],
-    "if a; then b; elif c; then d; else e; fi; f": ["f"],
-    "for x in 1 2; do a $x; done; b": ["b"],
-    "while ! a; do sleep 1; done\nb": ["b"],
+    "if a; then b; elif c; then d; else e; fi; f": ["a", "f"],
+    "for x in 1 2; do a $x; done; b": ["a $x", "b"],
+    "for x in $Y; do a; done; for x in *.py; do b; done; for x; do c; done; for x in; do d; done": [],
+    "for x in 1 2; do a || continue; b; done; c": ["a", "c"],
+    "for x in 1 2; do if a; then break; fi; b; done; c": ["a", "c"],
+    "for x in 1\ndo\n[ -e x ] && a\nb\ndone": ["[ -e x ]", "b"],
+    "[ -e x ] && for x in 1; do a; b; done": ["[ -e x ]"],
+    "until a; do b; done; c": ["a", "c"],
+    "while [ -e x ] && a; do b; done": ["[ -e x ]"],
+    "if a; then for x in 1; do b; done; while c; do d; done; fi": ["a"],
+    "while a; do while b; do c; done; done": ["a"],
+    "while ! a; do sleep 1; done\nb": ["a", "b"],
     "case $X in a) b;; *) c;; esac; d": ["d"],
     "((X == 0)) && a\nb": ["b"],
     "{ a; }; (b); ! c": ["a", "b", "c"],
@@ -44,6 +53,26 @@ def test_a_command_that_runs_whatever_conditions_say_is_found(text: str, command
     assert [" ".join(one.words) for one in list_commands(text)] == commands
 
 
+@pytest.mark.parametrize(
+    ("text", "choices"),
+    {
+        "if a; then b; else c; d; fi": [[["b"], ["c", "d"]]],
+        "if a; then b; elif c; then d; else e; fi": [[["b"], ["d"], ["e"]]],
+        "for x in 1; do if a; then b; else c; fi; done": [[["b"], ["c"]]],
+        "if a; then [ -e x ] && b; else c; fi": [[["[ -e x ]"], ["c"]]],
+        "if a; then b; fi; if a; then b; elif c; then d; fi": [],
+        "if [ $RANK = 0 ]; then b; else c; fi": [],
+        "if a; then b; elif [ $NODE_RANK = 1 ]; then c; else d; fi": [],
+        "if a; then b; exit; else c; fi": [],
+        "while a; do if b; then c; else d; fi; done": [],
+        "x && test x && if b; then c; else d; fi": [],
+        "if a; then b; else 'c": [],
+    }.items(),
+)
+def test_an_if_of_which_one_branch_certainly_runs_is_a_choice(text: str, choices: list[list[list[str]]]) -> None:
+    assert [[[" ".join(one.words) for one in each] for each in every] for every in list_choices(text)] == choices
+
+
 @pytest.mark.parametrize("text", NOT_RUN)
 def test_a_text_that_cannot_be_read_runs_nothing_for_certain(text: str) -> None:
     assert list_commands(text) == []
@@ -51,7 +80,7 @@ def test_a_text_that_cannot_be_read_runs_nothing_for_certain(text: str) -> None:
 
 def test_a_command_has_the_variables_that_the_text_sets_before_it_and_what_ran() -> None:
     text = "A=1; export B='2 3' C\nif d; then export E=$F; fi\nG=4 h"
-    (command,) = list_commands(text)
+    *_, command = list_commands(text)
     assert command.words == ("h",)
     assert command.variables == {"A": "1", "B": "2 3", "E": "$F", "G": "4"}
     assert command.follows == ("d",)

@@ -13,6 +13,7 @@ from tools.refusals.searches.yard import LEAST
 
 FLOAT, INT, CHOICE = '{"float": [low, high]}', '{"int": [low, high]}', '{"choice": [values]}'
 LOGS, ENDS = '{"float": [low, high], "log": true}', "the two numbers of float or int"
+ANY = "float, int or choice"
 STEP = '{"float": [low, high], "step": step}'
 OF_TOOLS: dict[str, list[tuple[Any, str]]] = {
     "Optuna": [
@@ -49,6 +50,10 @@ OF_TOOLS: dict[str, list[tuple[Any, str]]] = {
         ({"choise": [1]}, CHOICE), ({"flaot": [0, 1]}, FLOAT), ({"Float": [0, 1]}, FLOAT), ({"INT": [0, 1]}, INT),
         ({"stpe": 1}, '"step": step'), ({"catgorical": ["a"]}, CHOICE), ([0.1, 0.01], CHOICE), ({"type": "float"}, FLOAT),
         ({"scale": "log"}, '"log": true'), ({"_type": "loguniform"}, LOGS), ({"default": 1}, "begin_with"),
+        ({"bool": [True, False]}, CHOICE), ({"boolean": True}, CHOICE), ({"str": ["a"]}, CHOICE), ({"string": ["a"]}, CHOICE),
+        ({"oneOf": [1, 2]}, CHOICE), ({"one_of": [1, 2]}, CHOICE), ({"oneof": [1]}, CHOICE), ({"anyof": [1]}, CHOICE),
+        ({"anyOf": [1]}, CHOICE), ({"selection": [1]}, CHOICE), ({"int_range": [1, 9]}, INT), ({"float_range": [0, 1]}, FLOAT),
+        ({"dtype": "int"}, INT), ({"dtype": "wibble"}, ANY), ({"space": "loguniform"}, LOGS), ({"space": [0, 1]}, ANY),
     ],
 }  # fmt: skip
 """By tool, what stands there for a parameter, and the word of ours that the first line of the answer has."""
