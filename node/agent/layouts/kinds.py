@@ -17,7 +17,12 @@ LOG = re.compile(
     re.IGNORECASE,
 )
 """Names of logs, also of those that were rotated or that have a rank: what is in them has to be lines of text as well."""
-PACKED_LOG = re.compile(rf".*\.(log|out|err|jsonl|ndjson|csv|tsv|txt){ROTATED}\.(gz|zst|bz2|xz)", re.IGNORECASE)
+PACKED_LOG = re.compile(
+    rf".*\.(log|out|err){ROTATED}\.(gz|zst|bz2|xz)|"
+    rf"([^/]*[-_.])?(log|metrics)s?([-_.][^/]*)?\.(txt|csv|tsv|jsonl|ndjson){ROTATED}\.(gz|zst|bz2|xz)",
+    re.IGNORECASE,
+)
+"""Names of logs that are packed. Other packed texts may be weights, as NumPy's savetxt writes them: they have to be whole."""
 TEXTS = re.compile(
     r".*\.(txt|csv|tsv|json|ya?ml|toml|ini|cfg|conf|md|rst|html|py|sh|pid|lock|log|out|err|jsonl|ndjson)", re.IGNORECASE
 )

@@ -41,7 +41,9 @@ def test_binary_records_are_known_by_their_names(name: str) -> None:
     assert judge(b"\0\x01\x02", name) is FileKind.RECORD
 
 
-@pytest.mark.parametrize("name", ["app.log.gz", "app.log.3.gz", "metrics.jsonl.gz", "table.csv.zst"])
+@pytest.mark.parametrize(
+    "name", ["app.log.gz", "app.log.3.gz", "metrics.jsonl.gz", "train_log.txt.gz", "log.csv.1.zst"]
+)
 def test_packed_logs_are_known_by_their_names(name: str) -> None:
     assert judge(b"\x1f\x8b\x08\0", name) is FileKind.RECORD
 
@@ -91,6 +93,10 @@ def test_what_is_no_weights_is_known(name: str, data: bytes, kind: FileKind) -> 
         ("glove.txt", b"400 3\nthe 0.1 -0.2 0.3\nof 0.2 0.1 0.4\n"),
         ("large", b"x" * 5000),
         ("replay.gz", b"\x1f\x8b\x08\0"),
+        ("weights_7.txt.gz", b"\x1f\x8b\x08\0"),
+        ("table.csv.zst", b"\x28\xb5\x2f\xfd"),
+        ("genomes.jsonl.xz", b"\xfd7zXZ\0"),
+        ("logits.txt.gz", b"\x1f\x8b\x08\0"),
         ("model.log", b"\0\1\n\2\3\n"),
         ("params.json", b'{"weights": [0.1, 0.2'),
         ("big.json", b'{"a": "' + b"x" * SMALL + b'"}'),
