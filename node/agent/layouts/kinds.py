@@ -23,6 +23,7 @@ PACKED_LOG = re.compile(
     re.IGNORECASE,
 )
 """Names of logs that are packed. Other packed texts may be weights, as NumPy's savetxt writes them: they have to be whole."""
+PACKED = (".gz", ".zst", ".bz2", ".xz")
 TEXTS = re.compile(
     r".*\.(txt|csv|tsv|json|ya?ml|toml|ini|cfg|conf|md|rst|html|py|sh|pid|lock|log|out|err|jsonl|ndjson)", re.IGNORECASE
 )
@@ -98,7 +99,7 @@ def find_kind(read: At, size: int, path: str) -> FileKind:
     if PACKED_LOG.fullmatch(name):
         return FileKind.RECORD
     tail = read(max(0, size - PROBE), PROBE) if size > PROBE else b""
-    if not _is_text(head) or not _is_text(tail):
+    if name.endswith(PACKED) or not _is_text(head) or not _is_text(tail):
         return FileKind.WEIGHTS
     return _find_text(head, tail, size, name)
 
