@@ -77,3 +77,15 @@ def test_a_number_alone_is_no_whole_file_of_torch() -> None:
     watched = Watched()
     assert {watched.write(pickle.dumps(0x1950A86A20F9469CFC6C, 2), "a.pth") for _ in range(2 * VERSIONS)} == {None}
     assert watched.evidence.count_pieces(watched.state) is Pieces.SEVERAL
+
+
+@pytest.mark.parametrize("size", [100, 300_000])
+def test_a_document_that_begins_as_before_is_written_anew(size: int) -> None:
+    watched = Watched()
+    watched.resting = Resting(watched.evidence, is_alone=False)
+    for more in range(12):
+        watched.write(b'{"loss": [' + b"0.1, " * (size // 5 + more) + b"0.2]}", "history.json")
+    doubt = watched.resting.find_doubt(
+        [watched.state], {"history.json": 998.0}, 1000.0, every_s=600.0, due_s=0.0, late=True
+    )
+    assert doubt == ""

@@ -11,7 +11,7 @@ from agent.layouts.pickles import MOST_PICKLE, find_end
 from agent.sets.pieces import Pieces
 from agent.snapshot import FileState
 
-HEAD = 64 * 1024
+HEAD, END = 64 * 1024, 4096
 MOST = 20_000
 """Files of which this is remembered at a time."""
 Read = Callable[[FileState, int, int], bytes]
@@ -52,6 +52,10 @@ class FileEvidence:
     def read_head(self, one: FileState) -> bytes:
         """Returns the first bytes of a file, HEAD at most."""
         return self._read(one, 0, HEAD)
+
+    def read_end(self, one: FileState, size: int) -> bytes:
+        """Returns the last bytes of a file's first `size`, END at most, where these are more than its head."""
+        return self._read(one, size - END, END) if size > HEAD else b""
 
     def _judge(self, one: FileState) -> bool | None:
         read = self._reader(one)

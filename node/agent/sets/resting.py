@@ -92,9 +92,11 @@ class Resting:
     def _count_rewrite(self, one: FileState, before: FileState | None) -> None:
         """Takes note of how a small text came to be: anew, or as a further piece of what it was."""
         head, known = self._format.read_head(one), self._heads.get(one.path)
-        self._heads[one.path] = _digest(head)
+        self._heads[one.path] = _digest(head + self._format.read_end(one, one.size))
         if before is not None:
-            in_pieces = before.size < one.size and known == _digest(head[: before.size])
+            in_pieces = before.size < one.size and known == _digest(
+                head[: before.size] + self._format.read_end(one, before.size)
+            )
             self._rewrites[one.path] = 0 if in_pieces else self._rewrites.get(one.path, 0) + 1
 
     def is_torn(self, one: FileState) -> bool:
