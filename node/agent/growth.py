@@ -82,14 +82,18 @@ class Growth:
             grows |= {one.path for one in every if self._is_log(one, lines_since)}
         return [one._replace(grows=True) if one.path in grows else one for one in every]
 
+    def has_grown(self, one: FileState, since: float) -> bool:
+        """Whether a file was seen to grow, and has only grown since that time or longer."""
+        record = self._records.get(one.path)
+        return record is not None and record.since <= since
+
     def _is_log(self, one: FileState, since: float) -> bool:
         if one.target or one.source is not None:
             return False
         kind = self._find_kind(one)
         if kind is FileKind.RECORD:
             return True
-        record = self._records.get(one.path)
-        return kind.is_lines and ((record is not None and record.since <= since) or self._extends(one))
+        return kind.is_lines and (self.has_grown(one, since) or self._extends(one))
 
     def _extends(self, one: FileState) -> bool:
         """Whether a file begins with all that the last set has of it, and became longer since."""

@@ -342,3 +342,17 @@ def test_a_log_of_a_trainer_that_names_nothing_is_not_told_from_a_save(tmp_path:
         rank._date(rank.path / "model-2.log")
         states = rank.checkpoints._recogniser.read().own
         assert not any(one.grows for one in states)
+
+
+def test_a_log_that_has_long_grown_is_known_from_what_is_written_for_a_moment(watched: Watched) -> None:
+    watched.write("a.log", b"1\n")
+    watched.grows()
+    watched.write("a.log", b"2\n", "ab")
+    watched.grows()
+    began = watched.now
+    watched.write("genomes.jsonl", b"{}\n")
+    watched.grows()
+    watched.write("genomes.jsonl", b"{}\n", "ab")
+    watched.grows()
+    states = list_files(watched.path, print).values()
+    assert [one.path for one in states if watched.growth.has_grown(one, began)] == ["a.log"]

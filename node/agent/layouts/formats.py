@@ -144,7 +144,7 @@ def _is_hdf5(read: At, size: int) -> bool:
 
 
 def _is_numpy(read: At, size: int) -> bool | None:
-    """Whether the file has as many bytes as its shape and type say."""
+    """Whether the file has as many bytes as its shape and type say. Behind one array there may be another, and more to come."""
     head = read(0, 12)
     if len(head) < 12 or head[6] not in (1, 2, 3):
         return False
@@ -157,7 +157,8 @@ def _is_numpy(read: At, size: int) -> bool | None:
     if kind is None or shape is None:
         return None
     items = math.prod(int(part) for part in shape[1].split(b",") if part.strip())
-    return 8 + wide + length + items * int(kind[1]) == size
+    end = 8 + wide + length + items * int(kind[1])
+    return None if end < size and NUMPY.startswith(read(end, len(NUMPY))) else end == size
 
 
 def _is_tar(read: At, size: int) -> bool | None:

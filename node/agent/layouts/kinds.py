@@ -17,7 +17,13 @@ LOG = re.compile(
     re.IGNORECASE,
 )
 """Names of logs, also of those that were rotated or that have a rank: what is in them has to be lines of text as well."""
-PACKED_LOG = re.compile(rf".*\.(log|out|err|jsonl|ndjson|csv|tsv|txt){ROTATED}\.(gz|zst|bz2|xz)", re.IGNORECASE)
+PACKED_LOG = re.compile(
+    rf"log\.(gz|zst|bz2|xz)|.*\.(log|out|err){ROTATED}\.(gz|zst|bz2|xz)|"
+    rf"([^/]*[-_.])?(log|metrics)s?([-_.][^/]*)?\.(txt|csv|tsv|jsonl|ndjson){ROTATED}\.(gz|zst|bz2|xz)",
+    re.IGNORECASE,
+)
+"""Names of logs that are packed. Other packed texts may be weights, as NumPy's savetxt writes them: they have to be whole."""
+PACKED = (".gz", ".zst", ".bz2", ".xz")
 TEXTS = re.compile(
     r".*\.(txt|csv|tsv|json|ya?ml|toml|ini|cfg|conf|md|rst|html|py|sh|pid|lock|log|out|err|jsonl|ndjson)", re.IGNORECASE
 )
@@ -34,6 +40,12 @@ MODELS = re.compile(
 )
 """How models begin that are kept as text: LightGBM, LIBSVM, PMML, word vectors, XGBoost, CatBoost."""
 MEDIA = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8", b"%PDF", b"RIFF", b"OggS", b"\x1aE\xdf\xa3")
+TOOLS = re.compile(
+    r".*\.(pyc|svg|tiff?|bmp|nsys-rep|xplane\.pb|trace\.json(\.gz)?)|trace(_rank_?\d{1,6})?\.json(\.gz)?|core\.\d{1,10}|\.DS_Store|"
+    r"heartbeat([._-]?rank)?[._-]?\d{0,6}|hostname",
+    re.IGNORECASE,
+)
+"""Names of what profilers, Python, desktops and crashes leave behind: never weights."""
 SQLITE = b"SQLite format 3\0"
 BESIDE_SQLITE = ("-journal", "-wal", "-shm")
 SMALL = 1024 * 1024
@@ -61,7 +73,7 @@ class FileKind(Enum):
     WORDS = "words"
     """A few words without the end of a line, in a file whose name says nothing: the name of the newest checkpoint, or a very small one."""
     NOTE = "note"
-    """A picture, a video or a database: as it is at one moment is as its writer would find it after a crash."""
+    """A picture, a video, a database or what a tool leaves behind: as it is at one moment is as its writer would find it after a crash."""
 
     @property
     def is_beside(self) -> bool:
@@ -83,6 +95,8 @@ def find_kind(read: At, size: int, path: str) -> FileKind:
     name = PurePosixPath(path).name
     if EVENTS.fullmatch(name):
         return FileKind.RECORD
+    if TOOLS.fullmatch(name):
+        return FileKind.NOTE
     if WEIGHTS.fullmatch(name):
         return FileKind.WEIGHTS
     if not size:
@@ -93,7 +107,7 @@ def find_kind(read: At, size: int, path: str) -> FileKind:
     if PACKED_LOG.fullmatch(name):
         return FileKind.RECORD
     tail = read(max(0, size - PROBE), PROBE) if size > PROBE else b""
-    if not _is_text(head) or not _is_text(tail):
+    if name.endswith(PACKED) or not _is_text(head) or not _is_text(tail):
         return FileKind.WEIGHTS
     return _find_text(head, tail, size, name)
 

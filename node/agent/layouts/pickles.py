@@ -13,6 +13,8 @@ MOST_CODES = 1_000_000
 """Opcodes that are read, about a second's worth; from a longer metadata only the names of files are taken."""
 MOST_PLAIN = 200_000
 """Opcodes of a pickle that is looked through for its end."""
+TORCH = 0x1950A86A20F9469CFC6C
+"""The first pickle of a file that torch.save writes without an archive: torch/serialization.py, MAGIC_NUMBER."""
 MOST_SHARDS = 100_000
 METADATA = b"torch.distributed.checkpoint.metadata"
 ENDINGS = (b".distcp", b".safetensors")
@@ -84,17 +86,23 @@ def find_number(head: bytes, key: str) -> int:
 
 def is_all_there(document: bytes) -> bool:
     """Whether the bytes are one pickle, from its beginning to its end; one with more than MOST_PLAIN opcodes is not read."""
-    if document[:1] != b"\x80" or document[-1:] != b".":
-        return False
+    return document[-1:] == b"." and find_end(document) == len(document)
+
+
+def find_end(document: bytes) -> int:
+    """Returns how many bytes the first pickle of a file has: 0 where its end is still to come, or the bytes are none; -1 where it has more
+    than MOST_PLAIN opcodes, or is the number that torch.save without an archive begins with: then more pickles follow."""
+    if document[:1] != b"\x80":
+        return 0
     end = -1
     try:
-        for number, (_, _, at) in enumerate(pickletools.genops(document)):
-            if number >= MOST_PLAIN:
-                return False
+        for number, (code, value, at) in enumerate(pickletools.genops(document)):
+            if number >= MOST_PLAIN or (code.name == "LONG1" and value == TORCH and number <= 2):
+                return -1
             end = at or 0
     except (ValueError, OverflowError, IndexError, struct.error):
-        return False
-    return end + 1 == len(document)
+        return 0
+    return end + 1
 
 
 class _TooLong(Exception):

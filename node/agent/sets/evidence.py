@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import TypeVar
 
-from agent.layouts.formats import is_cut_json, is_whole
+from agent.layouts.formats import NUMPY, is_cut_json, is_whole
 from agent.layouts.kinds import FileKind, find_kind
-from agent.layouts.pickles import MOST_PICKLE, is_all_there
+from agent.layouts.pickles import MOST_PICKLE, find_end
+from agent.sets.pieces import Pieces
 from agent.snapshot import FileState
 
-HEAD = 64 * 1024
+HEAD, END = 64 * 1024, 4096
 MOST = 20_000
 """Files of which this is remembered at a time."""
 Read = Callable[[FileState, int, int], bytes]
@@ -24,6 +25,7 @@ class FileEvidence:
     def __init__(self, read: Read) -> None:
         self._read = read
         self._kinds: dict[Hashable, FileKind] = {}
+        self._pieces: dict[Hashable, Pieces] = {}
         self._whole: dict[Hashable, bool | None] = {}
 
     def find_kind(self, one: FileState) -> FileKind:
@@ -42,18 +44,40 @@ class FileEvidence:
             del self._whole[_key(one)]
         return found
 
+    def count_pieces(self, one: FileState) -> Pieces:
+        """Returns whether a file is one pickle or one array, or several of them: such files have no format that tells whether more is to
+        come."""
+        return Pieces.OTHER if one.target else _recall(self._pieces, one, lambda: self._count(one))
+
     def read_head(self, one: FileState) -> bytes:
         """Returns the first bytes of a file, HEAD at most."""
         return self._read(one, 0, HEAD)
 
+    def read_end(self, one: FileState, size: int) -> bytes:
+        """Returns the last bytes of a file's first `size`, END at most, where these are more than its head."""
+        return self._read(one, size - END, END) if size > HEAD else b""
+
     def _judge(self, one: FileState) -> bool | None:
         read = self._reader(one)
         found = is_whole(read, one.size, one.path)
-        if found is None and 0 < one.size <= MOST_PICKLE and read(0, 1) == b"\x80":
-            return is_all_there(read(0, one.size)) or None
+        if found and read(0, len(NUMPY)) == NUMPY:
+            return None  # another array may follow
         if found is False and self.find_kind(one).is_small_text:
             return False if is_cut_json(read(0, one.size)) else None
         return found
+
+    def _count(self, one: FileState) -> Pieces:
+        read = self._reader(one)
+        head = read(0, len(NUMPY))
+        if head == NUMPY:
+            found = is_whole(read, one.size, one.path)
+            return Pieces.OTHER if found is False else Pieces.ONE if found else Pieces.SEVERAL
+        if head[:1] != b"\x80":
+            return Pieces.OTHER
+        if one.size > MOST_PICKLE:
+            return Pieces.SEVERAL
+        end = find_end(read(0, one.size))
+        return Pieces.OTHER if not end else Pieces.ONE if end == one.size else Pieces.SEVERAL
 
     def _reader(self, one: FileState) -> Callable[[int, int], bytes]:
         return lambda offset, size: self._read(one, offset, size)

@@ -190,15 +190,19 @@ class Recogniser:
         return Saved(marked, changes, now, word, recognised, found, torn, self._is_beside, unfit)
 
     def _mark(self, own: Sequence[FileState], named: Named | None) -> list[FileState]:
-        """Marks the files that only grow. Where one node has nothing else, these may be its checkpoint: they have to rest."""
+        """Marks the files that only grow. Where one node has nothing else, these may be its checkpoint: they have to
+        rest, without those that have grown for long beside them."""
         since = named.at - named.period_s if named and named.period_s else 0.0
         if self._is_bench:
             return self._growth.mark(own, since=since)
         lines_since = self._clock() - max(LEAST_GROWTH_S, self._place.every_s / 2)
         marked = self._growth.mark(own, since=since, lines_since=lines_since)
         self.resting.observe(marked, self._clock())
-        is_alone = self._place.ranks == 1 and named is None and has_logs_alone(marked)
-        return [one._replace(grows=False) for one in marked] if is_alone else marked
+        if self._place.ranks > 1 or named is not None or not has_logs_alone(marked):
+            return marked
+        logs = {one.path for one in marked if self._growth.has_grown(one, lines_since)}
+        has_others = any(one.path not in logs and not one.target for one in marked)
+        return [one._replace(grows=has_others and one.path in logs) for one in marked]
 
     def _leave_unfinished(
         self, own: Sequence[FileState], changes: Mapping[str, float], now: float, *, is_over: bool

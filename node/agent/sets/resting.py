@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from agent.layouts.kinds import FileKind
 from agent.sets.evidence import FileEvidence
+from agent.sets.pieces import KnownPieces, Pieces
 from agent.sets.rows import find_open_saves, mask
 from agent.snapshot import FileState
 
@@ -51,6 +52,7 @@ class Resting:
     def __init__(self, evidence: FileEvidence, *, is_alone: bool = True) -> None:
         """`is_alone`: whether no other rank may have the checkpoint."""
         self._format, self._is_alone = evidence, is_alone
+        self._pieces = KnownPieces()
         self._taken: dict[str, FileState] = {}
         self._together: frozenset[str] = frozenset()
         self._seen: dict[str, FileState] = {}
@@ -73,6 +75,8 @@ class Resting:
     def observe(self, own: Sequence[FileState], now: float) -> None:
         """Compares the files with those of the call before."""
         self._born = {one.path: self._born.get(one.path, now) for one in own}
+        new = [one for one in own if self._pieces.is_watched(one.path) or not self.has_taken(one)]
+        self._pieces.observe([(one, self._format.count_pieces(one)) for one in new], now)
         for one in own:
             before = self._seen.get(one.path)
             if one.target or one.grows or (before is not None and before.content == one.content):
@@ -88,9 +92,11 @@ class Resting:
     def _count_rewrite(self, one: FileState, before: FileState | None) -> None:
         """Takes note of how a small text came to be: anew, or as a further piece of what it was."""
         head, known = self._format.read_head(one), self._heads.get(one.path)
-        self._heads[one.path] = _digest(head)
+        self._heads[one.path] = _digest(head + self._format.read_end(one, one.size))
         if before is not None:
-            in_pieces = before.size < one.size and known == _digest(head[: before.size])
+            in_pieces = before.size < one.size and known == _digest(
+                head[: before.size] + self._format.read_end(one, before.size)
+            )
             self._rewrites[one.path] = 0 if in_pieces else self._rewrites.get(one.path, 0) + 1
 
     def is_torn(self, one: FileState) -> bool:
@@ -196,7 +202,10 @@ class Resting:
     def has_evidence(self, one: FileState) -> bool | None:
         """Whether a file is whole by its format, or by the way in which it came to its place; None where that is not known."""
         whole = self._format.is_whole(one)
-        return self._was_renamed(one) or None if whole is None else whole
+        return self._was_renamed(one) or self._is_one_piece(one) or None if whole is None else whole
+
+    def _is_one_piece(self, one: FileState) -> bool:
+        return self._pieces.is_one(one.path) and self._format.count_pieces(one) is Pieces.ONE
 
     def _find_notes(self, changed: Sequence[FileState], own: Sequence[FileState]) -> set[str]:
         """Paths of what is no part of a checkpoint and written all the time. Where no rank has more, it is the checkpoint itself."""

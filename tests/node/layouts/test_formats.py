@@ -14,7 +14,7 @@ from random import Random
 import pytest
 
 from agent.layouts.formats import is_cut_json, is_whole
-from agent.layouts.pickles import is_all_there
+from agent.layouts.pickles import TORCH, find_end, is_all_there
 from tests.node.layouts import contents
 
 
@@ -208,3 +208,18 @@ def test_a_table_that_ends_with_its_magic_is_whole(magic: bytes) -> None:
     table = magic + bytes(range(200)) + magic
     assert judge(table, "table") is True
     assert [cut for cut in range(len(magic), len(table)) if judge(table[:cut], "table") is not False] == []
+
+
+def test_the_number_that_torch_begins_with_is_no_whole_file() -> None:
+    for protocol in range(2, 6):
+        number = pickle.dumps(TORCH, protocol)
+        assert find_end(number) == -1, "its states are still to come"
+        assert find_end(pickle.dumps({"a": TORCH}, protocol)) > len(number)
+
+
+def test_behind_an_array_another_one_may_come() -> None:
+    one = numpy_saved(Random(1))
+    for several in (one * 2, one + one[:7], one + one[:-1]):
+        assert is_whole(lambda offset, size, data=several: data[offset : offset + size], len(several), "x.npy") is None
+    longer = one + b"x" * 20
+    assert is_whole(lambda offset, size: longer[offset : offset + size], len(longer), "x.npy") is False

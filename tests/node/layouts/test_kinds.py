@@ -41,7 +41,9 @@ def test_binary_records_are_known_by_their_names(name: str) -> None:
     assert judge(b"\0\x01\x02", name) is FileKind.RECORD
 
 
-@pytest.mark.parametrize("name", ["app.log.gz", "app.log.3.gz", "metrics.jsonl.gz", "table.csv.zst"])
+@pytest.mark.parametrize(
+    "name", ["app.log.gz", "log.gz", "app.log.3.gz", "metrics.jsonl.gz", "train_log.txt.gz", "log.csv.1.zst"]
+)
 def test_packed_logs_are_known_by_their_names(name: str) -> None:
     assert judge(b"\x1f\x8b\x08\0", name) is FileKind.RECORD
 
@@ -75,6 +77,22 @@ def test_what_is_no_weights_is_known(name: str, data: bytes, kind: FileKind) -> 
 
 
 @pytest.mark.parametrize(
+    "name",
+    [
+        "trace_rank1.json", "trace.json", "host_1.179.pt.trace.json.gz", "__pycache__/a.cpython-312.pyc", "a.svg", "a.tiff", "a.bmp",
+        "report.nsys-rep", "core.1234", ".DS_Store", "plugins/profile/host.xplane.pb", "heartbeat.rank1", "hostname",
+    ],
+)  # fmt: skip
+def test_what_tools_leave_behind_is_no_weights(name: str) -> None:
+    assert judge(b"\0\x01" * SMALL, name) is FileKind.NOTE
+
+
+def test_names_that_are_nearly_those_of_tools_are_weights() -> None:
+    for name in ("core.pt", "trace.pt", "model.pb", "my_trace_model.json", "hostname.bin", "core.v1"):
+        assert judge(b"\0\x01" * SMALL, name) is FileKind.WEIGHTS
+
+
+@pytest.mark.parametrize(
     ("name", "data"),
     [
         ("model.pt", LINES),
@@ -91,6 +109,10 @@ def test_what_is_no_weights_is_known(name: str, data: bytes, kind: FileKind) -> 
         ("glove.txt", b"400 3\nthe 0.1 -0.2 0.3\nof 0.2 0.1 0.4\n"),
         ("large", b"x" * 5000),
         ("replay.gz", b"\x1f\x8b\x08\0"),
+        ("weights_7.txt.gz", b"\x1f\x8b\x08\0"),
+        ("table.csv.zst", b"\x28\xb5\x2f\xfd"),
+        ("genomes.jsonl.xz", b"\xfd7zXZ\0"),
+        ("logits.txt.gz", b"\x1f\x8b\x08\0"),
         ("model.log", b"\0\1\n\2\3\n"),
         ("params.json", b'{"weights": [0.1, 0.2'),
         ("big.json", b'{"a": "' + b"x" * SMALL + b'"}'),
