@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -219,7 +220,7 @@ def test_a_thousand_lines_ask_aws_no_more_than_one_line_of_each_kind(there: Acco
     )
     upload(there, *many)
     plan({"manifest": MANIFEST}, {**RUN, "name": "many", "arn": RUN["arn"] + "many"})
-    assert sorted(call.name for call in list_lookups(there)) == sorted(of_kinds)
+    assert Counter(call.name for call in list_lookups(there)) <= Counter(of_kinds)
 
 
 RUN = {
