@@ -87,6 +87,7 @@ BESIDE: dict[str, Style] = {
     "a process id": each(10**6, lambda rank, _: put(rank, "train.pid", "17")),
     "an empty lock": each(10**6, lambda rank, _: put(rank, "train.lock", "")),
     "metrics without a line yet": each(10**6, lambda rank, _: put(rank, "metrics.json", "")),
+    "a parameter": each(10**6, lambda rank, _: put(rank, "mlruns/0/params/lr", "0.1")),
     "a configuration": each(10**6, lambda rank, _: put(rank, "config.yaml", "lr: 1\nlayers: 2\n")),
 }  # fmt: skip
 
@@ -117,7 +118,7 @@ def test_so_it_does_not_while_one_file_is_saved_in_place_every_nine_seconds(
 
 
 @pytest.mark.parametrize(
-    "name", some("the log of a rank", "a configuration", "events", without=["the name of the newest"])
+    "name", some("the log of a rank", "a configuration", "a parameter", "events", without=["the name of the newest"])
 )
 def test_what_another_rank_writes_without_weights_keeps_no_set_open(tmp_path: Path, s3: FakeS3, name: str) -> None:
     every = begin(tmp_path, s3, 2)

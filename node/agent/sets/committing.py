@@ -147,7 +147,9 @@ class Committer:
             ended_well=saved.ended_well,
             goes_beyond=word is not None and newest > word.at + ROUNDED_S,
             place=plan.place,
-            beside=not plan.names and not plan.layout and all(map(saved.is_beside, rank.chosen)),
+            beside=not plan.names
+            and not plan.layout
+            and all(saved.is_beside(one) or saved.are_words(one) for one in rank.chosen),
         )
         self._state.newest_key, self._state.newest = self.say(plan, Part.FILES, compact(commit)), commit
         self._recogniser.take(saved.own)

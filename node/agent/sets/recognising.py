@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from agent.commits import Folder
 from agent.growth import LEAST_GROWTH_S, Growth
 from agent.layouts import FolderListing, Recognised, Shards, Whole, find_shards, recognise
+from agent.layouts.kinds import FileKind
 from agent.layouts.listing import Judgements
 from agent.position import Position
 from agent.progress import Named, ProgressFile
@@ -46,6 +47,8 @@ class Saved:
     """Files beside the checkpoints of a layout that are cut off by their format."""
     is_beside: Callable[[FileState], bool] = lambda _: False
     """Whether a file is no part of any checkpoint by its name and its content: a log, a small text or table, a picture, a database."""
+    are_words: Callable[[FileState], bool] = lambda _: False
+    """Whether a file has a few words: no part of a checkpoint where another rank has weights."""
     unfit: str = ""
     """Why something that lies here can be in no set; empty where nothing is so."""
 
@@ -187,7 +190,7 @@ class Recogniser:
         unfit = next(
             (f"{path[:80]}... has a path of more than {PATH_BYTES} bytes" for path in self._folder.too_long), ""
         )
-        return Saved(marked, changes, now, word, recognised, found, torn, self._is_beside, unfit)
+        return Saved(marked, changes, now, word, recognised, found, torn, self._is_beside, self._are_words, unfit)
 
     def _mark(self, own: Sequence[FileState], named: Named | None) -> list[FileState]:
         """Marks the files that only grow. Where one node has nothing else, these may be its checkpoint: they have to
@@ -215,6 +218,9 @@ class Recogniser:
 
     def _is_beside(self, one: FileState) -> bool:
         return one.grows or self._evidence.find_kind(one).is_beside
+
+    def _are_words(self, one: FileState) -> bool:
+        return self._evidence.find_kind(one) is FileKind.WORDS
 
     def take(self, own: Sequence[FileState]) -> None:
         """Takes note of what a set has, or a restore brought."""
