@@ -42,7 +42,7 @@ class ShellCommand:
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenBlock:
     """A condition or a loop that is open."""
 
     word: str
@@ -61,7 +61,7 @@ class _Open:
 class _Context:
     """What is known where the next command begins."""
 
-    opened: list[_Open] = field(default_factory=list)
+    opened: list[_OpenBlock] = field(default_factory=list)
     """Conditions and loops that are open, the outermost first."""
     count: int = 0
     """Of those that were opened so far."""
@@ -172,7 +172,7 @@ def _note_word(word: str, behind: list[str], context: _Context) -> None:
                 is_certain and behind[1:2] == ["in"] and len(behind) > 2 and not PATTERNS & set("".join(behind[2:]))
             )
         context.count += 1
-        opened.append(_Open(word=word, is_certain=is_certain, number=context.count, is_doubtful=not is_certain))
+        opened.append(_OpenBlock(word=word, is_certain=is_certain, number=context.count, is_doubtful=not is_certain))
     elif not opened:
         return
     elif word in CLOSES:

@@ -34,9 +34,9 @@ class Watched:
     def write(self, data: bytes, path: str = "ckpt.pkl") -> bool | None:
         self.data, time = data, next(self._times)
         self.state = FileState(path, len(data), time, time, 1, 1)
-        return self.look()
+        return self.observe()
 
-    def look(self, later_s: float = 1.0) -> bool | None:
+    def observe(self, later_s: float = 1.0) -> bool | None:
         self.now += later_s
         self.resting.observe([self.state], self.now)
         return self.resting.has_evidence(self.state)
@@ -53,8 +53,8 @@ def test_what_is_one_piece_again_and_again_is_whole_by_its_last_byte(one: bytes,
 def test_what_rested_as_one_piece_is_whole_by_its_last_byte(one: bytes, path: str) -> None:
     watched = Watched()
     assert watched.write(one, path) is None
-    assert watched.look(RESTED_S - 1) is None
-    assert watched.look()
+    assert watched.observe(RESTED_S - 1) is None
+    assert watched.observe()
     assert watched.write(one, path)
 
 
@@ -70,7 +70,7 @@ def test_a_file_with_several_pieces_has_to_rest_for_ever_after(half: bytes, whol
     assert watched.write(half, path) is None
     assert watched.write(whole, path) in (None, False)
     assert {watched.write(half, path) for _ in range(2 * VERSIONS)} == {None}
-    assert watched.look(2 * RESTED_S) is None
+    assert watched.observe(2 * RESTED_S) is None
 
 
 def test_a_number_alone_is_no_whole_file_of_torch() -> None:
