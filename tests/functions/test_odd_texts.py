@@ -243,10 +243,11 @@ def test_the_input_of_a_grid_is_refused_by_its_field_or_read(text: str) -> None:
 def test_the_input_of_a_search_is_refused_by_its_field_or_asked(
     template: str, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    settings = Settings.parse({})
     with searched(monkeypatch) as there:
         assert there.problems(SEARCHES[template]) == []
         for field, given in put(SEARCH_SCHEMA, [SEARCHES[template]], text):
-            examine_search(given)
+            examine_search(given, settings)
             checked = there.check(given)
             if judge(field, given, checked.problems):
                 asked = study.ask(checked.wanted, (), checked.search.first, number=0, count=2)
