@@ -64,13 +64,15 @@ class DeployedAccount:
     def of_role(self, role: str) -> Policies:
         """Returns the policies of a role of the product, by its name."""
         iam = self._aws.client("iam", self.region)
-        attached = iam.list_attached_role_policies(RoleName=role)["AttachedPolicies"]
-        if attached:
-            raise NotImplementedError(f"{role} has managed policies, and no role of the product should: {attached}")
-        return {
+        found = {
             name: iam.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"]
             for name in iam.list_role_policies(RoleName=role)["PolicyNames"]
         }
+        for one in iam.list_attached_role_policies(RoleName=role)["AttachedPolicies"]:
+            version = iam.get_policy(PolicyArn=one["PolicyArn"])["Policy"]["DefaultVersionId"]
+            read = iam.get_policy_version(PolicyArn=one["PolicyArn"], VersionId=version)["PolicyVersion"]
+            found[one["PolicyName"]] = read["Document"]
+        return found
 
     def _tags(self, region: str, resource: str) -> Mapping[str, str]:
         if resource.startswith("arn:aws:sagemaker:"):

@@ -58,7 +58,7 @@ def table(templates: Iterable[Mapping[str, Any]]) -> list[str]:
 def _statements(resources: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for logical, one in resources.items():
         given = one.get("Properties", {})
-        if one["Type"] == "AWS::IAM::Policy":
+        if one["Type"] in {"AWS::IAM::Policy", "AWS::IAM::ManagedPolicy"} and given.get("Roles"):
             owners = [_name(owner["Ref"]).removesuffix("Role") for owner in given["Roles"]]
         elif one["Type"] == "AWS::IAM::ManagedPolicy":
             owners = [f"{_name(logical)} (a policy to attach)"]

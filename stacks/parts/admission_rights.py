@@ -59,15 +59,18 @@ def admit(
 
 def judge_lines(common: Common, repositories: tuple[str, ...]) -> list[Right]:
     """Returns what functions of grids need beside their own rights to judge the jobs of lines as Admit would; nothing of it changes
-    anything."""
+    anything. They are managed policies: a function of grids has so many other rights that IAM would not take these among them."""
     rights, jobs = common.rights, common.jobs
     looks = [
         rights.home("ReadJobs", ["s3:GetObject"], keys.ANY_DESCRIPTION),
         item_rights.query_launches(rights),
         *_look_up(rights, jobs, *LOOKS),
-        *ContainerRights.of_jobs(rights, jobs, repositories).read_images(),
     ]
-    return [replace(one, apart="Jobs") for one in looks]
+    images = ContainerRights.of_jobs(rights, jobs, repositories).find_images()
+    return [
+        *(replace(one, apart="Jobs", managed=True) for one in looks),
+        replace(images, apart="JobImages", managed=True),
+    ]
 
 
 def _look_up(rights: Rights, jobs: JobSettings, *actions: str) -> list[Right]:

@@ -28,6 +28,8 @@ class Right:
     """Conditions by operator: `{"StringEquals": {...}}`."""
     apart: str = ""
     """Name of a further policy of the role in which it stands (`grant_apart`); empty for the role's first policy."""
+    managed: bool = False
+    """Whether that further policy is a managed one: these do not count among the characters that IAM takes of all others of a role."""
 
 
 def role(scope: Construct, name: str, service: str, description: str, *rights: Right, **options: Any) -> iam.Role:
@@ -61,8 +63,10 @@ def offer(scope: Construct, name: str, description: str, *rights: Right, **optio
 
 def grant_apart(role: iam.Role, name: str, *rights: Right) -> None:
     """Adds the rights in a further policy of the role. The CDK estimates the size of a role's first policy generously, and turns what
-    it thinks too much into a managed policy."""
-    policy = iam.Policy(role, name, statements=[_statement(right) for right in rights], roles=[interfaces.role(role)])
+    it thinks too much into a managed policy. One that is to be managed belongs to this role alone, as the others do."""
+    statements = [_statement(right) for right in rights]
+    kind = iam.ManagedPolicy if any(right.managed for right in rights) else iam.Policy
+    policy = kind(role, name, statements=statements, roles=[interfaces.role(role)])
     for right in rights:
         _explain(policy, right)
 

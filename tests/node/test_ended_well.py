@@ -69,7 +69,7 @@ def test_one_rank_that_did_not_end_well_keeps_the_last_set_open(tmp_path: Path, 
     first = ranks(tmp_path, s3, 2)
     first[0].save(100, weights="of 100")
     first[1].clock.now += 9.0
-    first[1].write("shard", "half")
+    first[1].write("shard", "half of\x00its weights")
     first[0].checkpoints.finish(ended_well=True)
     first[1].checkpoints.finish()
     assert closed(s3) == []

@@ -27,7 +27,13 @@ def test_no_line_of_a_log_steers_the_terminal(evil: str) -> None:
 @pytest.mark.parametrize("evil", ["\x1b[2J\x1b[1;1HAll is well", "a [/nothing] b", "[red]x[/red]\x07", "a\u202eb"])
 def test_nothing_that_a_node_says_of_itself_steers_the_terminal_or_ends_the_rehearsal(evil: str) -> None:
     said = NodeReport(job="job-1", attempt=1, rank=0, instance=evil, phase=Phase.TRAINING, sent_at=0.0, note=evil)
-    job: Any = SimpleNamespace(name="job-1", started=0.0, states=lambda: ["Train"], reports=lambda _attempt: {0: said})
+    job: Any = SimpleNamespace(
+        name="job-1",
+        started=0.0,
+        states=lambda: ["Train"],
+        reports=lambda _attempt: {0: said},
+        describe_admitted=lambda: SimpleNamespace(roles=()),
+    )
     shown = io.StringIO()
     console = Console(file=shown, width=200)
     console.print(Screen(console)._picture(job))

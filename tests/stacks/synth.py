@@ -18,6 +18,8 @@ LOOKED_UP = re.compile(re.escape(names.zone_attribute(0)).replace("0", r"(\d)"))
 ZONES = "abcdef"
 ROLE_CHARACTERS = 10_240
 """IAM's most of all inline policies of a role together, without white space."""
+MANAGED_POLICY, MANAGED_CHARACTERS = "AWS::IAM::ManagedPolicy", 6_144
+"""A managed policy, and its most without white space; a role may have ten."""
 
 
 OPTIONAL = {"campaigns", "catalogue", "kubernetes"}
@@ -117,7 +119,8 @@ def outputs_of(deployment: Synthesised) -> dict[str, dict[str, Any]]:
 
 def rights(template: Mapping[str, Any], role: str = "", *, stack: str = "") -> Iterator[Right]:
     """Every statement of the policies of the roles whose logical ids begin so."""
-    for policy in resources(template, "AWS::IAM::Policy").values():
+    attached = [one for one in resources(template, MANAGED_POLICY).values() if one.get("Roles")]
+    for policy in [*resources(template, "AWS::IAM::Policy").values(), *attached]:
         if not policy["Roles"][0]["Ref"].startswith(role):
             continue
         for statement in policy["PolicyDocument"]["Statement"]:
