@@ -38,7 +38,7 @@ class Watched:
 
     def observe(self, later_s: float = 1.0) -> bool | None:
         self.now += later_s
-        self.resting.observe([self.state], self.now)
+        self.resting.observe([self.state], self.now, 600.0)
         return self.resting.has_evidence(self.state)
 
 

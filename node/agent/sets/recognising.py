@@ -151,6 +151,7 @@ class Recogniser:
         self._found: Named | None = None
         self._seen: Whole | None = None
         self._noted = ""
+        self._told_busy = frozenset[str]()
         self._judgements = Judgements()
         self.resting = Resting(self._evidence, is_alone=place.ranks == 1)
         self._uses_layouts, self._is_bench = layout != "none", place.job.workbench is not None
@@ -200,12 +201,21 @@ class Recogniser:
             return self._growth.mark(own, since=since)
         lines_since = self._clock() - max(LEAST_GROWTH_S, self._place.every_s / 2)
         marked = self._growth.mark(own, since=since, lines_since=lines_since)
-        self.resting.observe(marked, self._clock())
+        self.resting.observe(marked, self._clock(), self._place.every_s)
+        marked = [one._replace(grows=one.grows or self.resting.only_grows(one)) for one in marked]
+        self._tell_busy()
         if self._place.ranks > 1 or named is not None or not has_logs_alone(marked):
             return marked
         logs = {one.path for one in marked if self._growth.has_grown(one, lines_since)}
         has_others = any(one.path not in logs and not one.target for one in marked)
         return [one._replace(grows=has_others and one.path in logs) for one in marked]
+
+    def _tell_busy(self) -> None:
+        for path in sorted(self.resting.busy - self._told_busy):
+            self._note(
+                f"checkpoints: {path} is written all the time, while other files are saved: sets have it as it is at one moment"
+            )
+        self._told_busy |= self.resting.busy
 
     def _leave_unfinished(
         self, own: Sequence[FileState], changes: Mapping[str, float], now: float, *, is_over: bool

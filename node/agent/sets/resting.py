@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from agent.layouts.kinds import FileKind
+from agent.sets.busy import Busy
 from agent.sets.evidence import FileEvidence
 from agent.sets.pieces import KnownPieces, Pieces
 from agent.sets.rows import find_open_saves, mask
@@ -53,6 +54,9 @@ class Resting:
         """`is_alone`: whether no other rank may have the checkpoint."""
         self._format, self._is_alone = evidence, is_alone
         self._pieces = KnownPieces()
+        self._busy = Busy(evidence.find_kind, evidence.is_whole)
+        self.busy = frozenset[str]()
+        """Paths of files that are written all the time, beside the saves of others: no part of a checkpoint, whatever they are."""
         self._taken: dict[str, FileState] = {}
         self._together: frozenset[str] = frozenset()
         self._seen: dict[str, FileState] = {}
@@ -72,8 +76,10 @@ class Resting:
         self._taken = {one.path: one._replace(grows=False) for one in own}
         self._versions.clear()
 
-    def observe(self, own: Sequence[FileState], now: float) -> None:
-        """Compares the files with those of the call before."""
+    def observe(self, own: Sequence[FileState], now: float, every_s: float) -> None:
+        """Compares the files with those of the call before; a set is due every `every_s` seconds."""
+        self._busy.observe(own, now)
+        self.busy = self._busy.find(now, every_s)
         self._born = {one.path: self._born.get(one.path, now) for one in own}
         new = [one for one in own if self._pieces.is_watched(one.path) or not self.has_taken(one)]
         self._pieces.observe([(one, self._format.count_pieces(one)) for one in new], now)
@@ -103,6 +109,10 @@ class Resting:
         """Whether a file is cut off by its format."""
         return self.has_evidence(one) is False
 
+    def only_grows(self, one: FileState) -> bool:
+        """Whether a file is written all the time, and became longer whenever it changed."""
+        return one.path in self.busy and self._busy.only_grew(one.path)
+
     def has_taken(self, one: FileState) -> bool:
         """Whether the last set has the file as it is."""
         return self._taken.get(one.path) == one._replace(grows=False)
@@ -121,7 +131,7 @@ class Resting:
             return evidence is False
 
         return find_open_saves(
-            [one for one in own if not one.grows and not one.target], self._taken, is_open=is_open, born=self._born,
+            [one for one in own if not one.grows and not self._is_as_it_is(one)], self._taken, is_open=is_open, born=self._born,
             changes=changes, apart_s=0.0 if late else long_rest_s(every_s),
         )  # fmt: skip
 
@@ -141,6 +151,8 @@ class Resting:
         enough_s = short_s if late or not self._taken else long_rest_s(every_s)
         for one in changed:
             evidence, age_s = self.has_evidence(one), now - changes.get(one.path, 0.0)
+            if one.path in self.busy:
+                continue
             if evidence is False and not (self._is_empty(one) and age_s > GIVEN_UP_S):
                 return f"{one.path} is cut off: its format says that more is to come"
             if one.path in pointers:
@@ -185,6 +197,8 @@ class Resting:
         notes, pointers = self._find_notes(changed, own), self._find_pointers(changed, own)
         for one in changed:
             evidence, age_s = self.has_evidence(one), ended_at - changes.get(one.path, 0.0)
+            if one.path in self.busy:
+                continue
             if evidence is False:
                 return f"{one.path} is cut off: its trainer ended while it wrote it", True
             if one.path in pointers or (one.path in notes and self._may_take_note(one, age_s)):
@@ -227,7 +241,7 @@ class Resting:
 
     def _is_as_it_is(self, one: FileState) -> bool:
         """Whether a file is at every moment as its writer wants it."""
-        return bool(one.target) or self._format.find_kind(one) is FileKind.NOTE
+        return bool(one.target) or one.path in self.busy or self._format.find_kind(one) is FileKind.NOTE
 
     def _is_note(self, one: FileState) -> bool:
         is_small = self._format.find_kind(one).is_small_text
