@@ -21,7 +21,7 @@ OF_RESERVATIONS = ("block-ends", "reservation-full")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestFacts:
-    """What a request says, with its preset, that decides which faults can strike its job."""
+    """What a request says, with its preset, that decides which faults can strike its job, and what they cost it."""
 
     nodes: int = 1
     """Of all roles together."""
@@ -29,6 +29,8 @@ class RequestFacts:
     health: str = ""
     reserved: bool = False
     """Whether it names a reservation."""
+    checkpoint_minutes: float = 10.0
+    """Real minutes between two checkpoints, before the rehearsal divides them."""
 
 
 def list_fault_problems(faults: Iterable[Fault], facts: RequestFacts) -> list[str]:

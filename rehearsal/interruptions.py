@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from contract.reports import NodeReport
+from rehearsal.intervals import Interval, explain_beginning
 
 PROGRESS = "var/lib/trainyard/progress.json"
 """The trainer's PROGRESS_FILE on a node's disk."""
@@ -29,6 +30,8 @@ class Interruption:
     """Steps that the next attempt trained again; None where no trainer told its steps."""
     recovery_s: float | None
     """Seconds of the rehearsal from the end of training to the next attempt's first new step; None where no step followed."""
+    began_anew: str = ""
+    """Why the next attempt trained from the beginning; empty if it went on from a checkpoint, or did not train."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +55,12 @@ class AttemptRecord:
         return max([0, *(one.restored_step for one in self.reports.values())])
 
     @property
+    def is_fresh(self) -> bool:
+        """Whether it trained without a checkpoint of an earlier attempt or job."""
+        reports = self.reports.values()
+        return any("started" in one.timeline for one in reports) and all(one.restored_step < 0 for one in reports)
+
+    @property
     def stopped_at(self) -> float | None:
         """When the first of its nodes no longer trained."""
         ends = [one.timeline.get("failed", one.timeline.get("ended")) for one in self.reports.values()]
@@ -65,8 +74,11 @@ class AttemptRecord:
         )
 
 
-def interruptions(attempts: Sequence[AttemptRecord], recovered: Iterable[Mapping[str, object]]) -> list[Interruption]:
-    """The interruptions of a job: `attempts` in order from number 1, `recovered` as report.json has it."""
+def interruptions(
+    attempts: Sequence[AttemptRecord], recovered: Iterable[Mapping[str, object]], interval: Interval
+) -> list[Interruption]:
+    """The interruptions of a job: `attempts` in order from number 1, `recovered` as report.json has it; `interval` is that of its
+    checkpoints."""
     told = {one["attempt"]: one for one in recovered}
     return [
         Interruption(
@@ -75,6 +87,7 @@ def interruptions(attempts: Sequence[AttemptRecord], recovered: Iterable[Mapping
             cause=str(told.get(number, {}).get("cause", "")),
             steps_lost=None if before.last_step is None else max(0, before.last_step - after.restored_step),
             recovery_s=_between(before.stopped_at, after.stepped_at),
+            began_anew=explain_beginning(interval, before.stopped_at) if after.is_fresh else "",
         )
         for number, (before, after) in enumerate(pairwise(attempts), start=1)
     ]

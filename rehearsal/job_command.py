@@ -9,6 +9,7 @@ from typing import Any
 
 from rehearsal.fault_check import list_fault_problems
 from rehearsal.faults import UnknownFault, parse_faults
+from rehearsal.intervals import divide_interval
 from rehearsal.options import Parser, UnreadableFile, add_conditions, folder_problem, numbers, parse_json, read
 from rehearsal.packing import pack
 from rehearsal.request_check import examine_request
@@ -63,7 +64,7 @@ def arguments(given: list[str]) -> argparse.Namespace:
 
 def _check(options: argparse.Namespace) -> list[str]:
     """Completes the request, packs the code, and returns what Admit would refuse without asking AWS, and which faults
-    cannot strike the job."""
+    cannot strike the job. The request is checked as a person wrote it, and only then gets the interval of a rehearsal."""
     options.request |= {"nodes": options.nodes} if options.nodes is not None else {}
     if options.code is not None:
         try:
@@ -71,6 +72,8 @@ def _check(options: argparse.Namespace) -> list[str]:
         except OSError as problem:
             return [f"--code {options.code}: {problem.filename}: {problem.strerror}; allowed: files that you may read"]
     problems, facts = examine_request(options.request, options.code, options.archive)
+    options.checkpoint_minutes = facts.checkpoint_minutes
+    options.request |= {"checkpoint_minutes": divide_interval(facts.checkpoint_minutes, options.speed)}
     faults = [*options.faults, *(one.fault for one in options.entries)]
     return [f"{options.job.name}: {one}" for one in problems] or list_fault_problems(faults, facts)
 

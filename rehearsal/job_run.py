@@ -13,6 +13,7 @@ from localaws.ports import Port
 from rehearsal.diagnosis import diagnose
 from rehearsal.director import Director
 from rehearsal.grid import build_image
+from rehearsal.intervals import describe_interval, list_early
 from rehearsal.options import LAST_LAYER_S, bound_wait
 from rehearsal.pages import leave_page
 from rehearsal.parts import Parts
@@ -53,6 +54,7 @@ def carry_out(options: argparse.Namespace, screen: Screen, run: Run) -> int:
 
 
 def _carry_out(options: argparse.Namespace, screen: Screen, run: Run) -> int:
+    _announce_interval(options, screen)
     conditions = Conditions(speed=options.speed, seed=options.seed)
     wanted = (*STACKS, "builds") if options.image else STACKS
     really = bool(options.image) and real.announced(screen.say)
@@ -62,6 +64,14 @@ def _carry_out(options: argparse.Namespace, screen: Screen, run: Run) -> int:
             with screen.parts.part(f"image of {options.image}"):
                 build_image(yard, options.image, options.limit)
         return rehearse(yard, screen, options, run)
+
+
+def _announce_interval(options: argparse.Namespace, screen: Screen) -> None:
+    """Says before anything is deployed how often checkpoints are due, and which faults may come before the first."""
+    screen.say(describe_interval(options.checkpoint_minutes, options.request["checkpoint_minutes"]))
+    waiting = [one.fault for one in options.entries if one.begin.closed is None]
+    for line in list_early([*options.faults, *waiting]):
+        screen.say(line)
 
 
 def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace, run: Run) -> int:

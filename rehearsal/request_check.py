@@ -105,6 +105,7 @@ def _read_facts(request: Mapping[str, Any], settings: Settings) -> RequestFacts:
         markets=tuple(one.value for one in markets),
         health=found.health.value,
         reserved=found.reservation is not None,
+        checkpoint_minutes=found.checkpoint_minutes,
     )
 
 

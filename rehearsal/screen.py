@@ -187,13 +187,16 @@ def describe_next(out: Path, *, is_well: bool, attempts: int) -> str:
 
 
 def list_interruptions(each: Sequence[dict[str, Any]]) -> list[str]:
-    """Returns a line for each interruption: a column would leave nothing of its cause."""
+    """Returns a line for each interruption, since a column would leave nothing of its cause, and one for each attempt that had no
+    checkpoint to go on from."""
     lines = []
     for one in each:
         lost = "" if one["steps_lost"] is None else f", {one['steps_lost']} steps lost"
         again = "" if one["recovery_s"] is None else f", training again after {one['recovery_s']:.0f} s"
         why = one_line(str(one["cause"]).partition("\n")[0], MOST_SAID)
         lines.append(f"attempt {one['attempt']}: {one['error']}{lost}{again}. {why}")
+        if one["began_anew"]:
+            lines.append(f"attempt {one['attempt'] + 1} started from the beginning: {one['began_anew']}")
     return lines
 
 

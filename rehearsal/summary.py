@@ -12,6 +12,7 @@ from contract.reports import NodeReport
 from contract.roles import name_place
 from localaws.services import ec2
 from rehearsal.interruptions import AttemptRecord, Interruption, interruptions
+from rehearsal.intervals import ORDERLY, Interval
 from rehearsal.yard import StartedJob
 
 ABORT = "abort-in-state"
@@ -47,7 +48,8 @@ class Summary:
     error: str = ""
     cause: str = ""
     interruptions: list[dict[str, Any]] = field(default_factory=list)
-    """Of `rehearsal.interruptions`: attempt, error, cause, steps_lost and recovery_s of each attempt that another one followed."""
+    """Of `rehearsal.interruptions`: attempt, error, cause, steps_lost, recovery_s and began_anew of each attempt that another
+    one followed."""
     idle_faults: list[str] = field(default_factory=list)
     """Of the faults that were asked for and struck nothing: the name, and why."""
     cost_usd: float | None = None
@@ -159,7 +161,11 @@ def _list_idle(job: StartedJob, states: Sequence[str]) -> list[str]:
 
 def _interruptions(job: StartedJob) -> list[Interruption]:
     count = job.attempt()
-    return interruptions([_record(job, number) for number in range(1, count + 1)], job.recovered()) if count > 1 else []
+    if count < 2:
+        return []
+    admitted = job.describe_admitted()
+    interval = Interval(admitted_at=admitted.admitted_at, every_s=admitted.checkpoint_minutes * 60)
+    return interruptions([_record(job, number) for number in range(1, count + 1)], job.recovered(), interval)
 
 
 def _record(job: StartedJob, attempt: int) -> AttemptRecord:
@@ -174,8 +180,7 @@ def _record(job: StartedJob, attempt: int) -> AttemptRecord:
         struck_at=[
             strike.at
             for strike in job.yard.node_faults.strikes
-            if (strike.job, strike.attempt) == (job.name, attempt)
-            and strike.fault.name not in ("spot-notice", "spot-rebalance")
+            if (strike.job, strike.attempt) == (job.name, attempt) and strike.fault.name not in ORDERLY
         ],
     )
 

@@ -17,6 +17,7 @@ from localaws.machines.nodes import Node
 from rehearsal import node_faults
 from rehearsal.faults import Fault, parse_faults
 from rehearsal.interruptions import PROGRESS, AttemptRecord, interruptions, read_step
+from rehearsal.intervals import Interval
 from rehearsal.node_faults import NodeFaults
 
 
@@ -40,25 +41,26 @@ def wrote(folder: Path, text: str) -> Path:
     return folder
 
 
+EVERY = Interval(admitted_at=0.0, every_s=60.0)
 RECOVERED = [{"attempt": 1, "error": "NodeLost", "cause": "rank 1 is gone"}]
 
 
 def test_steps_that_are_trained_again_are_counted_and_the_time_without_training() -> None:
     first = attempt(report(0, step=50, failed=100.0), report(1, ended=104.0))
-    (found,) = interruptions([first, attempt(report(0, step=80, restored=36, first_step=125.5))], RECOVERED)
+    (found,) = interruptions([first, attempt(report(0, step=80, restored=36, first_step=125.5))], RECOVERED, EVERY)
     assert (found.attempt, found.error, found.cause) == (1, "NodeLost", "rank 1 is gone")
     assert (found.steps_lost, found.recovery_s) == (14, 25.5)
 
 
 def test_a_node_that_a_fault_took_no_longer_trained_from_then_on() -> None:
     first = attempt(report(0, step=50, failed=100.0), report(1), struck_at=(99.0,))
-    (found,) = interruptions([first, attempt(report(0, restored=50, first_step=120.0))], RECOVERED)
+    (found,) = interruptions([first, attempt(report(0, restored=50, first_step=120.0))], RECOVERED, EVERY)
     assert (found.steps_lost, found.recovery_s) == (0, 21.0)
 
 
 def test_steps_after_the_last_report_count_as_well() -> None:
     first = attempt(report(0, step=50), told=(None, 58))
-    assert interruptions([first, attempt(report(0, restored=50))], RECOVERED)[0].steps_lost == 8
+    assert interruptions([first, attempt(report(0, restored=50))], RECOVERED, EVERY)[0].steps_lost == 8
 
 
 @pytest.mark.parametrize("text", ["", "[58]", '{"step": "58"}', '{"step": null}', "\0", "[" * 1_000_000])
@@ -82,18 +84,49 @@ def test_the_last_step_of_a_node_is_known_after_its_disk_is_gone(tmp_path: Path)
 
 
 def test_what_nobody_told_is_not_known() -> None:
-    (found,) = interruptions([attempt(), attempt()], [])
+    (found,) = interruptions([attempt(), attempt()], [], EVERY)
     assert (found.error, found.steps_lost, found.recovery_s) == ("", None, None)
 
 
 def test_an_attempt_that_begins_from_nothing_has_lost_every_step() -> None:
-    (found,) = interruptions([attempt(report(0, step=50)), attempt(report(0))], RECOVERED)
+    (found,) = interruptions([attempt(report(0, step=50)), attempt(report(0))], RECOVERED, EVERY)
     assert found.steps_lost == 50
+
+
+STARTED = {"started": 130.0, "first_step": 131.0}
+
+
+def test_an_attempt_that_trains_from_the_beginning_says_how_early_the_loss_came() -> None:
+    first = attempt(report(0, step=50), struck_at=(42.0,))
+    (found,) = interruptions([first, attempt(report(0, **STARTED))], RECOVERED, EVERY)
+    assert "due 60 s after the job was admitted, and the loss came 18 s before that" in found.began_anew
+
+
+@pytest.mark.parametrize("struck_at", [(60.0,), (90.0,), ()], ids=["due", "later", "unknown"])
+def test_a_loss_after_a_checkpoint_was_due_is_never_called_early(struck_at: tuple[float, ...]) -> None:
+    first = attempt(report(0, step=50), struck_at=struck_at)
+    (found,) = interruptions([first, attempt(report(0, **STARTED))], RECOVERED, EVERY)
+    assert "no checkpoint was whole before the loss" in found.began_anew
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        (report(0, restored=0, **STARTED),),
+        (report(0, restored=36, **STARTED), report(1, **STARTED)),
+        (report(0),),
+        (),
+    ],
+    ids=["a checkpoint without a step", "one rank restored", "did not train", "no report"],
+)
+def test_an_attempt_that_restored_or_did_not_train_does_not_count_as_begun_anew(after: tuple[NodeReport, ...]) -> None:
+    first = attempt(report(0, step=50), struck_at=(42.0,))
+    assert interruptions([first, attempt(*after)], RECOVERED, EVERY)[0].began_anew == ""
 
 
 @pytest.mark.parametrize("count", [0, 1])
 def test_a_job_of_one_attempt_was_not_interrupted(count: int) -> None:
-    assert interruptions([attempt(report(0, step=50, failed=1.0))] * count, []) == []
+    assert interruptions([attempt(report(0, step=50, failed=1.0))] * count, [], EVERY) == []
 
 
 # Which fault strikes which attempt

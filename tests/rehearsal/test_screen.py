@@ -138,12 +138,27 @@ def test_the_cost_is_that_of_the_job_s_report(report: dict[str, Any], usd: float
 
 def test_each_interruption_is_a_line_with_the_first_sentence_of_its_cause() -> None:
     each = [
-        {"attempt": 1, "error": "NodeLost", "steps_lost": 0, "recovery_s": 38.1, "cause": "rank 1 is gone.\nIts nodes"},
-        {"attempt": 2, "error": "Interrupted", "steps_lost": None, "recovery_s": None, "cause": ""},
+        {
+            "attempt": 1,
+            "error": "NodeLost",
+            "steps_lost": 0,
+            "recovery_s": 38.1,
+            "cause": "rank 1 is gone.\nIts nodes",
+            "began_anew": "",
+        },
+        {
+            "attempt": 2,
+            "error": "Interrupted",
+            "steps_lost": None,
+            "recovery_s": None,
+            "cause": "",
+            "began_anew": "no checkpoint",
+        },
     ]
     assert list_interruptions(each) == [
         "attempt 1: NodeLost, 0 steps lost, training again after 38 s. rank 1 is gone.",
         "attempt 2: Interrupted. ",
+        "attempt 3 started from the beginning: no checkpoint",
     ]
 
 
