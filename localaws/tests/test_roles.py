@@ -34,3 +34,23 @@ def test_roles_can_be_listed_while_another_stack_makes_one(roles: IAMBackend) ->
         make(roles, f"other-{number}")
         seen.append(role.name)
     assert seen == ["first", "second"]
+
+
+def test_a_stack_that_goes_takes_its_managed_policies_along(tmp_path: Path) -> None:
+    policy = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:GetObject", "Resource": "*"}]}
+    template = {
+        "Resources": {
+            "Role": {"Type": "AWS::IAM::Role", "Properties": {"RoleName": "one", "AssumeRolePolicyDocument": policy}},
+            "Rights": {
+                "Type": "AWS::IAM::ManagedPolicy",
+                "Properties": {"PolicyDocument": policy, "Roles": [{"Ref": "Role"}]},
+            },
+        }
+    }
+    with LocalAws(CALM, gaps=("iam",), work=tmp_path) as aws:
+        stacks, iam = aws.client("cloudformation", "eu-central-1"), aws.client("iam", "eu-central-1")
+        stacks.create_stack(StackName="rights", TemplateBody=json.dumps(template))
+        assert len(iam.list_attached_role_policies(RoleName="one")["AttachedPolicies"]) == 1
+        stacks.delete_stack(StackName="rights")
+        assert iam.list_policies(Scope="Local")["Policies"] == []
+        assert [one["RoleName"] for one in iam.list_roles()["Roles"] if one["RoleName"] == "one"] == []

@@ -9,9 +9,10 @@ import pytest
 from tools.rights import BEGIN, END, PAGE, page, table
 
 
-def rows(statement: dict[str, Any], kind: str = "AWS::IAM::Policy") -> list[str]:
+def rows(statement: dict[str, Any], kind: str = "AWS::IAM::Policy", *, attached: bool = True) -> list[str]:
     """The table's rows for one role with one statement."""
-    policy = {"Roles": [{"Ref": "LauncherRole12345678"}], "PolicyDocument": {"Statement": [statement]}}
+    roles = {"Roles": [{"Ref": "LauncherRole12345678"}]} if attached else {}
+    policy = {**roles, "PolicyDocument": {"Statement": [statement]}}
     return table([{"Resources": {"People12345678": {"Type": kind, "Properties": policy}}}])[2:]
 
 
@@ -61,9 +62,14 @@ def test_items_are_told_by_their_partition_keys() -> None:
 
 def test_a_managed_policy_is_nobodys_before_it_is_attached() -> None:
     statement = {"Action": "states:StartExecution", "Resource": "arn:aws:states:r:1:stateMachine:m"}
-    assert rows(statement, "AWS::IAM::ManagedPolicy") == [
+    assert rows(statement, "AWS::IAM::ManagedPolicy", attached=False) == [
         "| People (a policy to attach) | `states:StartExecution` on `stateMachine:m` |"
     ]
+
+
+def test_a_managed_policy_of_a_role_is_among_the_roles_rights() -> None:
+    statement = {"Action": "states:StartExecution", "Resource": "arn:aws:states:r:1:stateMachine:m"}
+    assert rows(statement, "AWS::IAM::ManagedPolicy") == rows(statement)
 
 
 def test_what_stands_around_the_table_stays() -> None:
