@@ -66,11 +66,9 @@ def judge_lines(common: Common, repositories: tuple[str, ...]) -> list[Right]:
         item_rights.query_launches(rights),
         *_look_up(rights, jobs, *LOOKS),
     ]
-    images = ContainerRights.of_jobs(rights, jobs, repositories).find_images()
-    return [
-        *(replace(one, apart="Jobs", managed=True) for one in looks),
-        replace(images, apart="JobImages", managed=True),
-    ]
+    images = ContainerRights.of_jobs(rights, jobs, repositories).read_images()
+    apart = {"Jobs": looks, "JobImages": images}
+    return [replace(one, apart=name, managed=True) for name, every in apart.items() for one in every]
 
 
 def _look_up(rights: Rights, jobs: JobSettings, *actions: str) -> list[Right]:

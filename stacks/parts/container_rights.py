@@ -53,6 +53,10 @@ class ContainerRights:
 
     def pull(self) -> list[Right]:
         """Pulls images. A session's own policy keeps it to the repository of its job's image, and out of every registry without one."""
+        return [LOG_IN, *self.read_images()]
+
+    def read_images(self) -> list[Right]:
+        """Allows to read the images that jobs may name, in the regions in which jobs run."""
         here = within(*sorted({self.rights.home_region, *self.rights.regions}))
         ours = [
             arn_of("ecr", "*", cdk.Aws.ACCOUNT_ID, f"repository/{names.repository(self.rights.deployment, one)}")
@@ -63,7 +67,7 @@ class ContainerRights:
             "Each region has repositories of these names, and AWS adds containers to its public accounts all the time; the condition "
             "keeps to the regions in which jobs run."
         )
-        found = [LOG_IN, Right("PullImages", READ_IMAGES, wanted, reason, here, apart="Images")]
+        found = [Right("PullImages", READ_IMAGES, wanted, reason, here, apart="Images")]
         if self.copy_accounts:
             others = [arn_of("ecr", "*", one, "repository/*") for one in self.copy_accounts]
             reason = "The settings give these accounts' images to this deployment, in whatever region they lie."

@@ -30,7 +30,7 @@ class World:
     def write(self, path: str, size: int, inode: int = 1) -> None:
         self.files[path] = FileState(path, size, int(self.now * 1e9), int(self.now * 1e9), inode, 1)
 
-    def look(self, later_s: float = 5.0) -> None:
+    def observe(self, later_s: float = 5.0) -> None:
         self.busy.observe(list(self.files.values()), self.now)
         self.now += later_s
 
@@ -39,7 +39,7 @@ class World:
         while self.now < upto_s:
             self.write(path, int(self.now) + 1)
             saves(int(self.now))
-            self.look()
+            self.observe()
 
     def find(self) -> frozenset[str]:
         return self.busy.find(self.now, EVERY_S)
@@ -140,7 +140,7 @@ def test_what_was_left_alone_for_longer_than_a_save_pauses_is_done() -> None:
         "metrics.dat", upto_s=EVERY_S + 5, saves=lambda at: world.write("last.pt", 10 + at) if at % 20 == 10 else None
     )
     for _ in range(int(PAUSE_S / 5) + 2):
-        world.look()
+        world.observe()
     assert world.find() == frozenset()
 
 
@@ -150,7 +150,7 @@ def test_what_is_gone_is_forgotten() -> None:
         "metrics.dat", upto_s=EVERY_S + 5, saves=lambda at: world.write("last.pt", 10 + at) if at % 20 == 10 else None
     )
     del world.files["metrics.dat"]
-    world.look()
+    world.observe()
     assert world.find() == frozenset()
 
 
@@ -158,9 +158,9 @@ def test_what_is_gone_is_forgotten() -> None:
 def test_a_file_that_became_shorter_or_another_one_did_not_only_grow(size: int, inode: int, grew: bool) -> None:
     world = World()
     world.write("metrics.dat", 100)
-    world.look()
+    world.observe()
     world.write("metrics.dat", size, inode)
-    world.look()
+    world.observe()
     assert world.busy.only_grew("metrics.dat") is grew
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from contract import names
 from localaws.iam.simulator import Policies
-from tests.stacks.synth import only, resources
+from tests.stacks.synth import MANAGED_POLICY, only, resources
 from tools.synthesis import Synthesised
 
 ACCOUNT, REGION = "111122223333", "eu-central-1"
@@ -51,7 +51,8 @@ def of_roles(deployment: Synthesised) -> dict[str, Policies]:
     found: dict[str, dict[str, Any]] = {}
     exports = _exports(deployment)
     for template in deployment.stacks.values():
-        for name, policy in resources(template, "AWS::IAM::Policy").items():
+        managed = {name: one for name, one in resources(template, MANAGED_POLICY).items() if one.get("Roles")}
+        for name, policy in (resources(template, "AWS::IAM::Policy") | managed).items():
             (owner,) = policy["Roles"]
             found.setdefault(_resolved({"Fn::GetAtt": [owner["Ref"], "Arn"]}, template, exports), {})[name] = _resolved(
                 policy["PolicyDocument"], template, exports
