@@ -52,15 +52,17 @@ VOLUME, MEMORY = "files", "memory"
 SHARED_MEMORY = "/dev/shm"  # noqa: S108  (the kernel's own place)
 MOUNTED = ("input", "model", "output", "checkpoints")
 """Folders below containers.FOLDERS that are the pod's; the code is the image's, or unpacked by the command."""
-SAY = f"""f=/opt/ml/output/said; rm -f $f.pipe; mkfifo $f.pipe; tee $f <$f.pipe & t=$!
-"$@" >$f.pipe 2>&1 & p=$!
+SAY = f"""f=/opt/ml/output/said; p= s=; rm -f $f.pipe; mkfifo $f.pipe; tee $f <$f.pipe & t=$!
 later() {{ (sleep $1; shift; kill "$@") >/dev/null 2>&1 & }}
-trap 'kill -TERM $p; later {GRACE_S} -KILL $p' TERM INT
+stop() {{ s=1; [ -z "$p" ] || {{ kill -TERM $p; later {GRACE_S} -KILL $p; }}; }}
+trap stop TERM INT
+"$@" >$f.pipe 2>&1 & p=$!; [ -z "$s" ] || stop
 wait $p; c=$?
 while kill -0 $p 2>/dev/null; do wait $p; c=$?; done
 later 5 $t; wait $t; exit $c"""
-"""Keeps what the command prints in a file as well, where the keeper finds metrics; hands signals on, and ends as the command ended.
-The pod has time to save after that, so the command has to be killed here, and what it left behind may hold nothing up."""
+"""Keeps what the command prints in a file as well, where the keeper finds metrics; hands signals on, also one that comes before the
+command has begun, and ends as the command ended. The pod has time to save after that, so the command has to be killed here, and what it
+left behind may hold nothing up."""
 SSHD = "mkdir -p /run/sshd && exec /usr/sbin/sshd -De -o StrictModes=no"
 """As the operator would start it; the shell names a program that the image lacks, and sshd needs the folder. The kubelet lets everybody
 write into the folder of the operator's keys, which sshd else refuses."""
