@@ -50,6 +50,25 @@ class Strike:
         return cls(fault, *_attempt(machine), rank_of(machine.marks), time.time())
 
 
+LOSSES = frozenset({"node-lost", "spot-kill"})
+"""Faults that end a machine at once."""
+
+
+def list_harmless(strikes: Iterable[Strike], attempts: int) -> list[str]:
+    """Returns a line for each machine whose loss interrupted nothing: a job of so many `attempts` ended well in the one that lost it."""
+    return [
+        f"{one.fault.name} ended the machine of rank {one.rank} in attempt {one.attempt} and interrupted nothing: the job no longer needed "
+        "it"
+        + (
+            "; a shorter checkpoint_minutes brings the checkpoint that the fault waits for earlier"
+            if one.fault.text("closed")
+            else ""
+        )
+        for one in strikes
+        if one.fault.name in LOSSES and one.attempt == attempts
+    ]
+
+
 class NodeFaults:
     """Applies the faults of `rehearsal.faults` to single nodes of a job."""
 

@@ -109,7 +109,7 @@ class Screen:
             table.add_row(name, escape(value))
         if "Launch" in summary.state_path or self.verbose:  # of a refused request the reasons say everything
             self.console.print(table)
-        for line in list_interruptions(summary.interruptions):
+        for line in (*list_interruptions(summary.interruptions), *summary.harmless_faults):
             self.console.print(line, markup=False, highlight=False)
         about = [describe_conditions(summary.conditions), describe_replaced(), not_deployed(left_out)]
         short = write_replaced(out, about)

@@ -13,6 +13,7 @@ from contract.roles import name_place
 from localaws.services import ec2
 from rehearsal.interruptions import AttemptRecord, Interruption, interruptions
 from rehearsal.intervals import ORDERLY, Interval
+from rehearsal.node_faults import list_harmless
 from rehearsal.yard import StartedJob
 
 ABORT = "abort-in-state"
@@ -52,6 +53,8 @@ class Summary:
     one followed."""
     idle_faults: list[str] = field(default_factory=list)
     """Of the faults that were asked for and struck nothing: the name, and why."""
+    harmless_faults: list[str] = field(default_factory=list)
+    """Of the faults that ended a machine and interrupted nothing: a sentence each."""
     cost_usd: float | None = None
     """What the instances cost at most by the prices of an account, as the job's report has it; None where nothing was launched."""
     layer: str = ""
@@ -101,6 +104,7 @@ def summarise(job: StartedJob, *, wall_s: float) -> Summary:
         cause=execution.get("cause", ""),
         interruptions=[asdict(one) for one in _interruptions(job)],
         idle_faults=_list_idle(job, states),
+        harmless_faults=_list_harmless(job) if execution["status"] == "SUCCEEDED" else [],
         cost_usd=read_cost(job.read_report()),
         layer=("the deployed layer" if whole else "NOT the deployed layer") + f": {detail}",
         calls=_calls(job),
@@ -157,6 +161,10 @@ def _list_idle(job: StartedJob, states: Sequence[str]) -> list[str]:
         if one.name == ABORT and one.text("job") in {"", job.name} and one.text("state") not in states
     ]
     return [*job.yard.node_faults.list_idle(faults, job.name, machines), *never]
+
+
+def _list_harmless(job: StartedJob) -> list[str]:
+    return list_harmless((one for one in job.yard.node_faults.strikes if one.job == job.name), job.attempt())
 
 
 def _interruptions(job: StartedJob) -> list[Interruption]:

@@ -18,7 +18,7 @@ from rehearsal import node_faults
 from rehearsal.faults import Fault, parse_faults
 from rehearsal.interruptions import PROGRESS, AttemptRecord, interruptions, read_step
 from rehearsal.intervals import Interval
-from rehearsal.node_faults import NodeFaults
+from rehearsal.node_faults import NodeFaults, Strike, list_harmless
 
 
 def report(rank: int = 0, step: int | None = None, restored: int = -1, **timeline: float) -> NodeReport:
@@ -262,3 +262,29 @@ def test_a_fault_that_waits_for_no_step_spares_what_does_not_train_yet(
 def test_a_training_that_tells_no_steps_meets_no_fault_that_waits_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node_faults, "reports", lambda: [report(0)])
     assert not NodeFaults().befalls(parse_faults(["spot-kill:step=1"])[0], node(1))
+
+
+# Losses that a job no longer minded
+
+
+def strike(text: str, attempt: int) -> Strike:
+    (fault,) = parse_faults([text])
+    return Strike(fault, "job-1", attempt, 1, 0.0)
+
+
+def test_a_loss_after_the_work_was_done_is_no_proof_that_the_job_survives_one() -> None:
+    (line,) = list_harmless([strike("node-lost:closed=0", 1)], attempts=1)
+    assert line == (
+        "node-lost ended the machine of rank 1 in attempt 1 and interrupted nothing: the job no longer needed it; a shorter "
+        "checkpoint_minutes brings the checkpoint that the fault waits for earlier"
+    )
+    (line,) = list_harmless([strike("spot-kill", 2)], attempts=2)
+    assert line.endswith("the job no longer needed it")
+
+
+@pytest.mark.parametrize("given", [("node-lost", 1, 2), ("trainer-hang", 1, 1)], ids=["interrupted", "no loss"])
+def test_a_loss_that_another_attempt_followed_and_a_fault_that_ends_no_machine_are_not_named(
+    given: tuple[str, int, int],
+) -> None:
+    name, attempt, attempts = given
+    assert list_harmless([strike(name, attempt)], attempts) == []
