@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -36,6 +36,8 @@ class _Record:
     since: float
     size: int
     sample: bytes
+    goes_on: bool
+    """Whether it had all of an earlier sample when it was seen last."""
 
 
 class Growth:
@@ -55,10 +57,14 @@ class Growth:
         self._kept: dict[str, tuple[int, bytes]] = {}
         self._extending: dict[str, FileState] = {}
 
-    def observe(self, states: Iterable[FileState]) -> None:
-        """Compares the folder's files with those of the call before."""
+    def observe(self, states: Iterable[FileState], also: Collection[str] = ()) -> None:
+        """Compares the folder's files with those of the call before. `also`: paths that are looked at whatever their files are."""
         now, seen = self._clock(), {one.path: one for one in states if not one.target and one.source is None}
-        longer = [one for one in seen.values() if self._is_longer(one) and (_is_named(one) or self._is_lines(one))]
+        longer = [
+            one
+            for one in seen.values()
+            if self._is_longer(one) and (_is_named(one) or one.path in also or self._is_lines(one))
+        ]
         unchanged = {path for path in self._records if path in seen and self._before.get(path) == seen[path]}
         records = {path: record for path, record in self._records.items() if path in unchanged}
         for one in longer if len(longer) <= MOST else ():
@@ -72,12 +78,21 @@ class Growth:
         self._kept = {one.path: (one.size, sample) for one in lines if (sample := self._sample(one.path, one.size))}
         self._extending.clear()
 
-    def mark(self, states: Iterable[FileState], *, since: float, lines_since: float | None = None) -> list[FileState]:
+    def mark(
+        self,
+        states: Iterable[FileState],
+        *,
+        since: float,
+        lines_since: float | None = None,
+        busy: Collection[str] = (),
+    ) -> list[FileState]:
         """Returns the states, with `grows` set for files that have only grown since that time or longer, by the machine's clock: those with
-        the name of a log since `since`. `lines_since`: for lines of text of any name; None where the names of logs alone count."""
+        the name of a log since `since`. `lines_since`: for lines of text of any name; None where the names of logs alone count. `busy`:
+        paths of files that are written all the time; whatever these are, they count once they were seen to grow twice."""
         every = list(states)
-        self.observe(every)
+        self.observe(every, busy)
         grows = {path for path, record in self._records.items() if record.since <= since and LOG.fullmatch(_name(path))}
+        grows |= {path for path in busy if self.has_grown_on(path)}
         if lines_since is not None:
             grows |= {one.path for one in every if self._is_log(one, lines_since)}
         return [one._replace(grows=True) if one.path in grows else one for one in every]
@@ -86,6 +101,11 @@ class Growth:
         """Whether a file was seen to grow, and has only grown since that time or longer."""
         record = self._records.get(one.path)
         return record is not None and record.since <= since
+
+    def has_grown_on(self, path: str) -> bool:
+        """Whether a file was seen to grow, and then to have what it had before."""
+        record = self._records.get(path)
+        return record is not None and record.goes_on
 
     def _is_log(self, one: FileState, since: float) -> bool:
         if one.target or one.source is not None:
@@ -135,7 +155,7 @@ class Growth:
         try:
             goes_on = known is not None and _sample(file, known.size) == known.sample
             since = known.since if known is not None and goes_on else now
-            return _Record(since, one.size, _sample(file, one.size))
+            return _Record(since, one.size, _sample(file, one.size), goes_on)
         except OSError:
             return None
         finally:

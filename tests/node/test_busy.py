@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from agent.growth import Growth
 from agent.layouts.kinds import FileKind
-from agent.sets.busy import LEAST_S, PAUSE_S, SETTLES_S, Busy
+from agent.sets.busy import LEAST_S, PAUSE_S, Busy
 from agent.snapshot import FileState
 from tests.node.fakes import FakeS3
 from tests.node.folders import EVERY_S, Clock, Rank, closed
@@ -106,7 +108,7 @@ def test_half_a_checkpoint_beside_is_no_save() -> None:
 
 def test_weights_in_no_known_format_are_saved_once_they_rest() -> None:
     world = World()
-    period = int(SETTLES_S) + 10
+    period = int(PAUSE_S) + 10
     world.write_on(
         "metrics.dat",
         upto_s=EVERY_S + 5,
@@ -154,14 +156,37 @@ def test_what_is_gone_is_forgotten() -> None:
     assert world.find() == frozenset()
 
 
-@pytest.mark.parametrize(("size", "inode", "grew"), [(9000, 1, True), (1, 1, False), (9000, 2, False)])
-def test_a_file_that_became_shorter_or_another_one_did_not_only_grow(size: int, inode: int, grew: bool) -> None:
+def test_small_texts_are_not_looked_at() -> None:
+    """They hold up no set, and a piece of one must be in none."""
     world = World()
-    world.write("metrics.dat", 100)
+    world.write_on(
+        "history.csv",
+        upto_s=2 * EVERY_S,
+        saves=lambda at: world.write("last.pt", 10 + at) if at % 20 == 10 else None,
+    )
+    assert world.find() == frozenset()
+
+
+def test_what_is_found_is_not_lost_for_being_marked_as_growing() -> None:
+    world = World()
+    saves = lambda at: world.write("last.pt", 10 + at) if at % 20 == 10 else None  # noqa: E731
+    world.write_on("metrics.dat", upto_s=EVERY_S + 5, saves=saves)
+    world.files["metrics.dat"] = world.files["metrics.dat"]._replace(grows=True, size=90_000)
     world.observe()
-    world.write("metrics.dat", size, inode)
-    world.observe()
-    assert world.busy.only_grew("metrics.dat") is grew
+    assert world.find() == {"metrics.dat"}
+
+
+@pytest.mark.parametrize(("more", "grows"), [(b"old and new", True), (b"all of it new", False)])
+def test_only_what_keeps_its_bytes_is_taken_while_it_is_written(tmp_path: Path, more: bytes, grows: bool) -> None:
+    """A report that is written anew may be longer each time, and a piece of it is no report."""
+    growth, file = Growth(tmp_path, clock=lambda: 0.0), tmp_path / "metrics.dat"
+    seen = list[bool]()
+    for content in (b"old", b"old and", more):
+        with file.open("r+b" if file.exists() else "wb") as out:
+            out.write(content)
+        states = [FileState.of("metrics.dat", file.stat())]
+        seen = [one.grows for one in growth.mark(states, since=-1.0, busy={"metrics.dat"})]
+    assert seen == [grows]
 
 
 # With a rank's checkpoints
@@ -180,8 +205,13 @@ def report(rank: Rank, second: int) -> None:
 
 
 def list_history(rank: Rank, second: int) -> None:
-    """Writes a large document anew, which is half there when a look comes at the wrong time."""
+    """Writes a large document anew, which is half there at every second look."""
     put(rank, "history.json", f"[{second}{', 0.25' * 200_000}" + ("]" if second % 2 else ""))
+
+
+def replay(rank: Rank, second: int) -> None:
+    """Writes to a file with the name of weights."""
+    put(rank, "buffer.bin", f"\0{second}")
 
 
 def train(rank: Rank, clock: Clock, write: Callable[[Rank, int], None], seconds: int) -> None:
@@ -194,7 +224,7 @@ def train(rank: Rank, clock: Clock, write: Callable[[Rank, int], None], seconds:
         rank.checkpoints.tick()
 
 
-@pytest.mark.parametrize("write", [measure, report, list_history])
+@pytest.mark.parametrize("write", [measure, report, list_history, replay])
 def test_sets_close_in_time_beside_a_file_that_is_written_all_the_time(
     tmp_path: Path, s3: FakeS3, write: Callable[[Rank, int], None]
 ) -> None:
@@ -202,16 +232,33 @@ def test_sets_close_in_time_beside_a_file_that_is_written_all_the_time(
     rank = Rank(tmp_path, s3, clock=clock)
     train(rank, clock, write, int(3.5 * EVERY_S))
     assert len(closed(s3)) >= 3
-    assert any("is written all the time" in note for note in rank.notes)
     again = Rank(tmp_path, s3, attempt=2, clock=clock)
     again.restore()
     newest = max(path for path in read_bytes(again) if path.endswith(".pt"))
     assert int(newest[5:10]) >= 2 * EVERY_S
-    assert read_bytes(again)[newest] == as_torch(str(int(newest[5:10])))
+    found = read_bytes(again)
+    assert found[newest] == as_torch(str(int(newest[5:10])))
+    assert "buffer.bin" not in found
+    assert isinstance(json.loads(found.get("history.json", b"[]")), list)
 
 
-def test_the_note_comes_once(tmp_path: Path, s3: FakeS3) -> None:
+@pytest.mark.parametrize(
+    ("write", "said"),
+    [(measure, "metrics.dat {}: sets have it as it is at one moment"), (replay, "buffer.bin {}: sets leave it out")],
+)
+def test_the_file_is_named_once(tmp_path: Path, s3: FakeS3, write: Callable[[Rank, int], None], said: str) -> None:
     clock = Clock()
     rank = Rank(tmp_path, s3, clock=clock)
-    train(rank, clock, measure, int(2.5 * EVERY_S))
-    assert len([note for note in rank.notes if "is written all the time" in note]) == 1
+    train(rank, clock, write, int(2.5 * EVERY_S))
+    (note,) = [note for note in rank.notes if "is written all the time" in note]
+    assert said.format("is written all the time, while other files are saved") in note
+
+
+def test_weights_that_were_left_out_are_in_the_set_once_they_rest(tmp_path: Path, s3: FakeS3) -> None:
+    clock = Clock()
+    rank = Rank(tmp_path, s3, clock=clock)
+    train(rank, clock, replay, int(2.5 * EVERY_S))
+    train(rank, clock, lambda *_: None, int(EVERY_S))
+    again = Rank(tmp_path, s3, attempt=2, clock=clock)
+    again.restore()
+    assert "buffer.bin" in read_bytes(again)

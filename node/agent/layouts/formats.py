@@ -23,7 +23,9 @@ TAIL = 4096
 MOST_HEADER, LARGE_HEADER = 100_000_000, 32 * 1024 * 1024
 """Bytes of a safetensors header at most, by its own specification; and up to which it is read."""
 MOST_JSON = 256 * 1024
-"""Bytes of a JSON document up to which all of it is read."""
+"""Bytes of a header or a small document in JSON, which is read at once."""
+MOST_DOCUMENT = 16 * 1024 * 1024
+"""Bytes of a JSON document up to which all of it is read: a history of losses as a whole training has it."""
 PICKLES = frozenset({".pt", ".pth", ".ckpt", ".bin", ".pkl"})
 """Endings that torch.save's files have: a zip today, a bare pickle before 1.6 and by `_use_new_zipfile_serialization=False`."""
 MODEL = re.compile(r"(?:(?:pytorch_|adapter_)?model|optimizer|scheduler|sampler|scaler|training_args)(?![a-z])")
@@ -204,10 +206,10 @@ def is_cut_json(document: bytes) -> bool:
 def _is_json(read: At, size: int) -> bool | None:
     """A large document is judged by its ends alone: written with an indent, only its last line begins with a brace that closes. Lines of
     JSON have such a name too."""
-    if size > MOST_JSON:
+    if size > MOST_DOCUMENT:
         head, tail = read(0, 1), read(size - 8, 8)
         return None if head not in (b"{", b"[") else (tail.rstrip().endswith((b"\n}", b"\n]")) or None)
-    document = read(0, MOST_JSON + 1)
+    document = read(0, size)
     try:
         json.loads(document)
     except (ValueError, RecursionError):

@@ -7,7 +7,7 @@ import re
 from enum import Enum
 from pathlib import PurePosixPath
 
-from agent.layouts.formats import At
+from agent.layouts.formats import MOST_DOCUMENT, At
 
 EVENTS = re.compile(r".*\.tfevents\..*|.*\.wandb", re.IGNORECASE)
 """TensorBoard's events and Weights & Biases' runs: in binary, and never weights."""
@@ -49,7 +49,7 @@ TOOLS = re.compile(
 SQLITE = b"SQLite format 3\0"
 BESIDE_SQLITE = ("-journal", "-wal", "-shm")
 SMALL = 1024 * 1024
-"""Bytes of a text, a table or a JSON document at most that counts as small."""
+"""Bytes of a text or a table at most that counts as small. A JSON document shows itself whether it is whole, so it may be larger."""
 PROBE = 4096
 JSON = re.compile(rb"\s*(?:\{\s*(?:[\"}]|$)|\[\s*(?:[\"{\[\]]|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\s*,|$))")
 """How a document in JSON begins, and no line of a log: those have a time, a level or a rank in brackets."""
@@ -69,7 +69,7 @@ class FileKind(Enum):
     TEXT = "text"
     """Small text in lines: a table, a configuration, also a log."""
     DOCUMENT = "document"
-    """Other small text: JSON, a name, an empty file."""
+    """Other text: JSON, and a name or an empty file where they are small."""
     WORDS = "words"
     """A few words without the end of a line, in a file whose name says nothing: the name of the newest checkpoint, or a very small one."""
     NOTE = "note"
@@ -97,7 +97,7 @@ def find_kind(read: At, size: int, path: str) -> FileKind:
         return FileKind.RECORD
     if TOOLS.fullmatch(name):
         return FileKind.NOTE
-    if WEIGHTS.fullmatch(name):
+    if has_name_of_weights(path):
         return FileKind.WEIGHTS
     if not size:
         return FileKind.DOCUMENT
@@ -112,6 +112,11 @@ def find_kind(read: At, size: int, path: str) -> FileKind:
     return _find_text(head, tail, size, name)
 
 
+def has_name_of_weights(path: str) -> bool:
+    """Whether a file has weights by its name, whatever is in it."""
+    return WEIGHTS.fullmatch(PurePosixPath(path).name) is not None
+
+
 def _find_text(head: bytes, tail: bytes, size: int, name: str) -> FileKind:
     if MODELS.match(head):
         return FileKind.WEIGHTS
@@ -121,7 +126,7 @@ def _find_text(head: bytes, tail: bytes, size: int, name: str) -> FileKind:
     if has_lines and not JSON.match(head):
         lines = FileKind.TEXT if size <= SMALL else FileKind.LINES
         return FileKind.RECORD if LOG.fullmatch(name) else lines
-    if size <= SMALL and TEXTS.fullmatch(name):
+    if TEXTS.fullmatch(name) and size <= (MOST_DOCUMENT if JSON.match(head) else SMALL):
         return FileKind.DOCUMENT
     return FileKind.WORDS if size <= PROBE else FileKind.WEIGHTS
 

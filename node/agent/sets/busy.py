@@ -1,9 +1,9 @@
-"""Finds files that are written all the time: measurements in a binary format, a report, a replay buffer.
+"""Finds files that are written all the time: measurements in a binary format, a large report, a replay buffer.
 
-A file that is not done may be half of a checkpoint, so a set waits for it; for one that never rests it would wait for ever. What shows that
-a file is no part of the checkpoints beside it is that these go on without it: while it was written, never whole and never left alone for as
-long as a save pauses, another file was saved whole, and afterwards once more. Of a slow save of several files this is not so: its other
-files wait for it with their next version.
+A set waits for a file that is not done, because it may be half of a checkpoint. For a file that never rests it would wait for ever. Such a
+file is no part of the checkpoints beside it if these go on without it: nobody left it alone for as long as a save pauses, and meanwhile a
+trainer saved another file whole, and then once more. In a slow save of several files no other file has a second version before the slow
+one is done.
 """
 
 from __future__ import annotations
@@ -17,11 +17,9 @@ from agent.sets.rows import mask
 from agent.snapshot import FileState
 
 LEAST_S = 300.0
-"""A file was written for so long, and for a whole interval between sets, before it counts: a large save takes minutes."""
+"""A file counts once its trainer has written to it for so long, and for a whole interval between sets: a large save takes minutes."""
 PAUSE_S = 60.0
 """A file that was left alone for so long is done. A save over a slow mount, or out of a GPU's memory, pauses for seconds."""
-SETTLES_S = 10.0
-"""A version that no format shows to be whole was saved once it is so old."""
 
 
 class _Version(NamedTuple):
@@ -48,30 +46,29 @@ class Busy:
         self._find_kind, self._is_whole = find_kind, is_whole
         self._versions: dict[str, _Version] = {}
         self._began: dict[str, float] = {}
-        """Since when a file has not been left alone."""
-        self._shrank: set[str] = set()
-        """Files that did not only grow meanwhile."""
+        """Since when a file has not been left alone, by its path. Without small texts: these hold up nothing, and have to be whole."""
         self._first = defaultdict[str, dict[str, _Save]](dict)
         """Of each file that is being written: the first save of another kind of files meanwhile, by its masked path."""
         self._passed: set[str] = set()
         """Files during which another one was saved twice."""
 
     def observe(self, own: Sequence[FileState], now: float) -> None:
-        """Compares the files with those of the call before."""
+        """Compares the files with those of the call before. Files that only grow are of interest once they are found here."""
         before, self._versions = self._versions, {}
         saves = list[_Save]()
         for one in own:
-            if one.target or one.grows:
+            if one.target or (one.grows and one.path not in self._passed):
                 continue
             known = before.get(one.path)
             if known is None or known.content != one.content:
-                self._note_change(one, known, now)
+                if not self._find_kind(one).is_small_text:
+                    self._began.setdefault(one.path, now)
                 known = _Version(one.content, now, is_saved=False)
-            elif now - known.seen_at > PAUSE_S:
-                self._forget(one.path)
             if not known.is_saved and self._is_saved(one, now - known.seen_at):
                 saves.append(_Save(one.path, known.seen_at, now))
                 known = known._replace(is_saved=True)
+            if now - known.seen_at >= PAUSE_S:
+                self._forget(one.path)
             self._versions[one.path] = known
         for path in self._began.keys() - self._versions.keys():
             self._forget(path)
@@ -83,21 +80,12 @@ class Busy:
         least_s = max(LEAST_S, every_s)
         return frozenset(path for path in self._passed if now - self._began[path] >= least_s)
 
-    def only_grew(self, path: str) -> bool:
-        """Whether such a file became longer whenever it changed, in its place."""
-        return path not in self._shrank
-
-    def _note_change(self, one: FileState, known: _Version | None, now: float) -> None:
-        self._began.setdefault(one.path, now)
-        if known is not None and (one.inode != known.content[2] or one.size < known.content[0]):
-            self._shrank.add(one.path)
-
     def _is_saved(self, one: FileState, age_s: float) -> bool:
         """Whether a version of a file is a save: of weights, and whole."""
         if self._find_kind(one) is not FileKind.WEIGHTS:
             return False
         evidence = self._is_whole(one)
-        return age_s >= SETTLES_S if evidence is None else evidence
+        return age_s >= PAUSE_S if evidence is None else evidence
 
     def _note_save(self, save: _Save) -> None:
         self._forget(save.path)
@@ -113,4 +101,3 @@ class Busy:
         self._began.pop(path, None)
         self._first.pop(path, None)
         self._passed.discard(path)
-        self._shrank.discard(path)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from agent.commits import Folder
 from agent.growth import LEAST_GROWTH_S, Growth
 from agent.layouts import FolderListing, Recognised, Shards, Whole, find_shards, recognise
-from agent.layouts.kinds import FileKind
+from agent.layouts.kinds import FileKind, has_name_of_weights
 from agent.layouts.listing import Judgements
 from agent.position import Position
 from agent.progress import Named, ProgressFile
@@ -200,9 +200,9 @@ class Recogniser:
         if self._is_bench:
             return self._growth.mark(own, since=since)
         lines_since = self._clock() - max(LEAST_GROWTH_S, self._place.every_s / 2)
-        marked = self._growth.mark(own, since=since, lines_since=lines_since)
+        busy = {path for path in self.resting.busy if not has_name_of_weights(path)}
+        marked = self._growth.mark(own, since=since, lines_since=lines_since, busy=busy)
         self.resting.observe(marked, self._clock(), self._place.every_s)
-        marked = [one._replace(grows=one.grows or self.resting.only_grows(one)) for one in marked]
         self._tell_busy()
         if self._place.ranks > 1 or named is not None or not has_logs_alone(marked):
             return marked
@@ -211,10 +211,10 @@ class Recogniser:
         return [one._replace(grows=has_others and one.path in logs) for one in marked]
 
     def _tell_busy(self) -> None:
+        """Notes each file that is written all the time, once."""
         for path in sorted(self.resting.busy - self._told_busy):
-            self._note(
-                f"checkpoints: {path} is written all the time, while other files are saved: sets have it as it is at one moment"
-            )
+            said = "leave it out until it rests" if has_name_of_weights(path) else "have it as it is at one moment"
+            self._note(f"checkpoints: {path} is written all the time, while other files are saved: sets {said}")
         self._told_busy |= self.resting.busy
 
     def _leave_unfinished(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from agent.layouts.kinds import FileKind
+from agent.layouts.kinds import FileKind, has_name_of_weights
 from agent.sets.busy import Busy
 from agent.sets.evidence import FileEvidence
 from agent.sets.pieces import KnownPieces, Pieces
@@ -56,7 +56,7 @@ class Resting:
         self._pieces = KnownPieces()
         self._busy = Busy(evidence.find_kind, evidence.is_whole)
         self.busy = frozenset[str]()
-        """Paths of files that are written all the time, beside the saves of others: no part of a checkpoint, whatever they are."""
+        """Paths of files that are written all the time, beside the saves of others: no part of these checkpoints."""
         self._taken: dict[str, FileState] = {}
         self._together: frozenset[str] = frozenset()
         self._seen: dict[str, FileState] = {}
@@ -109,10 +109,6 @@ class Resting:
         """Whether a file is cut off by its format."""
         return self.has_evidence(one) is False
 
-    def only_grows(self, one: FileState) -> bool:
-        """Whether a file is written all the time, and became longer whenever it changed."""
-        return one.path in self.busy and self._busy.only_grew(one.path)
-
     def has_taken(self, one: FileState) -> bool:
         """Whether the last set has the file as it is."""
         return self._taken.get(one.path) == one._replace(grows=False)
@@ -121,7 +117,7 @@ class Resting:
         self, own: Sequence[FileState], changes: Mapping[str, float], now: float, *, every_s: float, late: bool, is_over: bool
     ) -> frozenset[str]:  # fmt: skip
         """Returns the paths of saves that are not whole, where an earlier or a later one of the same kind is: that one is a checkpoint
-        without them. `is_over`: the trainer died `now`."""
+        without them. Weights that are written all the time are among them. `is_over`: the trainer died `now`."""
         enough_s = rest_s(every_s) if late or not self._taken else long_rest_s(every_s)
 
         def is_open(one: FileState) -> bool:
@@ -130,7 +126,8 @@ class Resting:
                 return is_being_written(one, age_s) if is_over else age_s <= enough_s
             return evidence is False
 
-        return find_open_saves(
+        busy = frozenset(filter(has_name_of_weights, self.busy))
+        return busy | find_open_saves(
             [one for one in own if not one.grows and not self._is_as_it_is(one)], self._taken, is_open=is_open, born=self._born,
             changes=changes, apart_s=0.0 if late else long_rest_s(every_s),
         )  # fmt: skip

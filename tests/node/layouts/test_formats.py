@@ -13,7 +13,7 @@ from random import Random
 
 import pytest
 
-from agent.layouts.formats import is_cut_json, is_whole
+from agent.layouts.formats import MOST_DOCUMENT, is_cut_json, is_whole
 from agent.layouts.pickles import TORCH, find_end, is_all_there
 from tests.node.layouts import contents
 
@@ -144,10 +144,12 @@ def test_an_empty_file_and_one_of_zeros_are_not_whole(name: str) -> None:
     assert judge(bytes(5000), name) is False
 
 
-def test_a_large_document_is_judged_by_its_ends() -> None:
-    large = b'{\n  "log_history": [' + b'{"loss": 1},' * 40_000 + b'{"loss": 1}\n  ]\n}\n'
-    assert judge(large, "trainer_state.json") is True
-    assert judge(large[:-3], "trainer_state.json") is None
+def test_a_history_of_a_whole_training_is_read_and_a_larger_document_is_judged_by_its_ends() -> None:
+    row = b'{"loss": 1},'
+    for rows, unknown in ((200_000, False), (MOST_DOCUMENT // len(row) + 1, None)):
+        history = b'{\n  "log_history": [' + row * rows + b'{"loss": 1}\n  ]\n}\n'
+        assert judge(history, "trainer_state.json") is True
+        assert judge(history[:-3], "trainer_state.json") is unknown
 
 
 def test_a_gigabyte_is_judged_by_a_few_kilobytes() -> None:

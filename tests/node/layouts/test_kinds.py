@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from agent.layouts.formats import MOST_DOCUMENT
 from agent.layouts.kinds import SMALL, FileKind, find_kind
 
 LINES = b"epoch 1 loss 0.5\nepoch 2 loss 0.4\n"
@@ -60,6 +61,7 @@ def test_packed_logs_are_known_by_their_names(name: str) -> None:
         ("log", b"[rank0]: x\n[rank0]: y\n", FileKind.TEXT),
         ("config.json", b'{\n "a": 1\n}\n', FileKind.DOCUMENT),
         ("x.json", b"{", FileKind.DOCUMENT),
+        ("history.json", b"[0.25" + b", 0.25" * SMALL + b"]", FileKind.DOCUMENT),
         ("train.pid", b"17", FileKind.DOCUMENT),
         ("x.lock", b"", FileKind.DOCUMENT),
         ("DONE", b"", FileKind.DOCUMENT),
@@ -115,7 +117,7 @@ def test_names_that_are_nearly_those_of_tools_are_weights() -> None:
         ("logits.txt.gz", b"\x1f\x8b\x08\0"),
         ("model.log", b"\0\1\n\2\3\n"),
         ("params.json", b'{"weights": [0.1, 0.2'),
-        ("big.json", b'{"a": "' + b"x" * SMALL + b'"}'),
+        ("big.json", b'{"a": "' + b"x" * MOST_DOCUMENT + b'"}'),
     ],
 )
 def test_whatever_may_be_weights_counts_as_weights(name: str, data: bytes) -> None:
