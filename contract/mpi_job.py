@@ -60,9 +60,9 @@ trap stop TERM INT
 wait $p; c=$?
 while kill -0 $p 2>/dev/null; do wait $p; c=$?; done
 later 5 $t; wait $t; exit $c"""
-"""Keeps what the command prints in a file as well, where the keeper finds metrics; hands signals on, also one that comes before the
-command has begun, and ends as the command ended. The pod has time to save after that, so the command has to be killed here, and what it
-left behind may hold nothing up."""
+"""Starts the command. Writes what it prints into a file as well, in which the keeper finds metrics. Hands each signal on, also one that
+comes before the command has begun. Ends as the command ended. The pod has time to save after that, so this has to kill the command, and
+what the command left behind may hold nothing up."""
 SSHD = "mkdir -p /run/sshd && exec /usr/sbin/sshd -De -o StrictModes=no"
 """As the operator would start it; the shell names a program that the image lacks, and sshd needs the folder. The kubelet lets everybody
 write into the folder of the operator's keys, which sshd else refuses."""

@@ -67,7 +67,7 @@ def judge_lines(common: Common, repositories: tuple[str, ...]) -> list[Right]:
         *_look_up(rights, jobs, *LOOKS),
     ]
     images = ContainerRights.of_jobs(rights, jobs, repositories).read_images()
-    apart = {"Jobs": looks, "JobImages": images}
+    apart = {"JobChecks": looks, "JobImages": images}
     return [replace(one, apart=name, managed=True) for name, every in apart.items() for one in every]
 
 
