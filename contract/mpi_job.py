@@ -52,16 +52,17 @@ VOLUME, MEMORY = "files", "memory"
 SHARED_MEMORY = "/dev/shm"  # noqa: S108  (the kernel's own place)
 MOUNTED = ("input", "model", "output", "checkpoints")
 """Folders below containers.FOLDERS that are the pod's; the code is the image's, or unpacked by the command."""
-SAY = f"""f=/opt/ml/output/said; p= s=; rm -f $f.pipe; mkfifo $f.pipe; tee $f <$f.pipe & t=$!
-later() {{ (sleep $1; shift; kill "$@") >/dev/null 2>&1 & }}
-stop() {{ s=1; [ -z "$p" ] || {{ kill -TERM $p; later {GRACE_S} -KILL $p; }}; }}
+SAY = f"""p= s=; stop() {{ s=1; [ -z "$p" ] || {{ kill -TERM $p; later {GRACE_S} -KILL $p; }}; }}
 trap stop TERM INT
+later() {{ (sleep $1; shift; kill "$@") >/dev/null 2>&1 & }}
+f=/opt/ml/output/said; rm -f $f.pipe; mkfifo $f.pipe; tee $f <$f.pipe & t=$!
+[ -z "$s" ] || {{ kill $t; exit 143; }}
 "$@" >$f.pipe 2>&1 & p=$!; [ -z "$s" ] || stop
 wait $p; c=$?
 while kill -0 $p 2>/dev/null; do wait $p; c=$?; done
 later 5 $t; wait $t; exit $c"""
-"""Starts the command. Writes what it prints into a file as well, in which the keeper finds metrics. Hands each signal on, also one that
-comes before the command has begun. Ends as the command ended. The pod has time to save after that, so this has to kill the command, and
+"""Starts the command. Writes what it prints into a file as well, in which the keeper finds metrics. Hands signals on, and
+starts nothing after one. Ends as the command ended. The pod has time to save after that, so this has to kill the command, and
 what the command left behind may hold nothing up."""
 SSHD = "mkdir -p /run/sshd && exec /usr/sbin/sshd -De -o StrictModes=no"
 """As the operator would start it; the shell names a program that the image lacks, and sshd needs the folder. The kubelet lets everybody

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -223,6 +225,17 @@ def test_a_command_that_does_not_hear_sigterm_is_killed_so_that_the_rest_of_the_
         assert command.stdout.readline() == "ready\n"
         command.terminate()
         assert command.wait(HANG_S) == 128 + signal.SIGKILL
+
+
+def test_after_a_signal_no_command_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bin").mkdir()
+    early = tmp_path / "bin" / "mkfifo"
+    early.write_text(f'#!/bin/sh\nkill -TERM $PPID; exec {shutil.which("mkfifo")} "$@"\n')
+    early.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{early.parent}:{os.environ['PATH']}")
+    with say(tmp_path, f"touch {tmp_path}/started") as command:
+        assert command.wait(HANG_S) == 128 + signal.SIGTERM
+    assert not (tmp_path / "started").exists()
 
 
 def test_what_a_command_leaves_behind_does_not_hold_the_pod_up(tmp_path: Path) -> None:
