@@ -69,7 +69,7 @@ def explain_beginning(interval: Interval, stopped_at: float | None) -> str:
     first = interval.admitted_at + interval.every_s
     if stopped_at is not None and stopped_at < first:
         return (
-            f"the first checkpoint was due {interval.every_s:g} s after the job was admitted, and the loss came {first - stopped_at:.0f} s "
-            "before that; a fault with closed=0 waits for a checkpoint"
+            f"the first checkpoint was due {interval.every_s:g} s after the job was admitted, and the training stopped "
+            f"{first - stopped_at:.0f} s before that; a fault with closed=0 waits for a checkpoint"
         )
-    return f"no checkpoint was whole before the loss; the logs say what the trainer had saved ({GUIDE})"
+    return f"no checkpoint was whole when the training stopped; the logs say what the trainer had saved ({GUIDE})"

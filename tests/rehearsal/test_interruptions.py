@@ -99,14 +99,14 @@ STARTED = {"started": 130.0, "first_step": 131.0}
 def test_an_attempt_that_trains_from_the_beginning_says_how_early_the_loss_came() -> None:
     first = attempt(report(0, step=50), struck_at=(42.0,))
     (found,) = interruptions([first, attempt(report(0, **STARTED))], RECOVERED, EVERY)
-    assert "due 60 s after the job was admitted, and the loss came 18 s before that" in found.began_anew
+    assert "due 60 s after the job was admitted, and the training stopped 18 s before that" in found.began_anew
 
 
 @pytest.mark.parametrize("struck_at", [(60.0,), (90.0,), ()], ids=["due", "later", "unknown"])
 def test_a_loss_after_a_checkpoint_was_due_is_never_called_early(struck_at: tuple[float, ...]) -> None:
     first = attempt(report(0, step=50), struck_at=struck_at)
     (found,) = interruptions([first, attempt(report(0, **STARTED))], RECOVERED, EVERY)
-    assert "no checkpoint was whole before the loss" in found.began_anew
+    assert "no checkpoint was whole when the training stopped" in found.began_anew
 
 
 @pytest.mark.parametrize(
