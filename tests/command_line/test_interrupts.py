@@ -28,7 +28,7 @@ def checkout(tmp_path: Path) -> Path:
     (folder / "bin").mkdir()
     (folder / "bin" / "trainyard").write_bytes((ROOT / "bin" / "trainyard").read_bytes())
     (folder / "bin" / "trainyard").chmod(0o755)
-    (folder / ".venv" / "bin" / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    (folder / ".venv" / "bin" / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     (folder / ".venv" / "bin" / "python").chmod(0o755)
     for name in ("trainyard", "lambda", "contract"):
         (folder / name).symlink_to(ROOT / name)

@@ -23,7 +23,8 @@ from trainyard import opening
 
 TOKEN, OTHER = "ab" * 32, "cd" * 32
 STREAM = names.log_stream("bench", 1, 0)
-TUNNEL = f"""#!{sys.executable}
+TUNNEL = f"""#!/bin/sh
+''''exec "{sys.executable}" "$0" "$@" # '''
 import http.server, json, sys
 from pathlib import Path
 
@@ -50,7 +51,8 @@ server = http.server.HTTPServer(("127.0.0.1", port), Server)
 while True:
     server.handle_request()
 """
-"""In the place of `aws`: a server at the local port, in place of the bench behind the tunnel."""
+"""In the place of `aws`: a server at the local port, in place of the bench behind the tunnel. A shell starts it, because `#!` takes no
+path with a space."""
 
 
 @pytest.fixture
