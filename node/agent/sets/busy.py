@@ -1,8 +1,8 @@
 """Finds files that are written all the time: measurements in a binary format, a large report, a replay buffer.
 
 A set waits for a file that is not done, because it may be half of a checkpoint. For a file that never rests it would wait for ever. Such a
-file is no part of the checkpoints beside it if these go on without it: nobody left it alone for as long as a save pauses, and meanwhile a
-trainer saved another file whole, and then once more. In a slow save of several files no other file has a second version before the slow
+file is no part of the checkpoints beside it if these go on without it: its trainer never left it alone for as long as a save pauses, and
+meanwhile saved another file whole, and then once more. In a slow save of several files no other file has a second version before the slow
 one is done.
 """
 
