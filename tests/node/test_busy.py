@@ -214,6 +214,18 @@ def replay(rank: Rank, second: int) -> None:
     put(rank, "buffer.bin", f"\0{second}")
 
 
+def collect(rank: Rank, _second: int) -> None:
+    """Appends to a file with the name of weights."""
+    file = rank.path / "buffer.bin"
+    file.write_bytes((file.read_bytes() if file.exists() else b"") + OPAQUE)
+    rank._date(file)
+
+
+def overwrite(rank: Rank, second: int) -> None:
+    """Writes a file anew that no name and no format tells from weights."""
+    put(rank, "states", f"\0{second}")
+
+
 def train(rank: Rank, clock: Clock, write: Callable[[Rank, int], None], seconds: int) -> None:
     for second in range(seconds):
         clock.now += 1.0
@@ -224,7 +236,7 @@ def train(rank: Rank, clock: Clock, write: Callable[[Rank, int], None], seconds:
         rank.checkpoints.tick()
 
 
-@pytest.mark.parametrize("write", [measure, report, list_history, replay])
+@pytest.mark.parametrize("write", [measure, report, list_history, replay, collect, overwrite])
 def test_sets_close_in_time_beside_a_file_that_is_written_all_the_time(
     tmp_path: Path, s3: FakeS3, write: Callable[[Rank, int], None]
 ) -> None:
@@ -238,13 +250,14 @@ def test_sets_close_in_time_beside_a_file_that_is_written_all_the_time(
     assert int(newest[5:10]) >= 2 * EVERY_S
     found = read_bytes(again)
     assert found[newest] == as_torch(str(int(newest[5:10])))
-    assert "buffer.bin" not in found
+    assert not {"buffer.bin", "states"} & found.keys()
+    assert ("metrics.dat" in found) is (write is measure)
     assert isinstance(json.loads(found.get("history.json", b"[]")), list)
 
 
 @pytest.mark.parametrize(
     ("write", "said"),
-    [(measure, "metrics.dat {}: sets have it as it is at one moment"), (replay, "buffer.bin {}: sets leave it out")],
+    [(measure, "metrics.dat {}: sets have it where it only grows"), (replay, "buffer.bin {}: sets leave it out")],
 )
 def test_the_file_is_named_once(tmp_path: Path, s3: FakeS3, write: Callable[[Rank, int], None], said: str) -> None:
     clock = Clock()

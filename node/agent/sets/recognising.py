@@ -213,8 +213,10 @@ class Recogniser:
     def _tell_busy(self) -> None:
         """Notes each file that is written all the time, once."""
         for path in sorted(self.resting.busy - self._told_busy):
-            said = "leave it out until it rests" if has_name_of_weights(path) else "have it as it is at one moment"
-            self._note(f"checkpoints: {path} is written all the time, while other files are saved: sets {said}")
+            kept = "" if has_name_of_weights(path) else "have it where it only grows or has lines, and else "
+            self._note(
+                f"checkpoints: {path} is written all the time, while other files are saved: sets {kept}leave it out until it rests"
+            )
         self._told_busy |= self.resting.busy
 
     def _leave_unfinished(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from agent.layouts.kinds import FileKind, has_name_of_weights
+from agent.layouts.kinds import FileKind
 from agent.sets.busy import Busy
 from agent.sets.evidence import FileEvidence
 from agent.sets.pieces import KnownPieces, Pieces
@@ -117,7 +117,7 @@ class Resting:
         self, own: Sequence[FileState], changes: Mapping[str, float], now: float, *, every_s: float, late: bool, is_over: bool
     ) -> frozenset[str]:  # fmt: skip
         """Returns the paths of saves that are not whole, where an earlier or a later one of the same kind is: that one is a checkpoint
-        without them. Weights that are written all the time are among them. `is_over`: the trainer died `now`."""
+        without them. What is written all the time and may be weights is among them. `is_over`: the trainer died `now`."""
         enough_s = rest_s(every_s) if late or not self._taken else long_rest_s(every_s)
 
         def is_open(one: FileState) -> bool:
@@ -126,11 +126,11 @@ class Resting:
                 return is_being_written(one, age_s) if is_over else age_s <= enough_s
             return evidence is False
 
-        busy = frozenset(filter(has_name_of_weights, self.busy))
-        return busy | find_open_saves(
+        busy = {one.path for one in own if one.path in self.busy and not one.grows and self._may_be_weights(one)}
+        return find_open_saves(
             [one for one in own if not one.grows and not self._is_as_it_is(one)], self._taken, is_open=is_open, born=self._born,
             changes=changes, apart_s=0.0 if late else long_rest_s(every_s),
-        )  # fmt: skip
+        ) | busy  # fmt: skip
 
     def find_doubt(
         self, own: Sequence[FileState], changes: Mapping[str, float], now: float, *, every_s: float, due_s: float, late: bool,
@@ -239,6 +239,9 @@ class Resting:
     def _is_as_it_is(self, one: FileState) -> bool:
         """Whether a file is at every moment as its writer wants it."""
         return bool(one.target) or one.path in self.busy or self._format.find_kind(one) is FileKind.NOTE
+
+    def _may_be_weights(self, one: FileState) -> bool:
+        return self._format.find_kind(one) is FileKind.WEIGHTS
 
     def _is_note(self, one: FileState) -> bool:
         is_small = self._format.find_kind(one).is_small_text
