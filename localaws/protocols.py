@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, unquote
 from xml.sax.saxutils import escape
@@ -53,8 +53,8 @@ def operation(service: str, name: str) -> Any:
 def parsed(model: Any, method: str, url: SplitResult, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
     """Reads the parameters of a request to the operation from its bytes."""
     protocol, service = model.service_model.resolved_protocol, model.service_model.service_name
-    values: Mapping[str, str] = dict(parse_qsl(body.decode() if protocol in FORMS else url.query, True))
-    found: dict[str, Any] = PROTOCOL_PARSERS[protocol](model).parse(
+    values = _Values(parse_qsl(body.decode() if protocol in FORMS else url.query, True))
+    found: dict[str, Any] = _parser(protocol)(model).parse(
         {
             "method": method,
             "values": values,
@@ -65,6 +65,32 @@ def parsed(model: Any, method: str, url: SplitResult, headers: Mapping[str, str]
         }
     )
     return {name: value for name, value in found.items() if value is not None and value != {}}
+
+
+class _Values(dict[str, str]):
+    """Parameters of a form or of a query, and the names that they are under."""
+
+    @cached_property
+    def places(self) -> frozenset[str]:
+        """Every name, and every part of one that ends before a dot."""
+        return frozenset(name[:end] for name in self for end in (*_find_dots(name), len(name)))
+
+
+def _find_dots(name: str) -> Iterator[int]:
+    return (place for place, letter in enumerate(name) if letter == ".")
+
+
+class _Indexed:
+    """Looks up whether a form has anything under a name; moto asks every name of the form, for every structure of the model."""
+
+    def _gonna_recurse(self, query_params: _Values, prefix: str) -> bool:
+        return prefix != "" and prefix not in query_params.places
+
+
+@cache
+def _parser(protocol: str) -> Any:
+    usual = PROTOCOL_PARSERS[protocol]
+    return type("Indexed", (_Indexed, usual), {}) if protocol in FORMS else usual
 
 
 def answered(

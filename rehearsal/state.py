@@ -10,17 +10,19 @@ from contract import items
 from contract.codec import Garbled, decode
 from contract.reports import NodeReport
 from localaws.services import dynamodb
+from localaws.services.dynamodb_values import order
 
 
-def kept() -> list[dict[str, Any]]:
-    """Every item, in DynamoDB's own form."""
-    return [item for region in list(dynamodb.items().regions.values()) for item in region.every()]
+def kept(sort: str = "") -> list[dict[str, Any]]:
+    """Every item, in DynamoDB's own form; those under one sort key alone, if it is given."""
+    key = order({"S": sort}) if sort else None
+    return [item for region in list(dynamodb.items().regions.values()) for item in region.every(key)]
 
 
 def reports() -> Iterator[NodeReport]:
     """The report of every node that has written one which can be read."""
-    for item in kept():
-        if item[items.SORT]["S"] == items.REPORT and (report := _read(items.unpacked(item))):
+    for item in kept(items.REPORT):
+        if report := _read(items.unpacked(item)):
             yield report
 
 
@@ -35,5 +37,5 @@ def _read(document: bytes) -> NodeReport | None:
 
 def written_at(instance: str) -> float:
     """When the instance wrote its report, by AWS's clock as the node reckons it; UTC epoch seconds."""
-    found = [item for item in kept() if item[items.PARTITION]["S"].endswith(f":{instance}")]
-    return max(float(item[items.WRITTEN_AT]["N"]) for item in found if item[items.SORT]["S"] == items.REPORT)
+    found = [item for item in kept(items.REPORT) if item[items.PARTITION]["S"].endswith(f":{instance}")]
+    return max(float(item[items.WRITTEN_AT]["N"]) for item in found)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import traceback
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,10 @@ SERVICE = "cloudwatch.amazonaws.com"
 FAR = "Threshold Crossed: "
 MISSING = "missing"
 """TreatMissingData where an alarm sets none."""
+Metric = tuple[str, str, frozenset[tuple[str, str]]]
+"""Namespace, name, and the dimensions as pairs of name and value."""
+Points = dict[Metric, list[tuple[datetime, float]]]
+"""Moments, UTC without a zone as moto keeps them, and values of each metric."""
 
 
 def install(aws: LocalAws) -> None:
@@ -46,15 +51,30 @@ def _put_unchecked(original: Any, backend: Any, name: str, *given: Any, **named:
 def _watch(aws: LocalAws) -> None:
     while not aws.stopping.wait(MINUTE_S / aws.conditions.speed):
         for backend in list(cloudwatch_backends[aws.account].values()):
-            for alarm in list(backend.alarms.values()):
+            alarms = list(backend.alarms.values())
+            points = _gather(backend) if alarms else {}
+            for alarm in alarms:
                 try:
-                    _evaluate(aws, backend, alarm)
+                    _evaluate(aws, points, alarm)
                 except Exception:  # one alarm that cannot be evaluated must not silence the others
                     traceback.print_exc()
 
 
-def _evaluate(aws: LocalAws, backend: Any, alarm: Any) -> None:
-    values = _values(backend, alarm, aws.conditions.speed)
+def _gather(backend: Any) -> Points:
+    """Reads the points of all metrics once: there are more of them than each alarm should go through by itself."""
+    points: Points = defaultdict(list)
+    for datum in list(backend.metric_data):
+        metric = _identify(datum.namespace, datum.name, datum.dimensions)
+        points[metric].append((datum.timestamp.replace(tzinfo=None), float(datum.value)))
+    return points
+
+
+def _identify(namespace: str, name: str, dimensions: Iterable[Any]) -> Metric:
+    return namespace, name, frozenset((one.name, one.value) for one in dimensions)
+
+
+def _evaluate(aws: LocalAws, points: Points, alarm: Any) -> None:
+    values = _values(points, alarm, aws.conditions.speed)
     threshold, compare = float(alarm.threshold), OPERATORS[alarm.comparison_operator]
     periods = int(alarm.evaluation_periods)
     state = verdict(
@@ -76,19 +96,17 @@ def _evaluate(aws: LocalAws, backend: Any, alarm: Any) -> None:
             _tell(aws, action, alarm, before)
 
 
-def _values(backend: Any, alarm: Any, speed: float) -> Values:
+def _values(points: Points, alarm: Any, speed: float) -> Values:
     """Returns what the alarm compares, one value per period, the last period ending now."""
     count = int(alarm.evaluation_periods) + EXTRA
     if not alarm.metric_data_queries:
-        dimensions = {one.name: one.value for one in alarm.dimensions}
-        metric = (alarm.namespace, alarm.metric_name, dimensions)
-        return _series(backend, metric, alarm.statistic, float(alarm.period) / speed, count)
+        metric = _identify(alarm.namespace, alarm.metric_name, alarm.dimensions)
+        return _series(points.get(metric, ()), alarm.statistic, float(alarm.period) / speed, count)
     known: dict[str, Values] = {}
     for query in alarm.metric_data_queries:
         if stat := query.metric_stat:
-            dimensions = {one.name: one.value for one in stat.metric.dimensions}
-            metric = (stat.metric.namespace, stat.metric.metric_name, dimensions)
-            known[query.id] = _series(backend, metric, stat.stat, float(stat.period) / speed, count)
+            metric = _identify(stat.metric.namespace, stat.metric.metric_name, stat.metric.dimensions)
+            known[query.id] = _series(points.get(metric, ()), stat.stat, float(stat.period) / speed, count)
     for query in alarm.metric_data_queries:
         if query.expression:
             known[query.id] = evaluate(query.expression, known)
@@ -96,16 +114,13 @@ def _values(backend: Any, alarm: Any, speed: float) -> Values:
     return known[told]
 
 
-def _series(
-    backend: Any, metric: tuple[str, str, Mapping[str, str]], statistic: str, period_s: float, count: int
-) -> Values:
+def _series(points: Sequence[tuple[datetime, float]], statistic: str, period_s: float, count: int) -> Values:
     now = datetime.now(tz=timezone.utc).replace(tzinfo=None)
     values: list[list[float]] = [[] for _ in range(count)]
-    for datum in list(backend.metric_data):
-        age_s = (now - datum.timestamp.replace(tzinfo=None)).total_seconds()
-        named = (datum.namespace, datum.name, {one.name: one.value for one in datum.dimensions})
-        if named == metric and 0 <= age_s < period_s * count:
-            values[-1 - int(age_s / period_s)].append(float(datum.value))
+    for moment, value in points:
+        age_s = (now - moment).total_seconds()
+        if 0 <= age_s < period_s * count:
+            values[-1 - int(age_s / period_s)].append(value)
     return [STATISTICS[statistic](some) if some else None for some in values]
 
 

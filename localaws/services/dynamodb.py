@@ -54,11 +54,10 @@ class Region(DynamoDb):
         table = dynamodb_backends[self._account][self.region].tables.get(name)
         return None if table is None else schema_of(table)
 
-    def every(self) -> list[dict[str, Any]]:
-        """Every item of every table."""
-        return [
-            item for name in list(dynamodb_backends[self._account][self.region].tables) for item in self.items(name)
-        ]
+    def every(self, sort: Any = None) -> list[dict[str, Any]]:
+        """Every item of every table, or those under one sort key."""
+        tables = list(dynamodb_backends[self._account][self.region].tables)
+        return [item for name in tables for item in self.items(name, sort)]
 
     def tell(self, schema: Schema, record: dict[str, Any]) -> None:
         self._hear(schema, record)

@@ -74,10 +74,10 @@ class DynamoDbState(ABC):
 
     # for tests and benchmarks
 
-    def items(self, name: str) -> list[dict[str, Any]]:
-        """Returns what the table truly holds, in DynamoDB's form."""
+    def items(self, name: str, sort: Any = None) -> list[dict[str, Any]]:
+        """Returns what the table truly holds, in DynamoDB's form; under one sort key alone, if it is given as `order` has it."""
         with self.lock:
-            return [dict(one) for one in self.table(self.found(name)).items()]
+            return [dict(one) for one in self.table(self.found(name)).items(sort)]
 
     def total(self) -> Spent:
         """Returns what all calls used together."""

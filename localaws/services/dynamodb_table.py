@@ -119,11 +119,11 @@ class Table:
             partition.rows = {key: row for key, row in partition.rows.items() if key not in gone}
             partition.sorts = [key for key in partition.sorts if key not in gone]
 
-    def items(self) -> Iterator[Item]:
-        """Yields what is true, in the order of keys within each partition."""
+    def items(self, sort: Any = None) -> Iterator[Item]:
+        """Yields what is true, in the order of keys within each partition; only what has that sort key, if one is given."""
         for partition in self.partitions.values():
-            for sort in partition.sorts:
-                if (item := partition.rows[sort].newest.item) is not None:
+            for key in partition.sorts if sort is None else partition.rows.keys() & {sort}:
+                if (item := partition.rows[key].newest.item) is not None:
                     yield item
 
 
