@@ -11,7 +11,7 @@ NODES ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-deploy setup-rehearsal cli rehearse rehearse-grid format clean
-.PHONY: test test-all test-tools in-lanes tools-in-lanes lint types unit nodes security rehearsal-tests tool-tests own-deployments local-aws older-python
+.PHONY: test test-all test-tools in-lanes tools-in-lanes all-in-lanes lint types unit nodes security rehearsal-tests tool-tests own-deployments local-aws older-python
 .PHONY: rehearse-campaign rehearse-search rehearse-faults rehearse-losses rehearse-frameworks rehearse-upgrade test-deep grid-load mutants
 .PHONY: bench-reaper bench-state bench-capacity bench-submission bench-checkpoints bench-rehearsal bench-containers bench-query bench-pages bench-spot
 .PHONY: synth synth-diff deploy destroy bake-image snapshots screenshots docs documents kubernetes-schemas container-tools lock outdated
@@ -208,31 +208,41 @@ test: ## The product: decisions, stacks, nodes, rights, one deployment with its 
 ifdef ARGS
 	@$(MAKE) -s -j4 $(TOOLS) && python -m pytest $(ARGS)
 else
-	@rm -rf build/test
+	@rm -rf build/test && mkdir -p build/test
 	@$(MAKE) --no-print-directory -k -j3 in-lanes; $(RERUN) $(CHECKS) $(REHEARSALS); \
 	  $(SUMMARY) checks $(CHECKS) -- rehearsals $(REHEARSALS)
 endif
 
 test-tools: ## What else must pass: the local AWS, benchmarks, load, pairs of faults; rehearsals that deploy for themselves
-	@rm -f $(foreach part,$(TOOL_TESTS) $(DEPLOYMENTS),build/test/$(part) build/test/$(part).flaky)
+	@mkdir -p build/test && rm -f $(foreach part,$(TOOL_TESTS) $(DEPLOYMENTS),build/test/$(part) build/test/$(part).flaky)
 	@$(MAKE) --no-print-directory -k -j2 tools-in-lanes; $(RERUN) $(TOOL_TESTS) $(DEPLOYMENTS); \
 	  $(SUMMARY) tools $(TOOL_TESTS) -- deployments $(DEPLOYMENTS)
 
-test-all: ## Everything that must pass before a change lands: make test, then make test-tools
-	@$(MAKE) --no-print-directory test; $(MAKE) --no-print-directory test-tools; \
+test-all: ## Everything that must pass before a change lands: the parts of make test and of make test-tools, all side by side
+	@rm -rf build/test && mkdir -p build/test
+	@$(MAKE) --no-print-directory -k -j4 all-in-lanes; $(RERUN) $(CHECKS) $(REHEARSALS) $(TOOL_TESTS) $(DEPLOYMENTS); \
 	  $(SUMMARY) checks $(CHECKS) -- rehearsals $(REHEARSALS) -- tools $(TOOL_TESTS) -- deployments $(DEPLOYMENTS)
 
-# Rehearsals, unit tests and nodes side by side, as rehearsals and nodes mostly wait; then the tools and deployments of their own. Within
-# a lane one part follows another: templates after the nodes, as these end first. Only rehearsals need a machine image, which takes the
-# longest to make. A part that fails stops nothing: the summary tells.
+# Rehearsals mostly wait, for nodes that boot and for clocks, and the other lanes use what they leave of the processors. Within a lane
+# one part follows another. Only rehearsals need a machine image, which takes the longest to make. A part that fails stops nothing: the
+# summary tells.
 in-lanes: $(CHECKS) $(REHEARSALS)
 tools-in-lanes: $(TOOL_TESTS) $(DEPLOYMENTS)
-ifneq (,$(filter in-lanes tools-in-lanes,$(MAKECMDGOALS)))
+all-in-lanes: $(CHECKS) $(REHEARSALS) $(TOOL_TESTS) $(DEPLOYMENTS)
+ifneq (,$(filter %in-lanes,$(MAKECMDGOALS)))
 types: | lint
 unit nodes: | types
 security: | nodes
-local-aws: | tool-tests
 GO_ON := 1
+# What pytest prints lies in build/test; each of its lanes tells how far it is in lines of its own.
+AS_A_LANE = -p tools.lane --lane=$@ 3>&1 > build/test/$@.log 2>&1
+endif
+ifneq (,$(filter tools-in-lanes,$(MAKECMDGOALS)))
+local-aws: | tool-tests
+endif
+ifneq (,$(filter all-in-lanes,$(MAKECMDGOALS)))
+local-aws: | unit
+tool-tests: | security
 endif
 # How a part ended, and for a part of pytest a file with each test, lie in build/test for the summary.
 NOTED = code=$$?; mkdir -p build/test && echo $$code > build/test/$@; exit $(if $(GO_ON),0,$$code)
@@ -252,27 +262,27 @@ types: $(TOOLS) ## Pyrefly, as strict as mypy; once more for what machines with 
 	@pyrefly check --summary=none && pyrefly check --summary=none --python-version 3.10.0 $(OLDER) && pyrefly check --summary=none --python-version 3.9.0 trainer; $(NOTED)
 
 unit: $(TOOLS) ## Tests without a local AWS; the nodes of a rehearsal beside them have a time to boot in, so they come first
-	@nice -n 5 $(PYTEST) -m "not rehearsal and not at_length" $(addprefix --ignore=,$(TEMPLATES_TESTS) $(NODES_TESTS)) tests; $(NOTED)
+	@nice -n 5 $(PYTEST) -m "not rehearsal and not at_length" $(addprefix --ignore=,$(TEMPLATES_TESTS) $(NODES_TESTS)) tests $(AS_A_LANE); $(NOTED)
 
 NODES_TESTS := tests/node tests/image_builder
 nodes: $(TOOLS) ## Tests of what runs on machines: the agent and the image builder, many of them with real processes
-	@nice -n 5 $(PYTEST) -m "not at_length" $(NODES_TESTS); $(NOTED)
+	@nice -n 5 $(PYTEST) -m "not at_length" $(NODES_TESTS) $(AS_A_LANE); $(NOTED)
 
 tool-tests: $(TOOLS) build/hydra/ready ## Tests of what stands around the product: benchmarks, load, pairs of faults at length
-	@$(PYTEST) -m "at_length and not rehearsal" tests; $(NOTED)
+	@$(PYTEST) -m "at_length and not rehearsal" tests $(AS_A_LANE); $(NOTED)
 
 TEMPLATES_TESTS := tests/security tests/stacks
 security: $(TOOLS) ## The templates: what they have, who may do what, asked of a simulator of IAM, and what scanners find (Checkov: make test-tools)
-	@$(PYTEST) -m "not at_length" $(TEMPLATES_TESTS); $(NOTED)
+	@$(PYTEST) -m "not at_length" $(TEMPLATES_TESTS) $(AS_A_LANE); $(NOTED)
 
 rehearsal-tests: $(TOOLS) build/ami/ready ## Tests of one deployment on the local AWS, with its real processes
-	@$(PYTEST) tests/rehearsal -vv -m "rehearsal and deployed and not faults and not losses"; $(NOTED)
+	@$(PYTEST) tests/rehearsal -vv -m "rehearsal and deployed and not faults and not losses" $(AS_A_LANE); $(NOTED)
 
 own-deployments: $(TOOLS) build/ami/ready ## Rehearsals with a deployment of their own: images, mounts, code out of git, waiting for capacity
-	@$(PYTEST) tests/rehearsal -vv -m "rehearsal and not deployed and not faults and not losses"; $(NOTED)
+	@$(PYTEST) tests/rehearsal -vv -m "rehearsal and not deployed and not faults and not losses" $(AS_A_LANE); $(NOTED)
 
 local-aws: $(TOOLS) build/ami/ready ## The local AWS by itself: its own tests; a part: ARGS=localaws/tests/test_ec2.py
-	@$(PYTEST) $(or $(ARGS),localaws/tests); $(NOTED)
+	@$(PYTEST) $(or $(ARGS),localaws/tests) $(AS_A_LANE); $(NOTED)
 
 rehearse-faults: setup ## Every fault alone, at several moments (about 20 minutes)
 	@python -m pytest -m faults

@@ -2,7 +2,8 @@
 
 `python -m tools.summary TARGET FOLDER checks lint unit -- rehearsals ...`: the folder has a file with the exit status of each part
 that ended; a part that runs pytest also has its results in a .xml file. `tools.rerun` lists in a .flaky file the tests that failed in
-a lane and passed when they ran alone. Up to MOST_FLAKY of them fail nothing; each is named in the last lines.
+a lane and passed when they ran alone. Up to MOST_FLAKY of them fail nothing; each is named in the last lines. What a lane's pytest
+printed is in a .log file; of each of the first MOST_SCREENS failed tests a screen says what is wrong.
 """
 
 from __future__ import annotations
@@ -14,8 +15,11 @@ from itertools import groupby
 from pathlib import Path
 from xml.etree import ElementTree
 
+from tools.screens import write_end, write_screen
+
 MOST_FLAKY = 3
 """Tests that may fail in a lane and pass alone, in all parts together. More of them say that the change itself needs quiet."""
+MOST_SCREENS = 5
 SLOWEST = 10
 """Tests whose seconds are printed, if they took at least one."""
 TESTS_FAILED = 1
@@ -87,6 +91,19 @@ def _has(case: ElementTree.Element, what: str) -> bool:
     return case.find(what) is not None
 
 
+def write_screens(folder: Path, parts: Sequence[Part]) -> Iterator[str]:
+    """Yields a screen for each failed test, and the end of the log of a part that ended in another way."""
+    left = MOST_SCREENS
+    for part in parts:
+        log = str(folder / f"{part.name}.log")
+        if part.code not in (None, 0, TESTS_FAILED):
+            yield from ("", f"{part.name} ended with exit status {part.code}", *write_end(log))
+        cases = ElementTree.parse(folder / f"{part.name}.xml").iter("testcase") if part.failed else ()
+        for case in [one for one in cases if has_failed(one) and identify(one) in part.failed][:left]:
+            yield from ("", *write_screen(identify(case), case, log))
+            left -= 1
+
+
 def summary(target: str, lanes: dict[str, list[Part]]) -> Iterator[str]:
     """Yields lines for the target of make; the last one counts parts, so it is correct even if none of them ran tests."""
     yield ""
@@ -123,8 +140,9 @@ def main(arguments: Sequence[str]) -> int:
     target, folder, *names = arguments
     groups = [list(group) for is_mark, group in groupby(names, lambda name: name == "--") if not is_mark]
     lanes = {lane: [read(Path(folder), name) for name in parts] for lane, *parts in groups}
-    print(*summary(target, lanes), sep="\n", flush=True)
-    return int(not is_passed([part for parts in lanes.values() for part in parts]))
+    everything = [part for parts in lanes.values() for part in parts]
+    print(*write_screens(Path(folder), everything), *summary(target, lanes), sep="\n", flush=True)
+    return int(not is_passed(everything))
 
 
 if __name__ == "__main__":

@@ -31,7 +31,9 @@ class Checkout:
         self.root.mkdir()
         shutil.copy(ROOT / "Makefile", self.root)
         shutil.copytree(
-            ROOT / "tools", self.root / "tools", ignore=lambda _, names: {*names} - {"__init__.py", "summary.py"}
+            ROOT / "tools",
+            self.root / "tools",
+            ignore=lambda _, names: {*names} - {"__init__.py", "screens.py", "summary.py"},
         )
         for file in (*ROOT.glob("package*.json"), *ROOT.glob("*/*requirements.txt"), *map(ROOT.joinpath, PINS)):
             (self.root / file.relative_to(ROOT)).parent.mkdir(exist_ok=True)
@@ -90,7 +92,11 @@ def test_a_part_that_fails_stops_neither_lane_and_the_last_lines_tell_of_both(ch
     checkout.set_up(FAILS)
     code, said = checkout.run_make("test")
     assert code != 0
-    for part in ("not rehearsal", "rehearsal and deployed", "tests/security tests/stacks\n"):
+    for part in (
+        "not rehearsal",
+        "rehearsal and deployed",
+        "tests/security tests/stacks -p tools.lane --lane=security\n",
+    ):
         assert part in checkout.calls
     assert "localaws/tests" not in checkout.calls
     assert said.splitlines()[-5:-1] == [  # the last line is of make: Error 1
@@ -106,11 +112,11 @@ def test_what_failed_in_a_lane_runs_again_only_after_all_lanes(checkout: Checkou
     checkout.run_make("test-all")
     calls = checkout.calls.splitlines()
     runs = [number for number, call in enumerate(calls) if "-m pytest" in call]
-    first, second = (number for number, call in enumerate(calls) if "tools.rerun" in call)
-    assert calls[first] == "python -m tools.rerun build/test lint types unit nodes security rehearsal-tests"
-    assert calls[second] == "python -m tools.rerun build/test tool-tests local-aws own-deployments"
-    assert (sum(run < first for run in runs), sum(first < run < second for run in runs)) == (4, 3)
-    assert runs[-1] < second
+    (again,) = (number for number, call in enumerate(calls) if "tools.rerun" in call)
+    parts = "lint types unit nodes security rehearsal-tests tool-tests local-aws own-deployments"
+    assert calls[again] == f"python -m tools.rerun build/test {parts}"
+    assert len(runs) == 7
+    assert runs[-1] < again
 
 
 def test_when_everything_passes_the_last_line_says_so(checkout: Checkout) -> None:
