@@ -62,6 +62,19 @@ class _QuietHandler(MotoRequestHandler):  # type: ignore[misc]
         """Logs nothing: the recorder has every request."""
 
 
+class _Dispatcher(DomainDispatcherApplication):
+    """Looks for a host's service once; moto lists its own folder on disk for each request."""
+
+    def __init__(self, create: Any) -> None:
+        super().__init__(create)
+        self._known: dict[str | None, Any] = {}
+
+    def get_backend_for_host(self, host: str | None) -> Any:
+        if host not in self._known:
+            self._known[host] = super().get_backend_for_host(host)
+        return self._known[host]
+
+
 class LocalAws(LocalAccount):
     """One account in every region, empty at `start()`. A context manager; one at a time in a process, because moto's state is global."""
 
@@ -98,7 +111,7 @@ class LocalAws(LocalAccount):
 
     @staticmethod
     def _application() -> Any:
-        return DomainDispatcherApplication(create_backend_app)
+        return _Dispatcher(create_backend_app)
 
     # life
 

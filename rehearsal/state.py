@@ -22,15 +22,15 @@ def kept(sort: str = "") -> list[dict[str, Any]]:
 def reports() -> Iterator[NodeReport]:
     """The report of every node that has written one which can be read."""
     for item in kept(items.REPORT):
-        if report := _read(items.unpacked(item)):
+        if report := _read(frozenset(item.get(items.DOCUMENT, {}).items())):
             yield report
 
 
 @lru_cache(maxsize=1024)
-def _read(document: bytes) -> NodeReport | None:
+def _read(document: frozenset[tuple[str, Any]]) -> NodeReport | None:
     """Decodes a report once: faults and scenarios look at all of them many times a second, and most have not changed."""
     try:
-        return decode(NodeReport, document)
+        return decode(NodeReport, items.unpacked({items.DOCUMENT: dict(document)}))
     except Garbled:
         return None
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode
 
 from moto.s3 import notifications
-from moto.s3.models import FakeBucket, S3Backend
+from moto.s3.models import FakeBucket, FakeTableStorageBucket, S3Backend
 from moto.s3.utils import compute_checksum
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ def install(aws: LocalAws) -> None:
     """Sends object events to the bus, and limits ListObjectsV2 to the conditions' page size."""
     _bucket_properties(aws)
     _events(aws)
+    aws.wrap(S3Backend, "list_objects", _under_the_prefix)
     aws.patch(S3Backend, "copy_object", _checksum_of_the_whole(S3Backend.copy_object))
     aws.recorder.interceptors.append(lambda call, environ: _short_pages(call, environ, aws.conditions.page_size))
 
@@ -42,6 +44,15 @@ def _bucket_properties(aws: LocalAws) -> None:
 
     aws.patch(FakeBucket, "create_from_cloudformation_json", staticmethod(created))
     aws.patch(FakeBucket, "update_from_cloudformation_json", staticmethod(updated))
+
+
+def _under_the_prefix(original: Any, self: Any, bucket: Any, prefix: str | None, *given: Any, **named: Any) -> Any:
+    """Shows moto only the keys under the prefix: it looks at every key of the bucket, several times as long."""
+    if not prefix or isinstance(bucket, FakeTableStorageBucket):
+        return original(self, bucket, prefix, *given, **named)
+    found = {name: bucket.keys.get(name) for name in list(bucket.keys) if name.startswith(prefix)}
+    under = SimpleNamespace(keys={name: key for name, key in found.items() if key is not None})
+    return original(self, under, prefix, *given, **named)
 
 
 def _checksum_of_the_whole(original: Any) -> Any:
