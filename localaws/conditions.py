@@ -74,6 +74,8 @@ class Conditions:
     clock_delay_s: tuple[float, float] = (0.0, 20.0)
     tags_delay_s: tuple[float, float] = (1.0, 10.0)
     """From CreateTags to the tag in instance metadata."""
+    spot_notice_s: float = 120.0
+    """From the notice in instance metadata to the end (EC2 user guide, "Spot Instance interruption notices")."""
     shutdown_s: tuple[float, float] = (20.0, 60.0)
     """From shutting-down to terminated."""
     console_delay_s: tuple[float, float] = (5.0, 60.0)

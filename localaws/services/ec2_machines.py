@@ -98,7 +98,8 @@ class Machines:
         """Takes a spot machine back."""
         with self.lock:
             region = self.regions[machine.region]
-            ec2_spot.interrupt(region, machine, notice=notice, notice_s=ec2_spot.NOTICE_S / self.aws.conditions.speed)
+            notice_s = self.aws.conditions.spot_notice_s / self.aws.conditions.speed
+            ec2_spot.interrupt(region, machine, notice_s=notice_s if notice else None)
 
     def end_block(self, machine: Machine) -> None:
         """Ends everything that runs in the machine's reservation."""

@@ -11,8 +11,6 @@ from localaws.model import Refused
 from localaws.services.ec2_instance import Machine
 from localaws.services.ec2_state import Ec2State
 
-NOTICE_S = 120.0
-"""From the notice in instance metadata to the end (EC2 user guide, "Spot Instance interruption notices")."""
 TAKEN = "Server.SpotInstanceTermination"
 HOUR_USD = 0.03
 """The dearest hour of one vCPU. A made-up price: what matters is that places differ, and that prices move."""
@@ -75,12 +73,12 @@ def recommend(machine: Machine) -> None:
     machine.rebalance = {"noticeTime": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"}
 
 
-def interrupt(ec2: Ec2State, machine: Machine, *, notice: bool = True, notice_s: float = NOTICE_S) -> None:
-    """AWS takes the instance back. The notice is best effort: without one it ends at once."""
+def interrupt(ec2: Ec2State, machine: Machine, *, notice_s: float | None) -> None:
+    """AWS takes the instance back, so many seconds after the notice. The notice is best effort: without one (None) it ends at once."""
     if not machine.is_spot:
         raise ValueError(f"{machine.id} is no spot instance")
     why = "Instance terminated due to spot interruption"
-    if not notice:
+    if notice_s is None:
         ec2.end(machine, TAKEN, why)
         return
     at = ec2.now + notice_s

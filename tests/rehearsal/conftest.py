@@ -84,6 +84,8 @@ LINKS_S = 90.0
 """Seconds: two nodes import PyTorch beside all other tests, and a tenth of five minutes may be too short for that."""
 BOOT_S = 180.0
 """Seconds: twenty nodes boot on two cores beside all other tests, and 90 s (15 minutes, ten times as fast) were not always enough."""
+SAVING_S = 120.0
+"""Seconds: what is trained and saved within a spot notice takes this computer as long as it takes, and 12 s were not always enough."""
 CLOCK_LATER = {"missing_report_after_s": 200.0, "missing_report_until_s": 400.0}
 """Seconds: of a job whose end no event tells, the cleanup's clock ends what it finds, and the reaper is to have its chance first."""
 PLACES = [
@@ -141,7 +143,9 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     """The product, deployed by the real CDK command line, under the conditions of `make rehearse`."""
     faults = [f"{fault},job={job}" for job, fault in (STOPPED | BESIDE).items()]
     conditions = Conditions(
-        speed=10.0, faults=parse_faults([*faults, *MEASURED, *UNATTENDED, *MAIN, *PLACES, *GRIDS, *SEARCHES])
+        speed=10.0,
+        spot_notice_s=10 * SAVING_S,
+        faults=parse_faults([*faults, *MEASURED, *UNATTENDED, *MAIN, *PLACES, *GRIDS, *SEARCHES]),
     )
     timing = asdict(Timing().divided(conditions.speed)) | {
         "boot_allowance_s": BOOT_S,
