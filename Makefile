@@ -11,7 +11,7 @@ NODES ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-deploy setup-rehearsal cli rehearse rehearse-grid format clean
-.PHONY: test test-all test-tools stress in-lanes tools-in-lanes all-in-lanes lint types unit nodes security rehearsal-tests tool-tests own-deployments local-aws older-python
+.PHONY: test test-all test-tools test-costs stress in-lanes tools-in-lanes all-in-lanes lint types unit nodes security rehearsal-tests tool-tests own-deployments local-aws older-python
 .PHONY: rehearse-campaign rehearse-search rehearse-faults rehearse-losses rehearse-frameworks rehearse-upgrade test-deep grid-load mutants
 .PHONY: bench-reaper bench-state bench-capacity bench-submission bench-checkpoints bench-rehearsal bench-containers bench-query bench-pages bench-spot
 .PHONY: synth synth-diff deploy destroy bake-image snapshots screenshots docs documents kubernetes-schemas container-tools lock outdated
@@ -304,6 +304,9 @@ documents: setup ## Keeps the documents that this version writes, for the versio
 stress: setup build/ami/ready ## What make test runs, beside 4, 15 and 40 busy processes, and what failed beside how many (hours); less: LOADS=4 PARTS="unit nodes"
 	@python -m tools.stress "$(or $(LOADS),4 15 40)" $(or $(PARTS),$(CHECKS) $(REHEARSALS))
 	@echo "Next: build/stress has the results and the logs of each run"
+
+test-costs: ## Where the processor time of the last make test or make test-all went, by part, room, file and test; less: ARGS=20
+	@"$(PYTHON)" -m tools.costs build/test $(ARGS)
 
 test-deep: setup ## The property tests, 2,000 examples of 50 steps each, and every pair of faults; a part: ARGS=tests/properties/test_money.py
 	@HYPOTHESIS_PROFILE=deep python -m pytest $(or $(ARGS),tests/properties tests/functions/pairs) --timeout=0

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tools.screens import FILES
+from tools.screens import FILES, PROCESSOR
 
 LINES = 3
 """The descriptor for lines."""
@@ -29,14 +29,23 @@ class Lane:
         self._name, self._tell, self._now = name, tell, now
         self._begun = self._told = now()
         self._all = self._done = 0
+        self._used = 0.0
+        """Processor time until the current test began."""
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
         self._all = len(items)
         self._say(f"{self._all:,} tests")
 
+    def pytest_runtest_logstart(self) -> None:
+        self._used = _read_processor_time()
+
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        if call.when == "teardown":
+            item.user_properties.append((PROCESSOR, f"{_read_processor_time() - self._used:.2f}"))
         report = yield
         folder = getattr(item, "funcargs", {}).get("tmp_path")
         if report.failed and folder is not None:
@@ -56,6 +65,11 @@ class Lane:
     def _say(self, what: str) -> None:
         self._told = self._now()
         self._tell(f"{self._name}: {what}\n")
+
+
+def _read_processor_time() -> float:
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
 def _write_span(seconds: float) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
+PROCESSOR = "processor_s"
+"""Property of every test in the results of a lane: processor time with its fixtures and the processes that ended in it."""
 FILES = "files"
 """Property of a failed test in the results: its folder, in which its processes leave their logs."""
 MOST_LINES = 14
