@@ -213,7 +213,7 @@ else
 	  $(SUMMARY) checks $(CHECKS) -- rehearsals $(REHEARSALS)
 endif
 
-test-tools: ## What else must pass: the local AWS, benchmarks, load, pairs of faults; rehearsals that deploy for themselves
+test-tools: ## What else must pass: the local AWS, scanners, benchmarks, load, pairs of faults; rehearsals that deploy for themselves
 	@mkdir -p build/test && rm -f $(foreach part,$(TOOL_TESTS) $(DEPLOYMENTS),build/test/$(part) build/test/$(part).flaky)
 	@$(MAKE) --no-print-directory -k -j2 tools-in-lanes; $(RERUN) $(TOOL_TESTS) $(DEPLOYMENTS); \
 	  $(SUMMARY) tools $(TOOL_TESTS) -- deployments $(DEPLOYMENTS)
@@ -272,7 +272,7 @@ tool-tests: $(TOOLS) build/hydra/ready ## Tests of what stands around the produc
 	@$(PYTEST) -m "at_length and not rehearsal" tests $(AS_A_LANE); $(NOTED)
 
 TEMPLATES_TESTS := tests/security tests/stacks
-security: $(TOOLS) ## The templates: what they have, who may do what, asked of a simulator of IAM, and what scanners find (Checkov: make test-tools)
+security: $(TOOLS) ## The templates: what they have, and who may do what, asked of a simulator of IAM (what scanners find: make test-tools)
 	@$(PYTEST) -m "not at_length" $(TEMPLATES_TESTS) $(AS_A_LANE); $(NOTED)
 
 rehearsal-tests: $(TOOLS) build/ami/ready ## Tests of one deployment on the local AWS, with its real processes

@@ -30,6 +30,7 @@ from tests.stacks.machines import MACHINES
 from tools.configurations import WIDE, ZONED
 from tools.synthesis import CONTEXT, ROOT, Synthesised, definition
 
+pytestmark = pytest.mark.at_length
 VALIDATOR = ROOT / "node_modules" / ".bin" / "asl-validator"
 CHECKOV = ROOT / "build" / "checkov" / "bin" / "checkov"
 STACKS = ["foundation", "region-eu-central-1", "builds", "workflow", "grid", "reaper", "images"]
@@ -175,14 +176,12 @@ def checked(
     }
 
 
-@pytest.mark.at_length
 @pytest.mark.parametrize("name", ["default", "wide", "complying", "zoned"])
 def test_checkov_finds_nothing(checked: Checked, name: str) -> None:
     assert len(checked[name, "passed"]) > 100
     assert checked[name, "failed"] == set()
 
 
-@pytest.mark.at_length
 def test_checkov_finds_what_is_wrong_and_takes_an_acknowledgement(checked: Checked) -> None:
     assert ("CKV_AWS_18", "AWS::S3::Bucket.Open") in checked["wrong", "failed"]
     assert checked["wrong", "skipped"] == {("CKV_AWS_18", "AWS::S3::Bucket.Known")}
