@@ -11,7 +11,7 @@ NODES ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-deploy setup-rehearsal cli rehearse rehearse-grid format clean
-.PHONY: test test-all test-tools test-costs stress in-lanes tools-in-lanes all-in-lanes lint types unit nodes security rehearsal-tests tool-tests own-deployments local-aws older-python
+.PHONY: test test-all test-tools test-costs stress in-lanes tools-in-lanes all-in-lanes lint types unit nodes security rehearsal-tests tool-tests own-deployments image-rehearsals local-aws older-python
 .PHONY: rehearse-campaign rehearse-search rehearse-faults rehearse-losses rehearse-frameworks rehearse-upgrade test-deep grid-load mutants
 .PHONY: bench-reaper bench-state bench-capacity bench-submission bench-checkpoints bench-rehearsal bench-containers bench-query bench-pages bench-spot
 .PHONY: synth synth-diff deploy destroy bake-image snapshots screenshots docs documents kubernetes-schemas container-tools lock outdated
@@ -199,7 +199,7 @@ AWAY := us-east-1 us-west-2 ap-northeast-1
 CHECKS := lint types unit nodes security
 REHEARSALS := rehearsal-tests
 TOOL_TESTS := tool-tests local-aws
-DEPLOYMENTS := own-deployments
+DEPLOYMENTS := own-deployments image-rehearsals
 SUMMARY = "$(PYTHON)" -m tools.summary $@ build/test
 # Alone, after the lanes: what passes then was disturbed by what ran beside it, and the summary names it.
 RERUN = python -m tools.rerun build/test
@@ -215,12 +215,12 @@ endif
 
 test-tools: ## What else must pass: the local AWS, scanners, benchmarks, load, pairs of faults; rehearsals that deploy for themselves
 	@mkdir -p build/test && rm -f $(foreach part,$(TOOL_TESTS) $(DEPLOYMENTS),build/test/$(part) build/test/$(part).flaky)
-	@$(MAKE) --no-print-directory -k -j2 tools-in-lanes; $(RERUN) $(TOOL_TESTS) $(DEPLOYMENTS); \
+	@$(MAKE) --no-print-directory -k -j3 tools-in-lanes; $(RERUN) $(TOOL_TESTS) $(DEPLOYMENTS); \
 	  $(SUMMARY) tools $(TOOL_TESTS) -- deployments $(DEPLOYMENTS)
 
 test-all: ## Everything that must pass before a change lands: the parts of make test and of make test-tools, all side by side
 	@rm -rf build/test && mkdir -p build/test
-	@$(MAKE) --no-print-directory -k -j4 all-in-lanes; $(RERUN) $(CHECKS) $(REHEARSALS) $(TOOL_TESTS) $(DEPLOYMENTS); \
+	@$(MAKE) --no-print-directory -k -j5 all-in-lanes; $(RERUN) $(CHECKS) $(REHEARSALS) $(TOOL_TESTS) $(DEPLOYMENTS); \
 	  $(SUMMARY) checks $(CHECKS) -- rehearsals $(REHEARSALS) -- tools $(TOOL_TESTS) -- deployments $(DEPLOYMENTS)
 
 # Rehearsals mostly wait, for nodes that boot and for clocks, and the other lanes use what they leave of the processors. Within a lane
@@ -278,8 +278,11 @@ security: $(TOOLS) ## The templates: what they have, and who may do what, asked 
 rehearsal-tests: $(TOOLS) build/ami/ready ## Tests of one deployment on the local AWS, with its real processes
 	@$(PYTEST) tests/rehearsal -vv -m "rehearsal and deployed and not faults and not losses" $(AS_A_LANE); $(NOTED)
 
-own-deployments: $(TOOLS) build/ami/ready ## Rehearsals with a deployment of their own: images, mounts, code out of git, waiting for capacity
-	@$(PYTEST) tests/rehearsal -vv -m "rehearsal and not deployed and not faults and not losses" $(AS_A_LANE); $(NOTED)
+own-deployments: $(TOOLS) build/ami/ready ## Rehearsals with deployments of their own: workbenches, mounts, code out of git, waiting for capacity
+	@$(PYTEST) tests/rehearsal -vv -m "rehearsal and not deployed and not images and not faults and not losses" $(AS_A_LANE); $(NOTED)
+
+image-rehearsals: $(TOOLS) build/ami/ready ## The same of images: builds, jobs in containers, one image on several backends
+	@$(PYTEST) tests/rehearsal -vv -m "rehearsal and images and not deployed and not faults and not losses" $(AS_A_LANE); $(NOTED)
 
 local-aws: $(TOOLS) build/ami/ready ## The local AWS by itself: its own tests; a part: ARGS=localaws/tests/test_ec2.py
 	@$(PYTEST) $(or $(ARGS),localaws/tests) $(AS_A_LANE); $(NOTED)

@@ -22,7 +22,7 @@ from rehearsal.grid import GridJob
 from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.regions import REGIONS
 
-pytestmark = [pytest.mark.rehearsal]
+pytestmark = [pytest.mark.rehearsal, pytest.mark.images]
 EXAMPLE = Path(__file__).parents[2] / "examples"
 DEFAULTS: dict[str, Any] = json.loads((EXAMPLE / "backends/input.json").read_text())["defaults"]
 TRAINING = [place["region"] for place in REGIONS[:2]]

@@ -25,7 +25,7 @@ from tests.node.fakes import imds
 from tests.node.world import Site, metadata
 from tests.rehearsal.benches import busy, fetch_wheels, put_notebook, read_way, shut_down, status_of, tunnel
 
-pytestmark = [pytest.mark.rehearsal, NEEDED]
+pytestmark = [pytest.mark.rehearsal, pytest.mark.images, NEEDED]
 PUBLIC = "public.ecr.aws/docker/library/python:3.13-slim-bookworm"
 BARE = "ARG BASE\nFROM ${BASE}\nRUN touch /made\n"
 WITH_WHEELS = BARE + "COPY wheels /wheels\nENV PIP_NO_INDEX=1 PIP_FIND_LINKS=/wheels\n"

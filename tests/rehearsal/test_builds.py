@@ -20,7 +20,7 @@ from localaws.testing.waiting import until
 from tests.archives import tarred, zip_entry, zip_with
 from tests.stacks.builds import REGIONS, built
 
-pytestmark = [pytest.mark.rehearsal]
+pytestmark = [pytest.mark.rehearsal, pytest.mark.images]
 HOME, DEPLOYMENT = REGIONS[0], "yard"
 REPOSITORY = names.repository(DEPLOYMENT)
 

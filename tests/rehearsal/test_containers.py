@@ -22,7 +22,7 @@ from rehearsal.grid import build_image
 from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import DENIALS, ENDLESS, ONE, ended, failed, stored, succeeded, train
 
-pytestmark = [pytest.mark.rehearsal]
+pytestmark = [pytest.mark.rehearsal, pytest.mark.images]
 LACKS = real.lacks()
 TRAINER = Path(__file__).with_name("trainer")
 DOCKERFILE = """ARG BASE

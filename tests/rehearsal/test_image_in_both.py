@@ -24,7 +24,7 @@ from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import stored, succeeded
 from tests.rehearsal.regions import REGIONS
 
-pytestmark = [pytest.mark.rehearsal]
+pytestmark = [pytest.mark.rehearsal, pytest.mark.images]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "image_job"
 BASE = "pytorch-training:2.9-gpu"
 """A short tag: AWS's container for EC2 in a job, and the one for SageMaker in a line."""

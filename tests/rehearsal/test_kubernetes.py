@@ -32,7 +32,7 @@ from rehearsal.yard import Yard
 from tests.rehearsal.jobs import DENIALS, succeeded
 from tests.rehearsal.regions import REGIONS
 
-pytestmark = [pytest.mark.rehearsal, NEEDED]
+pytestmark = [pytest.mark.rehearsal, pytest.mark.images, NEEDED]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "mpi_digits"
 LINE: Mapping[str, Any] = json.loads((EXAMPLE / "line.jsonl").read_text()) | {"instance_type": "ml.g5.xlarge"}
 THREE = [{"backend": one.value} for one in Backend]

@@ -22,7 +22,7 @@ from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import ended, failed, left, stored, succeeded
 from tests.rehearsal.regions import REGIONS
 
-pytestmark = [pytest.mark.rehearsal, NEEDED]
+pytestmark = [pytest.mark.rehearsal, pytest.mark.images, NEEDED]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "mpi_digits"
 JOB: Mapping[str, Any] = json.loads((EXAMPLE / "image_job.json").read_text()) | {"nodes": 3}
 LINE: Mapping[str, Any] = json.loads((EXAMPLE / "line.jsonl").read_text())

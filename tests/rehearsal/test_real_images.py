@@ -18,7 +18,7 @@ from localaws.containers.unpacked import OWN
 from localaws.testing.grid import HOME, REPOSITORY, Grid, at_rest, trained_here
 from localaws.testing.roots import AWSS, NEEDED, Builder, configuration, dockerfile, ran
 
-pytestmark = [pytest.mark.rehearsal]
+pytestmark = [pytest.mark.rehearsal, pytest.mark.images]
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 PUBLIC = "public.ecr.aws/docker/library/python:3.13-slim-bookworm"

@@ -24,7 +24,7 @@ from rehearsal.summary import summarise
 from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import AGAIN, HAPPY, ended, failed, left, path, stopped, stored, succeeded
 
-pytestmark = [pytest.mark.rehearsal]
+pytestmark = [pytest.mark.rehearsal, pytest.mark.images]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "parameter_server"
 DOCKERFILE = """ARG BASE
 FROM ${BASE}

@@ -113,9 +113,9 @@ def test_what_failed_in_a_lane_runs_again_only_after_all_lanes(checkout: Checkou
     calls = checkout.calls.splitlines()
     runs = [number for number, call in enumerate(calls) if "-m pytest" in call]
     (again,) = (number for number, call in enumerate(calls) if "tools.rerun" in call)
-    parts = "lint types unit nodes security rehearsal-tests tool-tests local-aws own-deployments"
+    parts = "lint types unit nodes security rehearsal-tests tool-tests local-aws own-deployments image-rehearsals"
     assert calls[again] == f"python -m tools.rerun build/test {parts}"
-    assert len(runs) == 7
+    assert len(runs) == 8
     assert runs[-1] < again
 
 
@@ -131,13 +131,19 @@ def test_a_part_alone_fails_as_its_program_does(checkout: Checkout) -> None:
     assert checkout.run_make("local-aws")[0] == 0
 
 
-@pytest.mark.parametrize(
-    "fails", ["not rehearsal and not at_length", "at_length and not rehearsal", "rehearsal and not deployed"]
-)
+PARTS = {
+    "not rehearsal and not at_length": "unit",
+    "at_length and not rehearsal": "tool-tests",
+    "rehearsal and not deployed": "own-deployments",
+    "rehearsal and images": "image-rehearsals",
+}
+"""By what the call of pytest has alone."""
+
+
+@pytest.mark.parametrize("fails", PARTS)
 def test_whatever_part_fails_all_others_run_and_the_end_names_it(checkout: Checkout, fails: str) -> None:
     checkout.set_up(f'case "$*" in *"{fails}"*) exit 1;; esac\n')
     code, said = checkout.run_make("test-all")
-    part = {"not": "unit", "at_length": "tool-tests", "rehearsal": "own-deployments"}[fails.split()[0]]
     assert code != 0
     for called in (
         "ruff check",
@@ -149,7 +155,7 @@ def test_whatever_part_fails_all_others_run_and_the_end_names_it(checkout: Check
         "rehearsal and deployed",
     ):
         assert called in checkout.calls
-    assert said.splitlines()[-3:-1] == [f"make test-all: not passed: {part}", "0 passed, 0 failed"]
+    assert said.splitlines()[-3:-1] == [f"make test-all: not passed: {PARTS[fails]}", "0 passed, 0 failed"]
 
 
 def test_a_part_of_the_tests_runs_without_the_rest(checkout: Checkout) -> None:
