@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -34,7 +34,8 @@ class Guard:
     ) -> None:
         self._account, self._policies, self._exists = account, policies, exists
         self._simulator = LiveSimulator()
-        self._known: dict[str, bool] = {}
+        self._known: dict[tuple[str, int], tuple[Policies, bool]] = {}
+        """Answers by the question and the policies' identity. What is kept of the policies keeps others from having the same one."""
         self.denied: list[Call] = []
         """Calls that were denied, in order."""
 
@@ -53,7 +54,7 @@ class Guard:
             asked = requests(call, self._account)
         except (Untaught, ClientError):  # what it names may not be there
             asked = [Request(principal=call.role, action=call.name, resource="*")]
-        why = next((one for one in asked if not self._allows(one, {call.role: policies})), None)
+        why = next((one for one in asked if not self._allows(one, policies)), None)
         if why is None:
             return None
         self.denied.append(call)
@@ -61,11 +62,11 @@ class Guard:
         message = f"User: {call.role} is not authorized to perform: {why.action} on resource: {why.resource}"
         return refused(call, code, message, 400 if call.protocol == "json" else 403)
 
-    def _allows(self, request: Request, policies: Mapping[str, Policies]) -> bool:
-        known = f"{request.identity} {policies}"
-        if known not in self._known:
+    def _allows(self, request: Request, policies: Policies) -> bool:
+        question = request.identity, id(policies)
+        if question not in self._known:
             if len(self._known) >= MANY:
                 self._known.clear()
-            (answer,) = self._simulator.ask(policies, [request])
-            self._known[known] = answer.allowed and not answer.error
-        return self._known[known]
+            (answer,) = self._simulator.ask({request.principal: policies}, [request])
+            self._known[question] = policies, answer.allowed and not answer.error
+        return self._known[question][1]
