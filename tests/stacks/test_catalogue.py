@@ -16,7 +16,6 @@ from stacks.parts.network import database_blocks
 from stacks.settings import BadSettings, Settings
 from tests.stacks.synth import artifacts, every, logical_id, only, plain, resources, rights
 from tools.configurations import EXISTING, SUBNETS
-from tools.snapshots import CATALOGUE, FOLDER, OF_THE_CATALOGUE
 from tools.synthesis import CONTEXT, Synthesised, definition, masked, synthesise_once
 
 HOME = "eu-central-1"
@@ -242,12 +241,6 @@ def test_a_single_zone_is_refused_in_words() -> None:
 def test_the_setting_is_true_or_false(value: object) -> None:
     with pytest.raises(BadSettings, match=r"trainyard\.catalogue"):
         Settings.parse({**CONTEXT["trainyard"], "catalogue": value})
-
-
-@pytest.mark.parametrize("stack", OF_THE_CATALOGUE)
-def test_no_template_of_the_catalogue_changes_unseen(catalogued: Synthesised, stack: str) -> None:
-    file = FOLDER / CATALOGUE / f"trainyard-{stack}.json"
-    assert file.read_text() == masked(catalogued.text(stack)) + "\n", "look at the difference after `make snapshots`"
 
 
 # The keeper
