@@ -38,31 +38,11 @@ def alarms(complete: Synthesised) -> dict[str, dict[str, Any]]:
     return {one["AlarmName"].removeprefix("trainyard-"): one for _, one in every(complete, "AWS::CloudWatch::Alarm")}
 
 
-@pytest.fixture(scope="module")
-def schedules(reaper: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {one["ScheduleExpression"]: one for one in resources(reaper, "AWS::Scheduler::Schedule").values()}
-
-
 # Schedules
 
 
-def test_the_reaper_looks_every_five_minutes_and_speaks_every_monday(schedules: dict[str, dict[str, Any]]) -> None:
-    assert schedules.keys() == {"rate(5 minutes)", "cron(0 8 ? * MON *)"}
-    given = {expression: json.loads(one["Target"]["Input"]) for expression, one in schedules.items()}
-    assert given == {"rate(5 minutes)": {}, "cron(0 8 ? * MON *)": {"action": "weekly"}}
-    for one in schedules.values():
-        assert one["ScheduleExpressionTimezone"] == "UTC"
-        assert one["FlexibleTimeWindow"] == {"Mode": "OFF"}
-        assert one.get("State", "ENABLED") == "ENABLED"
-
-
-def test_no_pass_is_tried_again_and_none_is_lost_without_a_letter(
-    reaper: dict[str, Any], schedules: dict[str, dict[str, Any]]
-) -> None:
+def test_no_pass_is_tried_again_by_lambda_and_none_is_lost_without_a_letter(reaper: dict[str, Any]) -> None:
     letters = {"Fn::GetAtt": [logical_id(reaper, "AWS::SQS::Queue", "Letters"), "Arn"]}
-    for one in schedules.values():
-        assert one["Target"]["RetryPolicy"] == {"MaximumEventAgeInSeconds": 60, "MaximumRetryAttempts": 0}
-        assert one["Target"]["DeadLetterConfig"] == {"Arn": letters}
     config = only(reaper, "AWS::Lambda::EventInvokeConfig")
     assert config["FunctionName"] == {"Ref": logical_id(reaper, "AWS::Lambda::Function", "Reaper")}
     assert config["MaximumRetryAttempts"] == 0
