@@ -175,22 +175,6 @@ def test_a_metric_of_ours_that_an_added_value_could_lower_is_rejected(
         made.on_most("x", metric, "", most=1.0)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["reaper-errors", "cleanup-errors", "attendant-letters"],
-)
-def test_one_of_these_is_enough(alarms: dict[str, dict[str, Any]], name: str) -> None:
-    alarm = alarms[name]
-    assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("GreaterThanOrEqualToThreshold", 1)
-    assert (alarm["EvaluationPeriods"], alarm["Period"]) == (1, 300)
-
-
-def test_the_attendant_may_fail_for_a_moment(alarms: dict[str, dict[str, Any]]) -> None:
-    alarm = alarms["attendant-errors"]
-    assert (alarm["DatapointsToAlarm"], alarm["EvaluationPeriods"], alarm["Period"]) == (2, 3, 300)
-    assert (alarm["Namespace"], alarm["MetricName"], alarm["Statistic"]) == ("AWS/Lambda", "Errors", "Sum")
-
-
 def test_the_first_letter_of_any_dead_letter_queue_is_told(
     complete: Synthesised, alarms: dict[str, dict[str, Any]]
 ) -> None:
