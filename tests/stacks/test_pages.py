@@ -1,4 +1,4 @@
-"""What has the page writer write: the ends of executions, and a clock for what runs."""
+"""What has the page writer write: begins and ends of executions."""
 
 from __future__ import annotations
 
@@ -7,20 +7,13 @@ from typing import Any
 import pytest
 
 from stacks.parts.bad_ends import BAD_ENDS
-from tests.stacks.synth import logical_id, only, plain
+from tests.stacks.synth import only, plain
 from tools.synthesis import Synthesised
 
 
 @pytest.fixture(scope="module")
 def pages(deployment: Synthesised) -> dict[str, Any]:
     return deployment.template("pages")
-
-
-def test_no_tick_is_tried_again_by_lambda_either(pages: dict[str, Any]) -> None:
-    """Scheduler waits for no answer, so Lambda itself would try it twice more, beside the next ticks."""
-    config = only(pages, "AWS::Lambda::EventInvokeConfig")
-    assert config["FunctionName"] == {"Ref": logical_id(pages, "AWS::Lambda::Function")}
-    assert config["MaximumRetryAttempts"] == 0
 
 
 def test_begins_and_ends_of_every_machine_are_sent(pages: dict[str, Any]) -> None:

@@ -28,6 +28,8 @@ READ: dict[str, tuple[str, int]] = {
 """Begin of a queue's logical id to the function that reads it, and how many messages that gets at once."""
 HINTS = {"Endings"}
 """Queues whose function looks at everything whatever the message says: it fails for all of a batch or for none."""
+TRIED_AGAIN = {"cluster_api"}
+"""Packages whose clock only has them count: a second try counts again."""
 
 
 def queues(deployment: Synthesised) -> Iterator[tuple[str, dict[str, Any], str, dict[str, Any]]]:
@@ -110,6 +112,23 @@ def test_a_message_that_fails_for_good_becomes_a_letter_of_its_own_stack(complet
     assert template["Resources"][letters]["Type"] == QUEUE
     assert "Letters" in letters
     assert queue["RedrivePolicy"]["maxReceiveCount"] >= 5, "Lambda's own throttles count as receives"
+
+
+def test_no_function_that_a_clock_invokes_is_tried_again_by_lambda(complete: Synthesised) -> None:
+    """Clocks wait for no answer, so Lambda itself would try it twice more, beside the next ticks."""
+    for stack, template in complete.stacks.items():
+        clocks = [one for one in resources(template, RULE).values() if "ScheduleExpression" in one]
+        targets = [target["Arn"] for one in clocks for target in one["Targets"]]
+        targets += [one["Target"]["Arn"] for one in resources(template, "AWS::Scheduler::Schedule").values()]
+        configs = resources(template, "AWS::Lambda::EventInvokeConfig").values()
+        once = {json.dumps(one["FunctionName"]) for one in configs if one["MaximumRetryAttempts"] == 0}
+        for target in targets:
+            name = target["Fn::GetAtt"][0] if "Fn::GetAtt" in target else target["Ref"]
+            properties = template["Resources"][name]["Properties"]
+            invoked = properties.get("FunctionName", {"Ref": name}) if "Ref" in target else {"Ref": name}
+            assert json.dumps(invoked) in once or properties.get("Handler", "").partition(".")[0] in TRIED_AGAIN, (
+                f"{stack}/{name}"
+            )
 
 
 def test_an_event_that_a_queue_cannot_take_is_tried_for_a_day_and_then_kept(complete: Synthesised) -> None:
