@@ -91,15 +91,31 @@ def test_it_sleeps_after_five_minutes_and_never_grows_beyond_two_units(cluster: 
     }
 
 
-def test_it_is_encrypted_backed_up_logged_and_behind_the_data_api(cluster: dict[str, Any]) -> None:
+def test_it_is_encrypted_backed_up_logged_and_behind_the_data_api(
+    template: dict[str, Any], cluster: dict[str, Any]
+) -> None:
     wanted = {
         "StorageEncrypted": True,
         "BackupRetentionPeriod": 7,
         "EnableHttpEndpoint": True,
         "EnableCloudwatchLogsExports": ["postgresql"],
         "CopyTagsToSnapshot": True,
+        "MasterUsername": KEEPER,
+        "DBSubnetGroupName": {"Ref": logical_id(template, "AWS::RDS::DBSubnetGroup")},
+        "VpcSecurityGroupIds": [{"Fn::GetAtt": [logical_id(template, "AWS::EC2::SecurityGroup"), "GroupId"]}],
     }
-    assert wanted.items() <= cluster.items()
+    assert {name: cluster.get(name) for name in wanted} == wanted
+
+
+def test_no_library_moves_the_database_to_another_version_or_address(cluster: dict[str, Any]) -> None:
+    wanted = {
+        "Engine": "aurora-postgresql",
+        "EngineVersion": "17.7",
+        "Port": 5433,
+        "DatabaseName": "trainyard",
+        "DBClusterIdentifier": "trainyard-catalogue",
+    }
+    assert {name: cluster.get(name) for name in wanted} == wanted
 
 
 def test_the_writer_sleeps_with_the_cluster_and_gets_newer_minor_versions(template: dict[str, Any]) -> None:
