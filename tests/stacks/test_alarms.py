@@ -83,6 +83,7 @@ def test_every_alarm_has_a_section_and_every_message_names_it(alarms: dict[str, 
     for name, (_, alarm) in alarms.items():
         assert section(name), name
         assert plain(alarm["AlarmDescription"]).endswith(f'More: docs/runbook.md, "{name}".')
+        assert len(plain(alarm["AlarmDescription"])) > 120, "what it means, and what to do"
 
 
 def test_every_alarm_tells_people_when_it_begins_and_when_it_ends(
@@ -93,6 +94,7 @@ def test_every_alarm_tells_people_when_it_begins_and_when_it_ends(
         ((begins,), (ends,)) = alarm["AlarmActions"], alarm["OKActions"]
         assert begins == ends, name
         assert topic in json.dumps(begins), name
+        assert alarm.get("ActionsEnabled", True), name
 
 
 def test_with_an_address_of_the_runbook_every_message_leads_there() -> None:
@@ -184,7 +186,6 @@ def test_a_function_may_fail_as_often_as_its_next_try_makes_up_for(
     assert begins(alarm) == ("GreaterThanOrEqualToThreshold", 1, steps, of, 300)
     assert (alarm["Namespace"], alarm["MetricName"], alarm["Statistic"]) == ("AWS/Lambda", "Errors", "Sum")
     assert handler_of(everything.stacks[stack], alarm["Dimensions"]) == f"{package}.handler.handler"
-    assert alarm["TreatMissingData"] == "notBreaching"
 
 
 @pytest.mark.parametrize("name", SILENCES)
@@ -200,9 +201,14 @@ def test_a_function_is_silent_after_minutes_in_a_row_without_an_invocation_that_
     }
     (difference,) = [one for one in alarm["Metrics"] if "Expression" in one]
     assert difference["Expression"] == "FILL(invocations, 0) - FILL(errors, 0)"
+    assert [one.get("Id") for one in alarm["Metrics"] if one.get("ReturnData", True)] == [difference["Id"]]
     for one in metrics.values():
         assert handler_of(everything.stacks[stack], one["Metric"]["Dimensions"]) == f"{package}.handler.handler"
-    assert alarm["TreatMissingData"] == "breaching"
+
+
+def test_no_news_is_an_alarm_where_a_function_is_silent_alone(alarms: dict[str, CloudAlarm]) -> None:
+    missing = {name: alarm["TreatMissingData"] for name, (_, alarm) in alarms.items()}
+    assert missing == {name: "breaching" if name in SILENCES else "notBreaching" for name in alarms}
 
 
 def test_the_first_letter_and_the_first_throttle_begin_an_alarm(alarms: dict[str, CloudAlarm]) -> None:
