@@ -1,4 +1,4 @@
-"""Who answers custom resources, and which role each thing runs with: a wrong one deploys as well as the right one."""
+"""Who answers custom resources, which role runs what, and what outputs name: a wrong one deploys as well as the right one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.stacks.synth import every, plain
+from tests.stacks.synth import every, outputs_of, plain
 from tools.synthesis import Synthesised
 
 CUSTOM: dict[str, tuple[str, int]] = {
@@ -28,6 +28,36 @@ RUNS_WITH: dict[str, tuple[str, str]] = {
     "AWS::StepFunctions::StateMachine": ("RoleArn", "states"),
 }
 """Kind to the property that has its role, and the service that takes it."""
+OUTPUTS = {
+    "AttendantDeadLetters": "AttendantLetters",
+    "AttendantRoleArn": "AttendantRole",
+    "BuildMachine": "ImagesMachine",
+    "BytesBucket": "Bytes",
+    "Catalogue": "DatabaseCluster",
+    "CatalogueKeeper": "Keeper",
+    "CatalogueKeeperSecret": "DatabaseKeeper",
+    "CatalogueLetters": "KeeperLetters",
+    "CatalogueReaderSecret": "DatabaseReader",
+    "CleanupDeadLetters": "CleanupLetters",
+    "ClusterFunctionRole": "ClusterApiRole",
+    "GridCleanupDeadLetters": "GridLetters",
+    "GridMachine": "GridMachine",
+    "HomeBucket": "Home",
+    "NodeRoleId": "NodeRole",
+    "NotificationTopic": "Notifications",
+    "PageLettersUrl": "PageLetters",
+    "PeoplePolicy": "People",
+    "ReaperDeadLetters": "Letters",
+    "ReaperFunction": "Reaper",
+    "SearchDeadLetters": "SearchLetters",
+    "SearchMachineArn": "SearchMachine",
+    "StartLettersUrl": "StartLetters",
+    "StateTable": "State",
+    "TrainMachine": "TrainMachine",
+    "TrainingRoleArn": "TrainingRole",
+    "WorkbenchPolicy": "Workbench",
+}
+"""Output to the logical id, without its hash, of the resource that it names; outputs of logs have the name of their log."""
 
 
 def bare(logical: str) -> str:
@@ -95,3 +125,13 @@ def test_every_gateway_has_its_address_and_is_in_a_subnet_with_a_way_out(complet
         address, _ = gateway["AllocationId"]["Fn::GetAtt"]
         assert template[address]["Type"] == "AWS::EC2::EIP"
         assert "NatSubnet" in gateway["SubnetId"]["Ref"]
+
+
+def test_an_output_names_the_resource_that_people_look_for(complete: Synthesised) -> None:
+    named: dict[str, str] = {}
+    for name, one in outputs_of(complete).items():
+        if isinstance(one["Value"], dict) and (value := one["Value"].get("Ref") or one["Value"].get("Fn::GetAtt")):
+            named[name] = bare(value if isinstance(value, str) else value[0])
+    logs = {name: logical for name, logical in named.items() if name.endswith("LogGroup")}
+    assert {name: one for name, one in logs.items() if not one.endswith(name.removesuffix("Group"))} == {}
+    assert {name: one for name, one in named.items() if name not in logs} == OUTPUTS
