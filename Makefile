@@ -14,7 +14,7 @@ NODES ?= 2
 .PHONY: test test-all test-tools test-costs stress in-lanes tools-in-lanes all-in-lanes lint types unit nodes security rehearsal-tests tool-tests own-deployments image-rehearsals local-aws older-python
 .PHONY: rehearse-campaign rehearse-search rehearse-faults rehearse-losses rehearse-frameworks rehearse-upgrade test-deep grid-load mutants
 .PHONY: bench-reaper bench-state bench-capacity bench-submission bench-checkpoints bench-rehearsal bench-containers bench-query bench-pages bench-spot
-.PHONY: synth synth-diff deploy destroy bake-image snapshots screenshots docs documents kubernetes-schemas container-tools lock outdated
+.PHONY: synth synth-diff deploy destroy bake-image screenshots docs documents kubernetes-schemas container-tools lock outdated
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -382,10 +382,6 @@ container-tools: ## What rehearsals need to build and run images for real (as ro
 docs: setup ## Writes the generated pages again: schemas, settings, refusals, faults, the machines' diagrams
 	@PYTHONPATH=.:lambda:node $(BIN)/python -m tools
 	@echo "Next: git diff docs"
-
-snapshots: setup ## Writes the template snapshots again
-	@$(BIN)/python -m tools.snapshots
-	@echo "Next: git diff tests/stacks"
 
 synth-diff: setup ## What the working tree changes of the templates since BASE=COMMIT: what is replaced, which rights widen; ARGS=--json (2 minutes)
 	@$(BIN)/python -m tools.synth_diff $(or $(BASE),HEAD) $(ARGS)

@@ -1,3 +1,3 @@
-"""Tools of the Makefile: writers of generated pages, diagrams, schemas and snapshots, and the summary of `make test`.
+"""Tools of the Makefile: writers of generated pages, diagrams and schemas, and the summary of `make test`.
 
 Only tests import from here."""

@@ -20,6 +20,27 @@ ADDRESS = "https://wiki.example.com/runbook"
 LONGEST = 1024
 """Characters of an alarm's description."""
 CloudAlarm = tuple[str, dict[str, Any]]
+ERRORS: dict[str, tuple[str, int, int]] = {
+    "attendant-errors": ("attendant", 2, 3),
+    "catalogue-errors": ("keeper", 1, 1),
+    "cleanup-errors": ("cleanup", 1, 1),
+    "grid-errors": ("grid_cleanup", 1, 1),
+    "page-errors": ("page_writer", 6, 6),
+    "reaper-errors": ("reaper", 1, 1),
+    "search-errors": ("search_cleanup", 1, 1),
+    "watch-errors": ("branch_watch", 6, 6),
+}
+"""Alarm on a function's errors to the function, and in how many of how many steps of five minutes it has to fail."""
+SILENCES: dict[str, tuple[str, int]] = {
+    "attendant-silent": ("attendant", 3),
+    "kubernetes-silent": ("cluster_api", 20),
+    "reaper-silent": ("reaper", 15),
+}
+"""Alarm on a function's silence to the function, and its minutes."""
+OURS = {"checkpoints-old", "commits-slow", "cost-near-cap", "kubernetes-idle"}
+"""Alarms on metrics of ours."""
+FIRST_STEP = ("GreaterThanOrEqualToThreshold", 1, 1, 1, 300)
+"""When an alarm begins with the first one that is counted."""
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +83,7 @@ def test_every_alarm_has_a_section_and_every_message_names_it(alarms: dict[str, 
     for name, (_, alarm) in alarms.items():
         assert section(name), name
         assert plain(alarm["AlarmDescription"]).endswith(f'More: docs/runbook.md, "{name}".')
+        assert len(plain(alarm["AlarmDescription"])) > 120, "what it means, and what to do"
 
 
 def test_every_alarm_tells_people_when_it_begins_and_when_it_ends(
@@ -72,6 +94,7 @@ def test_every_alarm_tells_people_when_it_begins_and_when_it_ends(
         ((begins,), (ends,)) = alarm["AlarmActions"], alarm["OKActions"]
         assert begins == ends, name
         assert topic in json.dumps(begins), name
+        assert alarm.get("ActionsEnabled", True), name
 
 
 def test_with_an_address_of_the_runbook_every_message_leads_there() -> None:
@@ -133,6 +156,68 @@ def test_every_description_fits_its_limit_with_the_longest_names(alarms: dict[st
     for name, (_, alarm) in alarms.items():
         text = re.sub(r"<\w+>", "x" * 100, plain(alarm["AlarmDescription"]))
         assert len(text) + len(ADDRESS) < LONGEST, name
+
+
+# When they begin
+
+
+def begins(alarm: dict[str, Any]) -> tuple[Any, ...]:
+    """When an alarm begins: comparison, threshold, how many of how many periods, and a period's seconds."""
+    fields = ("ComparisonOperator", "Threshold", "DatapointsToAlarm", "EvaluationPeriods", "Period")
+    return tuple(alarm.get(one) for one in fields)
+
+
+def handler_of(stack: dict[str, Any], dimensions: list[dict[str, Any]]) -> str:
+    (name,) = [one["Value"]["Ref"] for one in dimensions if one["Name"] == "FunctionName"]
+    found: str = stack["Resources"][name]["Properties"]["Handler"]
+    return found
+
+
+def test_no_alarm_is_left_out_of_the_tables(alarms: dict[str, CloudAlarm]) -> None:
+    others = {name for name in alarms if name.endswith(("-letters", "-throttled"))}
+    assert alarms.keys() == ERRORS.keys() | SILENCES.keys() | OURS | others
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_a_function_may_fail_as_often_as_its_next_try_makes_up_for(
+    everything: Synthesised, alarms: dict[str, CloudAlarm], name: str
+) -> None:
+    (stack, alarm), (package, steps, of) = alarms[name], ERRORS[name]
+    assert begins(alarm) == ("GreaterThanOrEqualToThreshold", 1, steps, of, 300)
+    assert (alarm["Namespace"], alarm["MetricName"], alarm["Statistic"]) == ("AWS/Lambda", "Errors", "Sum")
+    assert handler_of(everything.stacks[stack], alarm["Dimensions"]) == f"{package}.handler.handler"
+
+
+@pytest.mark.parametrize("name", SILENCES)
+def test_a_function_is_silent_after_minutes_in_a_row_without_an_invocation_that_went_well(
+    everything: Synthesised, alarms: dict[str, CloudAlarm], name: str
+) -> None:
+    (stack, alarm), (package, minutes) = alarms[name], SILENCES[name]
+    assert begins(alarm) == ("LessThanThreshold", 1, minutes, minutes, None)
+    metrics = {one["Id"]: one["MetricStat"] for one in alarm["Metrics"] if "MetricStat" in one}
+    assert {key: (one["Metric"]["MetricName"], one["Period"], one["Stat"]) for key, one in metrics.items()} == {
+        "invocations": ("Invocations", 60, "Sum"),
+        "errors": ("Errors", 60, "Sum"),
+    }
+    (difference,) = [one for one in alarm["Metrics"] if "Expression" in one]
+    assert difference["Expression"] == "FILL(invocations, 0) - FILL(errors, 0)"
+    assert [one.get("Id") for one in alarm["Metrics"] if one.get("ReturnData", True)] == [difference["Id"]]
+    for one in metrics.values():
+        assert handler_of(everything.stacks[stack], one["Metric"]["Dimensions"]) == f"{package}.handler.handler"
+
+
+def test_no_news_is_an_alarm_where_a_function_is_silent_alone(alarms: dict[str, CloudAlarm]) -> None:
+    missing = {name: alarm["TreatMissingData"] for name, (_, alarm) in alarms.items()}
+    assert missing == {name: "breaching" if name in SILENCES else "notBreaching" for name in alarms}
+
+
+def test_the_first_letter_and_the_first_throttle_begin_an_alarm(alarms: dict[str, CloudAlarm]) -> None:
+    found = {name: alarm for name, (_, alarm) in alarms.items() if name.endswith(("-letters", "-throttled"))}
+    assert {name: begins(one) for name, one in found.items()} == dict.fromkeys(found, FIRST_STEP)
+
+
+def test_machines_of_the_cluster_may_idle_for_half_an_hour(alarms: dict[str, CloudAlarm]) -> None:
+    assert begins(alarms["kubernetes-idle"][1]) == ("GreaterThanOrEqualToThreshold", 1, 6, 6, 300)
 
 
 # Letters

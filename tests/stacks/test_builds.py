@@ -17,7 +17,7 @@ from contract.images import AMD64, ARM64, ORDER, PLATFORMS
 from localaws.limits import beyond
 from localaws.services.jsonata import evaluate
 from tests.stacks.builds import REGIONS, WIDE, built
-from tests.stacks.synth import Right, function, only, rights, variables
+from tests.stacks.synth import Right, function, logical_id, only, rights, variables
 from tools.diagrams import transitions
 from tools.synthesis import Synthesised, definition
 
@@ -182,17 +182,25 @@ def test_a_build_runs_the_script_of_the_asset_and_nothing_else(
     assert not list(folder.rglob("*.pyc"))
 
 
-def test_builds_have_docker_and_no_more_than_they_need(project: dict[str, Any]) -> None:
+def test_builds_have_docker_and_no_more_than_they_need(template: dict[str, Any], project: dict[str, Any]) -> None:
     environment = project["Environment"]
     assert environment["PrivilegedMode"] is True
     assert environment["ComputeType"] == "BUILD_GENERAL1_SMALL"
     assert environment["Image"].startswith("aws/codebuild/")
     assert "EnvironmentVariables" not in environment
-    assert "VpcConfig" not in project
+    assert not {"VpcConfig", "SecondarySources"} & project.keys()
+    assert (project["Source"]["Type"], project["Artifacts"], project["Cache"]) == (
+        "S3",
+        {"Type": "NO_ARTIFACTS"},
+        {"Type": "NO_CACHE"},
+    )
+    assert project["ServiceRole"] == {"Fn::GetAtt": [logical_id(template, "AWS::IAM::Role", "BuildRole"), "Arn"]}
 
 
 def test_the_log_is_the_deployments_own(template: dict[str, Any], project: dict[str, Any]) -> None:
-    group = template["Resources"][project["LogsConfig"]["CloudWatchLogs"]["GroupName"]["Ref"]]["Properties"]
+    log = project["LogsConfig"]["CloudWatchLogs"]
+    assert log["Status"] == "ENABLED"
+    group = template["Resources"][log["GroupName"]["Ref"]]["Properties"]
     assert group == {**group, "LogGroupName": names.build_log_group("yard"), "RetentionInDays": 30}
 
 

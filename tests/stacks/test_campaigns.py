@@ -264,16 +264,6 @@ def test_no_letter_of_a_key_is_part_of_prefix_and_suffix(key: str, covered: bool
     assert one.covers("b", key) is covered
 
 
-def test_every_upload_goes_to_the_queue_whole_is_tried_for_a_day_and_then_kept(template: dict[str, Any]) -> None:
-    queue, letters = (logical_id(template, "AWS::SQS::Queue", one) for one in ("StartQueue", "StartLetters"))
-    for one in resources(template, "AWS::Events::Rule").values():
-        (target,) = one["Targets"]
-        assert target["Arn"] == {"Fn::GetAtt": [queue, "Arn"]}
-        assert target["DeadLetterConfig"]["Arn"] == {"Fn::GetAtt": [letters, "Arn"]}
-        assert target["RetryPolicy"] == {"MaximumEventAgeInSeconds": A_DAY_S, "MaximumRetryAttempts": 185}
-        assert not {"Input", "InputPath", "InputTransformer"} & target.keys()
-
-
 def test_a_start_is_tried_for_a_day_and_then_a_letter_that_an_alarm_tells_of(template: dict[str, Any]) -> None:
     queue = only(template, "AWS::SQS::Queue", "StartQueue")
     letters = logical_id(template, "AWS::SQS::Queue", "StartLetters")
@@ -286,20 +276,9 @@ def test_a_start_is_tried_for_a_day_and_then_a_letter_that_an_alarm_tells_of(tem
     assert alarm["Dimensions"] == [{"Name": "QueueName", "Value": {"Fn::GetAtt": [letters, "QueueName"]}}]
 
 
-def test_the_starter_is_fed_a_message_at_a_time_two_at_once(template: dict[str, Any]) -> None:
-    mapping = only(template, "AWS::Lambda::EventSourceMapping")
-    assert (mapping["BatchSize"], mapping["ScalingConfig"]["MaximumConcurrency"]) == (1, 2)
-    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
-
-
-def test_branches_are_asked_for_every_five_minutes_and_half_an_hour_of_trouble_is_an_alarm(
-    template: dict[str, Any],
-) -> None:
-    schedule = only(template, "AWS::Scheduler::Schedule")
-    assert (schedule["ScheduleExpression"], schedule.get("State", "ENABLED")) == ("rate(5 minutes)", "ENABLED")
+def test_half_an_hour_in_which_no_branch_can_be_asked_for_is_an_alarm(template: dict[str, Any]) -> None:
     alarm = only(template, "AWS::CloudWatch::Alarm", "AlarmsWatchErrors")
     assert alarm["Period"] * alarm["EvaluationPeriods"] == 1800
-    assert only(template, "AWS::Lambda::EventInvokeConfig")["MaximumRetryAttempts"] == 0
 
 
 # Regions

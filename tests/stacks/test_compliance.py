@@ -116,6 +116,9 @@ def test_trainings_write_with_the_key_of_their_region(complying: Synthesised) ->
         assert alias == names.region_key("trainyard")
         assert {aliases[f"trainyard-region-{region}"] for region in REGIONS} == {alias}
     assert aliases["trainyard-foundation"] == names.home_key("trainyard")
+    assert {plain(one["TargetKeyId"])[:4] for _, one in every(complying, "AWS::KMS::Alias")} == {"<Key"}, (
+        "the topic's is none"
+    )
 
 
 # Networks
@@ -139,6 +142,8 @@ def test_flow_logs_have_a_record_for_ten_minutes_of_a_flow_in_a_log_of_the_stack
     assert (flows["MaxAggregationInterval"], flows["ResourceType"]) == (600, "VPC")
     assert flows["LogDestinationType"] == "cloud-watch-logs"
     assert flows["LogGroupName"]["Ref"] in resources(template, "AWS::Logs::LogGroup")
+    role = template["Resources"][flows["DeliverLogsPermissionArn"]["Fn::GetAtt"][0]]["Properties"]
+    assert "vpc-flow-logs.amazonaws.com" in str(role["AssumeRolePolicyDocument"])
 
 
 def test_a_region_without_a_network_gets_nothing_that_costs_while_idle_but_its_key(complying: Synthesised) -> None:

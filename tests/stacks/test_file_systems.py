@@ -16,8 +16,7 @@ from contract.networks import NamedFileSystem
 from stacks.settings import BLOCK, BadSettings, Settings
 from tests.stacks.synth import only, place_of, plain, resources, rights
 from tools.file_systems import CORPUS, EVERY, HOME, IMAGES
-from tools.snapshots import FILE_SYSTEMS, FOLDER
-from tools.synthesis import CONTEXT, Synthesised, masked, synthesise, synthesise_once
+from tools.synthesis import CONTEXT, Synthesised, synthesise, synthesise_once
 
 REGION = "region-eu-central-1"
 INGRESS, EGRESS = "AWS::EC2::SecurityGroupIngress", "AWS::EC2::SecurityGroupEgress"
@@ -140,11 +139,6 @@ def test_without_the_setting_there_is_no_group_no_right_and_no_word_of_it(deploy
     assert "Nodes of jobs that mount" not in deployment.text(REGION)
     assert "file_systems" not in deployment.text(REGION)
     assert "ClientMount" not in deployment.text("workflow")
-
-
-def test_the_template_of_a_region_with_file_systems_does_not_change_unseen(assembly: Synthesised) -> None:
-    file = FOLDER / FILE_SYSTEMS / f"trainyard-{REGION}.json"
-    assert file.read_text() == masked(assembly.text(REGION)) + "\n", "look at the difference after `make snapshots`"
 
 
 def test_as_many_as_a_deployment_takes_fit_the_job_role_and_the_regions_parameter(tmp_path: Path) -> None:

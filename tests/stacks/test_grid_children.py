@@ -13,7 +13,7 @@ from contract.environments import ChildEnvironment
 from contract.grid import ExitCode
 from stacks.grid_settings import GridSettings
 from stacks.parts.batch import RULES, vcpus
-from tests.stacks.synth import only, plain, resources
+from tests.stacks.synth import logical_id, only, plain, resources
 from tests.stacks.variations import MOST_GRID
 from tools.synthesis import Synthesised, synthesise_once
 
@@ -44,6 +44,14 @@ def test_a_child_writes_to_the_log_of_the_contract(grid: dict[str, Any], child: 
     options = child["ContainerProperties"]["LogConfiguration"]["Options"]
     group = grid["Resources"][options["awslogs-group"]["Ref"]]["Properties"]
     assert (group["LogGroupName"], group["RetentionInDays"]) == (names.child_log_group("trainyard"), 30)
+    assert child["ContainerProperties"]["LogConfiguration"]["LogDriver"] == "awslogs"
+    assert (options["awslogs-region"], options["awslogs-stream-prefix"]) == ({"Ref": "AWS::Region"}, "child")
+
+
+def test_a_child_has_its_own_role_and_what_starts_it_another(grid: dict[str, Any], child: dict[str, Any]) -> None:
+    roles = {"JobRoleArn": "ChildRole", "ExecutionRoleArn": "ChildrenStartRole"}
+    for field, begin in roles.items():
+        assert child["ContainerProperties"][field] == {"Fn::GetAtt": [logical_id(grid, "AWS::IAM::Role", begin), "Arn"]}
 
 
 def test_a_child_runs_on_the_platform_that_its_image_was_made_for(child: dict[str, Any]) -> None:
@@ -118,7 +126,7 @@ def test_no_time_out_ends_a_child_for_good(child: dict[str, Any]) -> None:
 def test_a_queue_full_of_waiting_lines_is_no_misconfiguration(grid: dict[str, Any]) -> None:
     queue = only(grid, "AWS::Batch::JobQueue")
     assert "JobStateTimeLimitActions" not in queue
-    assert queue["JobQueueName"] == names.grid_queue("trainyard")
+    assert (queue["JobQueueName"], queue["State"]) == (names.grid_queue("trainyard"), "ENABLED")
 
 
 def test_as_many_children_run_at_once_as_the_settings_say(grid: dict[str, Any]) -> None:
@@ -127,7 +135,10 @@ def test_as_many_children_run_at_once_as_the_settings_say(grid: dict[str, Any]) 
 
 
 def test_children_run_in_private_subnets_and_nothing_comes_in(grid: dict[str, Any]) -> None:
+    group = logical_id(grid, "AWS::EC2::SecurityGroup", "Children")
     for machines in resources(grid, "AWS::Batch::ComputeEnvironment").values():
+        assert (machines["State"], machines["Type"]) == ("ENABLED", "MANAGED")
+        assert machines["ComputeResources"]["SecurityGroupIds"] == [{"Fn::GetAtt": [group, "GroupId"]}]
         assert len(machines["ComputeResources"]["Subnets"]) == 3
         assert all("NodesSubnet" in json.dumps(one) for one in machines["ComputeResources"]["Subnets"])
     assert "SecurityGroupIngress" not in only(grid, "AWS::EC2::SecurityGroup")

@@ -19,7 +19,7 @@ from stacks.parts.assembled import NotSetUp
 from stacks.parts.operator_manifest import read_operator_manifest
 from stacks.parts.pod_cluster import VERSION
 from stacks.settings import BadSettings, Settings
-from tests.stacks.synth import artifacts, function, only, plain, resources, rights, variables
+from tests.stacks.synth import artifacts, function, logical_id, only, plain, resources, rights, variables
 from tools.configurations import CLUSTER, OPERATOR
 from tools.synthesis import CONTEXT, ROOT, Synthesised, masked, synthesise_once
 
@@ -199,7 +199,10 @@ def test_functions_without_a_network_ask_the_one_that_has_one(lab: Synthesised) 
         found = [one for one in rights(lab.template(stack), role) if one.name == "AskTheCluster"]
         assert found, role
         assert all(one.resources[0].endswith(f":function:{name}") for one in found)
-    assert function(lab.template("kubernetes"), "cluster_api")["VpcConfig"]["SubnetIds"]
+    network = function(lab.template("kubernetes"), "cluster_api")["VpcConfig"]
+    group = logical_id(lab.template("kubernetes"), "AWS::EC2::SecurityGroup", "FunctionGroup")
+    assert len(network["SubnetIds"]) == 3
+    assert network["SecurityGroupIds"] == [{"Fn::GetAtt": [group, "GroupId"]}]
     assert "VpcConfig" not in function(lab.template("grid"), "grid_collect")
 
 

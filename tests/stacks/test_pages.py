@@ -1,4 +1,4 @@
-"""What has the page writer write: the ends of executions, and a clock for what runs."""
+"""What has the page writer write: begins and ends of executions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stacks.parts.bad_ends import BAD_ENDS
-from tests.stacks.synth import logical_id, only, plain
+from tests.stacks.synth import only, plain
 from tools.synthesis import Synthesised
 
 
@@ -16,25 +16,11 @@ def pages(deployment: Synthesised) -> dict[str, Any]:
     return deployment.template("pages")
 
 
-def test_what_runs_has_a_new_page_every_five_minutes_and_no_tick_is_tried_again(pages: dict[str, Any]) -> None:
-    """Scheduler waits for no answer, so Lambda itself would try it twice more, beside the next ticks."""
-    assert only(pages, "AWS::Scheduler::Schedule")["ScheduleExpression"] == "rate(5 minutes)"
-    config = only(pages, "AWS::Lambda::EventInvokeConfig")
-    assert config["FunctionName"] == {"Ref": logical_id(pages, "AWS::Lambda::Function")}
-    assert config["MaximumRetryAttempts"] == 0
-
-
 def test_begins_and_ends_of_every_machine_are_sent(pages: dict[str, Any]) -> None:
     detail = only(pages, "AWS::Events::Rule")["EventPattern"]["detail"]
     assert detail["status"] == ["RUNNING", "SUCCEEDED", *BAD_ENDS]
     machines = [plain(one).rpartition(":")[2] for one in detail["stateMachineArn"]]
     assert machines == ["trainyard-train", "trainyard-grid", "trainyard-search"]
-
-
-def test_ten_pages_are_written_at_once_and_one_that_fails_holds_no_other_up(pages: dict[str, Any]) -> None:
-    mapping = only(pages, "AWS::Lambda::EventSourceMapping")
-    assert mapping["BatchSize"] == 10
-    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
 
 
 def test_a_page_is_tried_for_an_hour(pages: dict[str, Any]) -> None:

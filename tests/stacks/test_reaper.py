@@ -38,31 +38,11 @@ def alarms(complete: Synthesised) -> dict[str, dict[str, Any]]:
     return {one["AlarmName"].removeprefix("trainyard-"): one for _, one in every(complete, "AWS::CloudWatch::Alarm")}
 
 
-@pytest.fixture(scope="module")
-def schedules(reaper: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {one["ScheduleExpression"]: one for one in resources(reaper, "AWS::Scheduler::Schedule").values()}
-
-
 # Schedules
 
 
-def test_the_reaper_looks_every_five_minutes_and_speaks_every_monday(schedules: dict[str, dict[str, Any]]) -> None:
-    assert schedules.keys() == {"rate(5 minutes)", "cron(0 8 ? * MON *)"}
-    given = {expression: json.loads(one["Target"]["Input"]) for expression, one in schedules.items()}
-    assert given == {"rate(5 minutes)": {}, "cron(0 8 ? * MON *)": {"action": "weekly"}}
-    for one in schedules.values():
-        assert one["ScheduleExpressionTimezone"] == "UTC"
-        assert one["FlexibleTimeWindow"] == {"Mode": "OFF"}
-        assert one.get("State", "ENABLED") == "ENABLED"
-
-
-def test_no_pass_is_tried_again_and_none_is_lost_without_a_letter(
-    reaper: dict[str, Any], schedules: dict[str, dict[str, Any]]
-) -> None:
+def test_no_pass_is_tried_again_by_lambda_and_none_is_lost_without_a_letter(reaper: dict[str, Any]) -> None:
     letters = {"Fn::GetAtt": [logical_id(reaper, "AWS::SQS::Queue", "Letters"), "Arn"]}
-    for one in schedules.values():
-        assert one["Target"]["RetryPolicy"] == {"MaximumEventAgeInSeconds": 60, "MaximumRetryAttempts": 0}
-        assert one["Target"]["DeadLetterConfig"] == {"Arn": letters}
     config = only(reaper, "AWS::Lambda::EventInvokeConfig")
     assert config["FunctionName"] == {"Ref": logical_id(reaper, "AWS::Lambda::Function", "Reaper")}
     assert config["MaximumRetryAttempts"] == 0
@@ -95,18 +75,7 @@ def test_the_reaper_is_told_what_it_needs(reaper: dict[str, Any]) -> None:
 
 def test_silence_is_told_within_twenty_minutes_of_the_last_pass(alarms: dict[str, dict[str, Any]]) -> None:
     alarm = alarms["reaper-silent"]
-    difference, *counts = sorted(alarm["Metrics"], key=lambda one: "MetricStat" in one)
-    assert difference["Expression"] == "FILL(invocations, 0) - FILL(errors, 0)"
-    assert difference.get("ReturnData", True)
-    assert {one["Id"]: one["MetricStat"]["Metric"]["MetricName"] for one in counts} == {
-        "invocations": "Invocations",
-        "errors": "Errors",
-    }
-    (period,) = {one["MetricStat"]["Period"] for one in counts}
-    for one in counts:
-        assert one["ReturnData"] is False
-        assert one["MetricStat"]["Stat"] == "Sum"
-        assert "Reaper" in json.dumps(one["MetricStat"]["Metric"]["Dimensions"])
+    (period,) = {one["MetricStat"]["Period"] for one in alarm["Metrics"] if "MetricStat" in one}
     # The minute of the last pass, the empty ones, and what CloudWatch takes.
     assert period + alarm["EvaluationPeriods"] * period + EVALUATED_LATE_S < TWENTY_MINUTES_S
 
@@ -114,28 +83,16 @@ def test_silence_is_told_within_twenty_minutes_of_the_last_pass(alarms: dict[str
 def test_silence_is_not_told_when_one_pass_is_missed(alarms: dict[str, dict[str, Any]]) -> None:
     alarm = alarms["reaper-silent"]
     (period,) = {one["MetricStat"]["Period"] for one in alarm["Metrics"] if "MetricStat" in one}
-    assert alarm["DatapointsToAlarm"] == alarm["EvaluationPeriods"]
     assert alarm["EvaluationPeriods"] * period > 2 * 300
-    assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("LessThanThreshold", 1)
-
-
-def test_a_reaper_that_never_looked_is_silent(alarms: dict[str, dict[str, Any]]) -> None:
-    assert alarms["reaper-silent"]["TreatMissingData"] == "breaching"
-    others = {one["TreatMissingData"] for name, one in alarms.items() if not name.endswith("-silent")}
-    assert others == {"notBreaching"}
 
 
 def test_a_silent_attendant_is_told_within_five_minutes_of_its_last_look(alarms: dict[str, dict[str, Any]]) -> None:
     alarm = alarms["attendant-silent"]
     (period,) = {one["MetricStat"]["Period"] for one in alarm["Metrics"] if "MetricStat" in one}
-    counts = [one["MetricStat"]["Metric"] for one in alarm["Metrics"] if "MetricStat" in one]
-    assert sorted(one["MetricName"] for one in counts) == ["Errors", "Invocations"]
     assert period + alarm["EvaluationPeriods"] * period + EVALUATED_EVERY_S <= FIVE_MINUTES_S
     # Until the number of a minute arrives, the minute counts as empty.
     assert (alarm["EvaluationPeriods"] - 1) * period >= NUMBERS_LATE_S
-    assert alarm["DatapointsToAlarm"] == alarm["EvaluationPeriods"] > 1  # one missed look is no silence
-    assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("LessThanThreshold", 1)
-    assert alarm["TreatMissingData"] == "breaching"
+    assert alarm["EvaluationPeriods"] > 1, "one missed look is no silence"
 
 
 def test_the_silence_of_the_attendants_clock_is_told_however_often_nodes_wake_it(
@@ -195,22 +152,6 @@ def test_a_metric_of_ours_that_an_added_value_could_lower_is_rejected(
         made.on_most("x", metric, "", most=1.0)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["reaper-errors", "cleanup-errors", "attendant-letters"],
-)
-def test_one_of_these_is_enough(alarms: dict[str, dict[str, Any]], name: str) -> None:
-    alarm = alarms[name]
-    assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("GreaterThanOrEqualToThreshold", 1)
-    assert (alarm["EvaluationPeriods"], alarm["Period"]) == (1, 300)
-
-
-def test_the_attendant_may_fail_for_a_moment(alarms: dict[str, dict[str, Any]]) -> None:
-    alarm = alarms["attendant-errors"]
-    assert (alarm["DatapointsToAlarm"], alarm["EvaluationPeriods"], alarm["Period"]) == (2, 3, 300)
-    assert (alarm["Namespace"], alarm["MetricName"], alarm["Statistic"]) == ("AWS/Lambda", "Errors", "Sum")
-
-
 def test_the_first_letter_of_any_dead_letter_queue_is_told(
     complete: Synthesised, alarms: dict[str, dict[str, Any]]
 ) -> None:
@@ -242,25 +183,6 @@ def dead_letter_queues(template: dict[str, Any]) -> Iterator[Any]:
         yield one["Target"]["DeadLetterConfig"]["Arn"]
     for one in resources(template, "AWS::Events::Rule").values():
         yield from (target["DeadLetterConfig"]["Arn"] for target in one["Targets"] if "DeadLetterConfig" in target)
-
-
-def test_every_alarm_tells_the_topic_when_it_begins_and_when_it_ends(alarms: dict[str, dict[str, Any]]) -> None:
-    for name, alarm in alarms.items():
-        (begins,), (ends,) = alarm["AlarmActions"], alarm["OKActions"]
-        assert begins == ends, name
-        assert "Notifications" in plain(begins), name
-        assert alarm.get("ActionsEnabled", True), name
-
-
-def test_every_alarm_says_what_it_means_what_to_do_and_where_the_runbook_says_more(
-    alarms: dict[str, dict[str, Any]],
-) -> None:
-    runbook = (ROOT / "docs" / "runbook.md").read_text()
-    for name, alarm in alarms.items():
-        description = plain(alarm["AlarmDescription"])
-        assert description.endswith(f'More: docs/runbook.md, "{name}".')
-        assert 120 < len(description) < 1024, name
-        assert f"### {name}\n" in runbook, name
 
 
 def test_the_runbook_has_no_alarm_that_is_gone(alarms: dict[str, dict[str, Any]]) -> None:

@@ -89,8 +89,9 @@ def test_no_bucket_takes_a_request_without_tls(deployment: Synthesised) -> None:
 
 
 def test_no_bucket_is_public_or_plain(deployment: Synthesised) -> None:
+    blocks = ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")
     for name, bucket in every(deployment, "AWS::S3::Bucket"):
-        assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}, name
+        assert bucket["PublicAccessBlockConfiguration"] == dict.fromkeys(blocks, True), name
         assert "AES256" in json.dumps(bucket["BucketEncryption"]), name
 
 
@@ -166,6 +167,7 @@ def test_no_node_is_placed_in_a_subnet_with_a_way_in(deployment: Synthesised, pl
         plain(one["RouteTableId"]) for one in resources(template, "AWS::EC2::Route").values() if "GatewayId" in one
     }
     assert len(open_tables) == 3
+    assert {one["DestinationCidrBlock"] for one in resources(template, "AWS::EC2::Route").values()} == {"0.0.0.0/0"}
     assert [zone.subnet for zone in place.zones if tables[zone.subnet] in open_tables] == []
 
 
@@ -263,6 +265,11 @@ def test_no_function_shares_a_role_reserves_concurrency_or_runs_in_a_network_but
         assert "ReservedConcurrentExecutions" not in one, package
         assert ("VpcConfig" in one) == (package in IN_A_NETWORK), package
         assert (one["Runtime"], one["Architectures"]) == ("python3.14", ["x86_64"]), package
+
+
+def test_a_deploy_asks_for_the_service_roles_of_batch_and_ecs(deployment: Synthesised) -> None:
+    asked = only(deployment.template("foundation"), "Custom::ServiceRoles")["Roles"]
+    assert asked == {"batch.amazonaws.com": "AWSServiceRoleForBatch", "ecs.amazonaws.com": "AWSServiceRoleForECS"}
 
 
 def test_no_log_is_kept_for_ever(complete: Synthesised) -> None:
