@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from functools import cache
 from typing import Any, TypeVar, get_type_hints
 
 from contract.catalogue import CatalogueAccess
@@ -35,7 +36,7 @@ class Environment:
 
     def write(self) -> dict[str, str]:
         """Returns the function's variables; the stack calls this."""
-        hints, values = get_type_hints(type(self)), _without_defaults(type(self), asdict(self))  # type: ignore[call-overload]
+        hints, values = _hints(type(self)), _without_defaults(type(self), asdict(self))  # type: ignore[call-overload]
         return {
             VARIABLE_PREFIX + name.upper(): value
             if isinstance(value, str)
@@ -46,7 +47,7 @@ class Environment:
     @classmethod
     def read(cls: type[E], variables: Mapping[str, str] = os.environ) -> E:
         """Reads the function's variables; the handler calls this. Raises KeyError that names a missing variable."""
-        hints, values = get_type_hints(cls), {}
+        hints, values = _hints(cls), {}
         for one in fields(cls):  # type: ignore[arg-type]
             name = VARIABLE_PREFIX + one.name.upper()
             if name not in variables and default_of(one) is not MISSING:
@@ -54,6 +55,11 @@ class Environment:
             text = variables[name]
             values[one.name] = text if hints[one.name] is str else build(hints[one.name], json.loads(text), name)
         return cls(**values)
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
 
 
 def _without_defaults(kind: Any, values: Any) -> Any:

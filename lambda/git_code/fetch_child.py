@@ -220,9 +220,13 @@ def main() -> None:
         (resource.RLIMIT_CORE, 0),
     ):
         resource.setrlimit(limit, (most, most))
-    found = _carry_out(json.load(sys.stdin))
-    answer = {"trouble": found.trouble, "said": found.said[:1000]} if isinstance(found, NotFetched) else found
-    json.dump(answer, sys.stdout)
+    json.dump(answer(json.load(sys.stdin)), sys.stdout)
+
+
+def answer(order: Mapping[str, str]) -> dict[str, str]:
+    """Returns what the line of JSON says."""
+    found = _carry_out(order)
+    return {"trouble": found.trouble.value, "said": found.said[:1000]} if isinstance(found, NotFetched) else found
 
 
 def _carry_out(order: Mapping[str, str]) -> dict[str, str] | NotFetched:

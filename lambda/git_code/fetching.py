@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
 from botocore.exceptions import ClientError
 
@@ -34,10 +35,10 @@ def find_head(url: str, branch: str, secret: str) -> str | NotFetched:
     token = read_token(secret)
     if isinstance(token, NotFetched):
         return token
-    said = _ask({"url": url, "branch": branch, "token": token}, FETCH_S)
+    said = _read(ask_child({"url": url, "branch": branch, "token": token}, FETCH_S))
     if isinstance(said, NotFetched):
         return said
-    commit = str(said.get("commit", ""))
+    commit = said.get("commit", "")
     return commit if COMMIT.fullmatch(commit) else NotFetched(FetchTrouble.BROKEN, "it names no commit")
 
 
@@ -57,12 +58,12 @@ def read_token(secret: str) -> str | NotFetched:
 def run_child(commit: GitCommit, token: str, archive: Path, *, limit_s: float = FETCH_S) -> NotFetched | None:
     """Fetches in a child process; returns why there is no archive."""
     order = {"url": commit.url, "commit": commit.commit, "token": token, "archive": str(archive)}
-    said = _ask(order, limit_s)
+    said = _read(ask_child(order, limit_s))
     return said if isinstance(said, NotFetched) else None
 
 
-def _ask(order: Mapping[str, str], limit_s: float) -> NotFetched | dict[str, object]:
-    """Runs the child, which has the token from its input alone; returns what it answers, or why it does not."""
+def ask_child(order: Mapping[str, str], limit_s: float) -> NotFetched | dict[str, str]:
+    """Runs the child, which has the token from its input alone; returns its line, or why there is none."""
     variables = {name: os.environ[name] for name in PASSED if name in os.environ}
     try:
         done = subprocess.run(
@@ -75,9 +76,14 @@ def _ask(order: Mapping[str, str], limit_s: float) -> NotFetched | dict[str, obj
     except subprocess.TimeoutExpired:
         return NotFetched(FetchTrouble.LATE)
     try:
-        said = json.loads(done.stdout)
+        return cast("dict[str, str]", json.loads(done.stdout))
     except ValueError:
         # The kernel ended it at one of its limits, or memory was too short to say so.
         words = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         return NotFetched(FetchTrouble.LARGE, f"the fetch ended with {done.returncode}{f': {words}' if words else ''}")
-    return NotFetched(FetchTrouble(said["trouble"]), said["said"]) if "trouble" in said else said
+
+
+def _read(said: NotFetched | dict[str, str]) -> NotFetched | dict[str, str]:
+    if isinstance(said, NotFetched) or "trouble" not in said:
+        return said
+    return NotFetched(FetchTrouble(said["trouble"]), said["said"])

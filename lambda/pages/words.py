@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Mapping
-from itertools import accumulate, takewhile
 from typing import Any
 
 from markupsafe import escape
@@ -31,7 +31,10 @@ def visible(text: str, most: int = MOST) -> str:
     """Returns the text on one line, of at most `most` characters of its own and BYTES_EACH times as many bytes. Where it was cut, it says
     so."""
     part = _COLOURS.sub("", text[: 4 * most + 100]).expandtabs(4)
-    letters = "".join(_visible_letter(letter) for letter in part[:most]).rstrip()
+    letters = part[:most]
+    if not letters.isprintable():
+        letters = "".join(_visible_letter(letter) for letter in letters)
+    letters = letters.rstrip()
     shown = _fit(letters, BYTES_EACH * most)
     is_whole = len(part) <= most and len(text) <= 4 * most + 100 and len(shown) == len(letters)
     return shown if is_whole else f"{shown}… (cut, {len(text):,} characters)"
@@ -50,8 +53,7 @@ def _fit(text: str, most: int) -> str:
     """Returns as much of the text's beginning as takes at most `most` bytes."""
     if count_bytes(text) <= most:
         return text
-    sizes = accumulate(count_bytes(letter) for letter in text)
-    return text[: sum(1 for _ in takewhile(lambda size: size <= most, sizes))]
+    return text[: bisect_right(range(len(text) + 1), most, key=lambda count: count_bytes(text[:count])) - 1]
 
 
 def finite(value: object) -> float | None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from git_code import fetch_child, fetching
 from localaws.git_host import GitHosts, blob, commit, git, tree
 
 HOST, PRIVATE = "git.example.com", "private.example.com"
 """The second one shows its repositories to whoever has the token."""
 TOKEN = "a-token"
+ASK_CHILD = fetching.ask_child
+"""Asks in a process of its own, as functions do."""
 PLAIN = "100644"
 LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64 + b"\nsize 5000000\n"
 
@@ -91,3 +94,8 @@ def hosts(folder: Path) -> Iterator[GitHosts]:
 def head(made: GitHosts, name: str = "good", host: str = HOST) -> str:
     """The newest commit of a repository."""
     return git(made.folder / host / "owner" / f"{name}.git", "rev-parse", "refs/heads/main")
+
+
+def ask_here(order: Mapping[str, str], _limit_s: float) -> dict[str, str]:
+    """Stands in for `ask_child`, without its limits: the same answer, without the time that a process takes to start."""
+    return fetch_child.answer(order)

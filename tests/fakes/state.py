@@ -46,6 +46,11 @@ def store(
     aws.table.answer("PutItem", {"TableName": TABLE, "Item": item})
 
 
+def remove(aws: Aws, key: ItemKey) -> None:
+    """A person deletes an item."""
+    aws.table.answer("DeleteItem", {"TableName": TABLE, "Key": _key(key)})
+
+
 def kept(aws: Aws) -> list[dict[str, Any]]:
     """Every item of the table, in DynamoDB's own form."""
     return aws.table.items(TABLE)

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from git_code import fetching
 from localaws.git_host import GitHosts
 from tests.fakes.cloudformation import CloudFormation, listening
-from tests.fakes.git import hosts
+from tests.fakes.git import ask_here, hosts
 
 
 @pytest.fixture
@@ -31,3 +32,10 @@ def git_hosts(served: GitHosts, monkeypatch: pytest.MonkeyPatch) -> Iterator[Git
     served.asked.clear()
     yield served
     served.instead = lambda _: None
+
+
+@pytest.fixture
+def git_asked_here(git_hosts: GitHosts, monkeypatch: pytest.MonkeyPatch) -> GitHosts:
+    """Hosts that are asked by what the child runs, without a process for each question: it takes longer to start than to ask."""
+    monkeypatch.setattr(fetching, "ask_child", ask_here)
+    return git_hosts

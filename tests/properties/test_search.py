@@ -9,17 +9,27 @@ import pytest
 
 from contract.search import SearchPrefix
 from search_cleanup.handler import handler as cleanup
+from tests.properties.rounds import numbers
 from tests.properties.search_world import CALM, REQUEST, SearchWorld, Weather, world
 from tools.refusals.grids.yard import BUCKET
 
-SEEDS = range(12)
+SEEDS = numbers(12, quick=3)
 ROUGH = Weather()
+SHORT = {**REQUEST, "trials": 8}
 HARSH = Weather(killed=0.5, twice=0.5, again=0.3, lost=0.1, throttled=0.2)
 
 
 @pytest.fixture(scope="module")
 def undisturbed() -> SearchWorld:
     with pytest.MonkeyPatch.context() as patch, world(patch) as found:
+        assert found.run() == "done"
+        return found
+
+
+@pytest.fixture(scope="module")
+def short() -> SearchWorld:
+    """An undisturbed one of few trials."""
+    with pytest.MonkeyPatch.context() as patch, world(patch, given=SHORT) as found:
         assert found.run() == "done"
         return found
 
@@ -42,16 +52,13 @@ def test_whatever_befalls_a_search_it_asks_trains_and_reports_the_same(
 @pytest.mark.parametrize("action", ["ask", "tell", "report"])
 @pytest.mark.parametrize("calls", range(0, 45, 3))
 def test_a_step_that_is_killed_before_any_call_changes_nothing(
-    monkeypatch: pytest.MonkeyPatch, calls: int, action: str
+    monkeypatch: pytest.MonkeyPatch, short: SearchWorld, calls: int, action: str
 ) -> None:
-    short = {**REQUEST, "trials": 8}
-    with world(monkeypatch, given=short) as before:
-        assert before.run() == "done"
-    with world(monkeypatch, given=short, killed_at={action: calls}) as found:
+    with world(monkeypatch, given=SHORT, killed_at={action: calls}) as found:
         assert found.run() == "done"
-        assert found.questions() == before.questions()
-        assert found.trained == before.trained
-        assert found.rows() == before.rows()
+        assert found.questions() == short.questions()
+        assert found.trained == short.trained
+        assert found.rows() == short.rows()
 
 
 def test_a_round_that_costs_more_than_the_rest_since_prices_rose_ends_the_search_well(

@@ -1,4 +1,5 @@
-"""Code from git: a real child process fetches from git's own server; what is wrong with a commit is in the table of refusals too."""
+"""Code from git: fetched from git's own server, by a process of its own where that matters; the table of refusals has what is wrong
+with a commit too."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ from git_code.tree import EARLIEST, TooMuch, files, write
 from localaws.git_host import GitHosts, Instead, blob, commit, git, tree
 from tests.archives import tarred
 from tests.fakes.faults import Kind
-from tests.fakes.git import HOST, PRIVATE, REPOSITORIES, TOKEN, head
+from tests.fakes.git import ASK_CHILD, HOST, PRIVATE, REPOSITORIES, TOKEN, head
 from tests.functions.admission.account import Account, start
 from tools.refusals.jobs import LEAST
 from tools.refusals.jobs.git import FOLDER, HEADS
@@ -41,8 +42,13 @@ KEY = f"jobs/job-1/code/{HEADS['good']}.tar.gz"
 
 
 @pytest.fixture(autouse=True)
-def hosts(git_hosts: GitHosts) -> GitHosts:
-    return git_hosts
+def hosts(git_asked_here: GitHosts) -> GitHosts:
+    return git_asked_here
+
+
+@pytest.fixture
+def own_process(hosts: GitHosts, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
+    monkeypatch.setattr(fetching, "ask_child", ASK_CHILD)
 
 
 def stored(there: Account, key: str = KEY) -> bytes:
@@ -73,6 +79,7 @@ def test_the_repositories_are_those_of_which_the_table_of_refusals_speaks(hosts:
     assert git(hosts.folder / HOST / "owner" / "good.git", "rev-parse", "refs/heads/main^{tree}") == FOLDER
 
 
+@pytest.mark.usefixtures("own_process")
 def test_a_commit_is_fetched_once_into_the_jobs_prefix_and_the_job_says_which(there: Account, hosts: GitHosts) -> None:
     start(FROM_GIT)
     job = there.job("job-1")
@@ -167,6 +174,7 @@ def test_a_wrong_field_beside_it_does_not_keep_the_commit_from_being_looked_at(t
 # Whom it asks, and as whom
 
 
+@pytest.mark.usefixtures("own_process")
 def test_a_private_repository_is_read_with_the_token_of_its_host(there: Account) -> None:
     there.directory.secrets["eu-central-1", "git-token"] = (
         "arn:aws:secretsmanager:eu-central-1:1:secret:git-token-a1b2c3"
@@ -214,6 +222,7 @@ def test_no_redirect_is_followed_to_whichever_host(hosts: GitHosts, there: Accou
     assert there.changes == []
 
 
+@pytest.mark.usefixtures("own_process")
 def test_a_certificate_that_nobody_signed_ends_the_fetch(monkeypatch: pytest.MonkeyPatch, there: Account) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", os.devnull)
     assert "cannot be reached" in refused()
@@ -258,6 +267,7 @@ def test_a_host_that_is_busy_for_a_moment_is_asked_again(hosts: GitHosts, there:
     assert there.s3.read("yard-home", KEY) is not None
 
 
+@pytest.mark.usefixtures("own_process")
 def test_a_host_that_does_not_end_ends_at_the_limit(hosts: GitHosts, tmp_path: Path) -> None:
     over = threading.Event()
 
@@ -288,16 +298,18 @@ def _large(at: Path, shell: str) -> dict[str, Any]:
     return {**LEAST, "code": {"git": f"https://{HOST}/owner/large.git", "ref": ref}}
 
 
+@pytest.mark.usefixtures("own_process")
 def test_a_file_that_packs_small_ends_at_the_childs_memory(
     large: Path, there: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetching, "PROGRAM", LESS.format(name="MOST_MEMORY", value=200 * MIB))
+    monkeypatch.setattr(fetching, "PROGRAM", LESS.format(name="MOST_MEMORY", value=150 * MIB))
     assert "is too large (it takes more memory than the fetch has)" in refused(
-        _large(large, "head -c 250000000 /dev/zero")
+        _large(large, "head -c 100000000 /dev/zero")
     )
     assert there.changes == []
 
 
+@pytest.mark.usefixtures("own_process")
 def test_a_pack_above_the_limit_is_not_read_to_its_end(
     large: Path, there: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:

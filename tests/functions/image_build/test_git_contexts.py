@@ -19,7 +19,7 @@ from contract.images import BuildOrder
 from git_code import fetching
 from localaws.git_host import GitHosts, Instead, blob, commit, tree
 from tests.fakes.faults import Kind
-from tests.fakes.git import HOST, PRIVATE, TOKEN, head
+from tests.fakes.git import ASK_CHILD, HOST, PRIVATE, TOKEN, head
 from tests.functions.image_build.account import ENVIRONMENT, Account, check
 from tools.refusals.images import DIGEST, LEAST, REGIONS
 from tools.refusals.jobs.git import HEADS
@@ -34,9 +34,9 @@ def put(at: Path, **files: bytes) -> str:
 
 
 @pytest.fixture(autouse=True)
-def repository(git_hosts: GitHosts) -> Iterator[Path]:
+def repository(git_asked_here: GitHosts) -> Iterator[Path]:
     """A repository with a Dockerfile at its root."""
-    at = git_hosts.repository(f"{HOST}/owner/image.git")
+    at = git_asked_here.repository(f"{HOST}/owner/image.git")
     put(at, Dockerfile=b"FROM scratch\nCOPY . /code\n", train=b"print(1)\n")
     yield at
     shutil.rmtree(at)
@@ -184,6 +184,7 @@ def test_a_redirect_is_refused_and_not_waited_for(there: Account, git_hosts: Git
 def test_the_same_child_fetches_for_builds_as_for_jobs_within_its_limits(
     there: Account, git_hosts: GitHosts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(fetching, "ask_child", ASK_CHILD)
     program = "from git_code import fetch_child as child; child.MOST_PACK = 10; child.main()"
     monkeypatch.setattr(fetching, "PROGRAM", program)
     assert "is too large (more than 10 bytes, as git sends them)" in refused(request_for(head(git_hosts, "image")))

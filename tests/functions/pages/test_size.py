@@ -69,7 +69,7 @@ def test_a_page_of_long_texts_in_every_field_is_small_and_valid(
     assert "so it ends here" not in page.text
 
 
-@pytest.mark.parametrize("letters", DEAR)
+@pytest.mark.parametrize("letters", ["&", "\N{GRINNING FACE}", "x", '&"😀'])
 @pytest.mark.parametrize("make", [jobs.huge, failed_lines, failed_trials])
 def test_no_letter_is_so_dear_that_a_large_page_is_larger_than_500_kb(make: Callable[[], Any], letters: str) -> None:
     assert len(write(change_texts(make(), lambda text: text + letters * 3000))) <= MOST_BYTES
