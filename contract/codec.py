@@ -70,6 +70,12 @@ def _to_plain(value: Any) -> Any:
     return value
 
 
+@cache
+def read_hints(kind: Any) -> dict[str, Any]:
+    """Returns the types of a dataclass' fields. Do not change the dict: it is read once a process."""
+    return typing.get_type_hints(kind)
+
+
 def default_of(field: dataclasses.Field[Any]) -> Any:
     """Returns the default of a field: MISSING, which equals nothing else, where it has none."""
     return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
@@ -100,7 +106,7 @@ def _number(word: str) -> float:
 @cache
 def _fields(kind: Any) -> list[tuple[str, Callable[[Any, str], Any], bool]]:
     """Lists the names of a dataclass' fields, what converts to each, and whether it has no default."""
-    hints = typing.get_type_hints(kind)
+    hints = read_hints(kind)
     return [
         (
             field.name,
