@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from contract.timing import Timing
 from localaws.conditions import Conditions
+from rehearsal import request_check
 from rehearsal.fault_keys import STATES
 from rehearsal.faults import parse_faults
 from rehearsal.yard import StartedJob, Yard
@@ -198,3 +201,13 @@ def measured(yard: Yard, trainer: str, second_wave: dict[str, StartedJob]) -> St
     ended(second_wave["disturbed"])
     request = {**ONE, "code": trainer, "command": train(40, 0.2), "checkpoint_minutes": 0.02}
     return yard.start({**request, "nodes": 2, "health": "deep"}, "slow-network")
+
+
+@pytest.fixture
+def checked_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests are checked without a process for each, which takes longer to start than to check."""
+
+    def ask(kind: str, request: Mapping[str, Any], *code: str) -> Any:
+        return json.loads(json.dumps(request_check.check(kind, json.loads(json.dumps(request)), *code)))
+
+    monkeypatch.setattr(request_check, "_ask", ask)

@@ -34,6 +34,7 @@ EXAMPLE = ROOT / "examples" / "grid"
 MANIFEST = ["--manifest", str(EXAMPLE / "manifest.csv")]
 
 
+@pytest.mark.usefixtures("checked_here")
 def test_home_has_its_network_and_the_regions_of_the_data_are_for_the_grid_alone() -> None:
     found = regions(arguments([*MANIFEST, "--grid-data", str(EXAMPLE / "digits"), "--region", "ap-south-1"]))
     assert [place["region"] for place in found] == [
@@ -54,6 +55,7 @@ def test_a_profile_of_the_person_that_does_not_exist_keeps_no_rehearsal_from_beg
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.usefixtures("checked_here")
 @pytest.mark.parametrize(
     ("more", "says"),
     [

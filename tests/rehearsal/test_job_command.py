@@ -65,6 +65,7 @@ def test_a_wrong_value_is_a_line_and_exit_code_2(
     assert "usage:" not in told
 
 
+@pytest.mark.usefixtures("checked_here")
 def test_an_image_needs_no_code_and_is_what_the_request_names() -> None:
     folder = ROOT / "examples" / "image_job"
     found = arguments(["--job", str(folder / "job.json"), "--image", str(folder)])
@@ -85,6 +86,7 @@ def test_a_request_whose_code_lies_elsewhere_says_that_a_folder_takes_its_place(
     assert "allowed: a folder, which is uploaded in its place" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("checked_here")
 @pytest.mark.parametrize("example", sorted(FIRST.glob("*.json")), ids=lambda file: file.name)
 def test_every_example_of_a_first_job_can_be_rehearsed_as_it_is(example: Path) -> None:
     found = arguments(["--job", str(example), "--code", str(EXAMPLE)])
@@ -117,6 +119,7 @@ def test_a_wrong_request_is_refused_before_the_deployment_in_the_words_of_admit(
     assert "(did you mean train.py?)" in lines[3]
 
 
+@pytest.mark.usefixtures("checked_here")
 def test_more_nodes_than_the_settings_allow_are_refused_on_the_command_line_too(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -124,6 +127,7 @@ def test_more_nodes_than_the_settings_allow_are_refused_on_the_command_line_too(
     assert line.startswith("mine.json: nodes: 9999 is too large; allowed: ")
 
 
+@pytest.mark.usefixtures("checked_here")
 def test_code_that_cannot_be_read_is_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "code"
     folder.mkdir()
@@ -134,12 +138,14 @@ def test_code_that_cannot_be_read_is_a_line(tmp_path: Path, capsys: pytest.Captu
     assert "a link to '/nowhere', out of its folder" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("checked_here")
 def test_all_mistakes_are_told_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         arguments([*JOB, "--speed=nan", "--nodes=0", "--limit=x"])
     assert len(capsys.readouterr().err.splitlines()) == 3
 
 
+@pytest.mark.usefixtures("checked_here")
 def test_right_values_are_numbers() -> None:
     found = arguments([*JOB, "--speed=2.5", "--nodes=3", "--metric-at-least=0"])
     assert (found.speed, found.nodes, found.metric_at_least, found.limit, found.seed) == (2.5, 3, 0.0, 900.0, 0)

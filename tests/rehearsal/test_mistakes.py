@@ -18,6 +18,7 @@ from botocore.exceptions import ClientError
 from rich.console import Console
 
 from localaws.testing.waiting import HANG_S
+from rehearsal.command import main
 from rehearsal.diagnosis import diagnose
 from rehearsal.yard import StartedJob, Yard
 from tools.mistakes import ANY, CODE, MOST_LINES, REQUEST, ROWS, Mistake, Stage
@@ -69,11 +70,25 @@ def test_an_answer_has_three_lines_at_most_and_a_name_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("name", READ)
-def test_what_is_wrong_with_the_command_or_the_request_is_all_that_is_said(name: str, tmp_path: Path) -> None:
-    code, said = run(*prepared(tmp_path, BY_NAME[name]), cwd=tmp_path)
+@pytest.mark.usefixtures("checked_here")
+def test_what_is_wrong_with_the_command_or_the_request_is_all_that_is_said(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    options = prepared(tmp_path, BY_NAME[name])
+    monkeypatch.chdir(tmp_path)
+    try:
+        code = main(options)
+    except SystemExit as ended:
+        code = int(str(ended.code))
+    said = "".join(capfd.readouterr())
     assert code == 2
     assert len(said.splitlines()) == len(BY_NAME[name].says), said
     assert missing(BY_NAME[name], said) == [], said
+
+
+def test_the_process_of_the_command_says_it_and_ends_with_2(tmp_path: Path) -> None:
+    code, said = run(*prepared(tmp_path, BY_NAME[READ[0]]), cwd=tmp_path)
+    assert (code, missing(BY_NAME[READ[0]], said)) == (2, []), said
 
 
 def test_without_its_environment_a_rehearsal_says_what_to_do() -> None:
