@@ -220,12 +220,12 @@ test-tools: ## What else must pass: the local AWS, scanners, benchmarks, load, p
 
 test-all: ## Everything that must pass before a change lands: the parts of make test and of make test-tools, all side by side
 	@rm -rf build/test && mkdir -p build/test
-	@$(MAKE) --no-print-directory -k -j5 all-in-lanes; $(RERUN) $(CHECKS) $(REHEARSALS) $(TOOL_TESTS) $(DEPLOYMENTS); \
+	@$(MAKE) --no-print-directory -k -j4 all-in-lanes; $(RERUN) $(CHECKS) $(REHEARSALS) $(TOOL_TESTS) $(DEPLOYMENTS); \
 	  $(SUMMARY) checks $(CHECKS) -- rehearsals $(REHEARSALS) -- tools $(TOOL_TESTS) -- deployments $(DEPLOYMENTS)
 
-# Rehearsals mostly wait, for nodes that boot and for clocks, and the other lanes use what they leave of the processors. Within a lane
-# one part follows another. Only rehearsals need a machine image, which takes the longest to make. A part that fails stops nothing: the
-# summary tells.
+# Rehearsals mostly wait, for nodes that boot and for clocks, and the other lanes use what they leave of the processors: four parts at a
+# time keep two of them busy. Within a lane one part follows another. Only rehearsals need a machine image, which takes the longest to
+# make. A part that fails stops nothing: the summary tells.
 in-lanes: $(CHECKS) $(REHEARSALS)
 tools-in-lanes: $(TOOL_TESTS) $(DEPLOYMENTS)
 all-in-lanes: $(CHECKS) $(REHEARSALS) $(TOOL_TESTS) $(DEPLOYMENTS)
