@@ -170,36 +170,58 @@ def require_words(code: int, out: str, err: str, *, as_json: bool) -> None:
             json.loads(line, parse_constant=pytest.fail)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
-@given(document=garbled(), as_json=st.booleans())
-@example(document=("output", '{"progress": NaN}'), as_json=True)
-@example(document=("best", "{"), as_json=False)
-@example(document=("artifacts", '{"artifacts": [{}]}'), as_json=False)
-def test_no_view_ends_in_a_traceback_whatever_a_document_says(document: tuple[str, str], as_json: bool) -> None:
-    with account() as there, tempfile.TemporaryDirectory() as folder:
-        plant(there, dict([document]))
-        for view in VIEWS:
-            words = [folder if word == "TO" else word for word in view]
-            ran = run(*words, *["--json"] * as_json, *YARD)
-            require_words(ran.code, ran.out, ran.err, as_json=as_json)
+def rounds(quick: int, length: int) -> Any:
+    """So many examples, and at length so many."""
+    return pytest.mark.parametrize("examples", [quick, pytest.param(length, marks=pytest.mark.at_length)])
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
-@given(body=st.binary(max_size=60) | st.text(max_size=60).map(str.encode), as_json=st.booleans())
-@example(body=b'"', as_json=False)
-@example(body=b"\0", as_json=False)
-@example(body=b"a\rb\n" + b"x" * 200_000, as_json=False)
-@example(body=b"trial,hp.\n1,2,3,4\n", as_json=True)
-@example(body=b"trial,hp.a\n1\n", as_json=False)
-def test_no_view_ends_in_a_traceback_whatever_bytes_an_object_has(body: bytes, as_json: bool) -> None:
-    with account() as there:
-        plant(there, {})
-        for key in [*there.s3.buckets[HOME_BUCKET].objects]:
-            there.put(key, body)
-        for view in VIEWS:
-            if "TO" not in view:
-                ran = run(*view, *["--json"] * as_json, *YARD)
+def drawn(examples: int, test: Any) -> None:
+    """Runs the property with so many examples, always the same ones."""
+    settings(
+        max_examples=examples,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+        derandomize=True,
+        database=None,
+    )(test)()
+
+
+@rounds(quick=8, length=25)
+def test_no_view_ends_in_a_traceback_whatever_a_document_says(examples: int) -> None:
+    @given(document=garbled(), as_json=st.booleans())
+    @example(document=("output", '{"progress": NaN}'), as_json=True)
+    @example(document=("best", "{"), as_json=False)
+    @example(document=("artifacts", '{"artifacts": [{}]}'), as_json=False)
+    def look(document: tuple[str, str], as_json: bool) -> None:
+        with account() as there, tempfile.TemporaryDirectory() as folder:
+            plant(there, dict([document]))
+            for view in VIEWS:
+                words = [folder if word == "TO" else word for word in view]
+                ran = run(*words, *["--json"] * as_json, *YARD)
                 require_words(ran.code, ran.out, ran.err, as_json=as_json)
+
+    drawn(examples, look)
+
+
+@rounds(quick=5, length=15)
+def test_no_view_ends_in_a_traceback_whatever_bytes_an_object_has(examples: int) -> None:
+    @given(body=st.binary(max_size=60) | st.text(max_size=60).map(str.encode), as_json=st.booleans())
+    @example(body=b'"', as_json=False)
+    @example(body=b"\0", as_json=False)
+    @example(body=b"a\rb\n" + b"x" * 200_000, as_json=False)
+    @example(body=b"trial,hp.\n1,2,3,4\n", as_json=True)
+    @example(body=b"trial,hp.a\n1\n", as_json=False)
+    def look(body: bytes, as_json: bool) -> None:
+        with account() as there:
+            plant(there, {})
+            for key in [*there.s3.buckets[HOME_BUCKET].objects]:
+                there.put(key, body)
+            for view in VIEWS:
+                if "TO" not in view:
+                    ran = run(*view, *["--json"] * as_json, *YARD)
+                    require_words(ran.code, ran.out, ran.err, as_json=as_json)
+
+    drawn(examples, look)
 
 
 @pytest.mark.parametrize("missing", ["HomeBucket", "StateTable", "NodeLogGroup", "NotificationTopic", "NodeRoleId"])

@@ -20,7 +20,9 @@ UPLOAD_S = 120.0
 """Requests of a set, with what a trainer saves meanwhile, those of slower ranks, and rest."""
 
 
-@pytest.mark.parametrize("nodes", [1, 2, 4])
+@pytest.mark.parametrize(
+    "nodes", [pytest.param(1, marks=pytest.mark.at_length), 2, pytest.param(4, marks=pytest.mark.at_length)]
+)
 @pytest.mark.parametrize("layout", list(LAYOUTS))
 @pytest.mark.parametrize("seed", numbers(9, quick=1))
 def test_whatever_is_killed_the_next_attempt_starts_from_a_whole_checkpoint_of_its_framework(

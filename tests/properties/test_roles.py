@@ -81,7 +81,7 @@ class RoleJobs(Jobs):
 
 
 @pytest.mark.timeout(0)
-@pytest.mark.parametrize("number", numbers(ROUNDS, quick=4))
+@pytest.mark.parametrize("number", numbers(ROUNDS, quick=2))
 def test_every_job_with_roles_has_one_end_whatever_befalls_which_of_them(number: int) -> None:
     class Round(RoleJobs):
         start = BEGINS[number % len(BEGINS)]

@@ -364,7 +364,7 @@ class Spine(RuleBasedStateMachine):
 
 
 @pytest.mark.timeout(0)
-@pytest.mark.parametrize("number", numbers(ROUNDS, quick=3))
+@pytest.mark.parametrize("number", numbers(ROUNDS, quick=2))
 def test_the_spine_holds_whatever_happens_in_whatever_order(number: int) -> None:
     class Round(Spine):
         start = STARTS[number % len(STARTS)]

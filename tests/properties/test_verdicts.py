@@ -10,7 +10,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tests.properties.rounds import DEEP, ROUNDS, play
+from tests.properties.rounds import DEEP, ROUNDS, numbers, play
 from tests.properties.verdict_nodes import STALL_S, Node
 from tests.properties.verdict_world import VerdictWorld
 
@@ -163,7 +163,7 @@ class Attempt(RuleBasedStateMachine):
 
 
 @pytest.mark.timeout(0)
-@pytest.mark.parametrize("number", range(ROUNDS))
+@pytest.mark.parametrize("number", numbers(ROUNDS, quick=2))
 def test_the_end_has_the_name_that_the_oracle_gives_it(number: int) -> None:
     play(number, Attempt)
 

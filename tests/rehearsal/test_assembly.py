@@ -111,6 +111,7 @@ def test_byte_code_and_what_synth_reads_nothing_from_change_nothing(tree: Path) 
     assert digest(VALUES, tree) == before
 
 
+@pytest.mark.at_length
 def test_synth_opens_no_file_of_the_tree_that_the_digest_is_not_of(tmp_path: Path) -> None:
     """Python's part of synth, which reads everything but what it gives to node as an asset, from folders that it names."""
     known = {str(file) for file in inputs(ROOT)}

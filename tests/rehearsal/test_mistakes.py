@@ -111,6 +111,7 @@ def test_in_another_folder_python_finds_no_rehearsal(tmp_path: Path) -> None:
     assert (code, missing(BY_NAME[name], said)) == (1, []), said
 
 
+@pytest.mark.at_length
 def test_set_up_without_a_network_says_so(tmp_path: Path) -> None:
     for file in (ROOT / "Makefile", *ROOT.glob("tools/*.py"), ROOT / "tools" / "uv.txt", *PACKED):
         (tmp_path / file.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)

@@ -105,11 +105,11 @@ def test_a_full_reservation_fails_a_job_that_does_not_wait_with_its_name(yard: W
 
 
 def test_a_block_that_begins_later_is_asked_for_when_it_begins_and_not_before(yard: WaitingYard) -> None:
-    begins = NOW + 30 * HOUR
+    begins = NOW + 3 * HOUR
     start(yard, block(yard, begins_at=begins))
     yard.run(60)
     assert yard.executions[JOB.id].state == WAIT
-    yard.run(30 * HOUR - 61)
+    yard.run(3 * HOUR - 61)
     assert launches(yard) == []
     yard.run(150)
     assert yard.executions[JOB.id].state == TRAIN
@@ -145,16 +145,16 @@ def test_a_block_that_was_cancelled_ends_the_job_in_ec2s_words(yard: WaitingYard
 
 
 def test_the_deadline_of_a_job_is_never_later_than_the_end_of_its_block(yard: WaitingYard) -> None:
-    one = block(yard, hours=26)
+    one = block(yard, hours=25)
     bought_out = bought(yard)
     start(yard, bought_out, "other")
     one.total = 0
     start(yard, one)
-    yard.run(4 * HOUR)
+    yard.run(1.5 * HOUR)
     one.total = JOB.nodes
     yard.run(A_ROUND_S)
     assert yard.executions[JOB.id].state == TRAIN
-    ends = NOW + 26 * HOUR
+    ends = NOW + 25 * HOUR
     assert yard.executions[JOB.id].deadline == ends
     marks = [machine.tags for machine in yard.running() if machine.tags[tags.JOB] == JOB.id]
     assert {one[tags.DEADLINE] for one in marks} == {str(int(ends))}
@@ -167,10 +167,10 @@ def test_a_block_leaves_the_deadline_of_a_job_that_ends_before_it(yard: WaitingY
 
 
 def test_what_runs_in_a_block_is_ended_with_it_and_the_job_knew(yard: WaitingYard) -> None:
-    start(yard, block(yard, hours=3))
+    start(yard, block(yard, hours=1))
     yard.run(60)
     assert len(yard.running()) == JOB.nodes
-    yard.run(4 * HOUR)
+    yard.run(2 * HOUR)
     assert yard.running() == []
 
 
@@ -192,10 +192,10 @@ def test_an_answer_without_begin_is_no_call(yard: WaitingYard) -> None:
 
 def test_a_block_that_has_ended_is_asked_for_no_more_and_the_wait_is_over(yard: WaitingYard) -> None:
     """In its last half hour AWS ends its nodes: what is launched then is born too late."""
-    one = block(yard, hours=3)
+    one = block(yard, hours=1)
     one.total = 0
     start(yard, one)
-    yard.run(3 * HOUR)
+    yard.run(HOUR)
     before = len(launches(yard))
     one.total = JOB.nodes
     yard.run(A_ROUND_S)
@@ -207,12 +207,12 @@ def test_a_block_that_has_ended_is_asked_for_no_more_and_the_wait_is_over(yard: 
 
 @pytest.mark.parametrize("how", ["ended", "cancelled"])
 def test_of_several_reservations_one_that_is_gone_keeps_no_job_from_another(yard: WaitingYard, how: str) -> None:
-    gone, late = block(yard, hours=3), block(yard, begins_at=NOW + 10 * HOUR)
+    gone, late = block(yard, hours=1), block(yard, begins_at=NOW + 2 * HOUR)
     gone.total = 0
     yard.start(ladder=(*of(gone), *of(late)))
-    yard.run(2 * HOUR)
+    yard.run(HOUR / 2)
     gone.cancelled = how == "cancelled"
-    yard.run(8 * HOUR + A_ROUND_S)
+    yard.run(1.5 * HOUR + A_ROUND_S)
     assert yard.executions[JOB.id].state == TRAIN
     assert launches(yard)[-1]["CapacityReservationSpecification"] == {
         "CapacityReservationTarget": {"CapacityReservationId": late.id}

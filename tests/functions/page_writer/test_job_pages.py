@@ -272,7 +272,15 @@ def test_a_garbled_document_is_said_in_the_page(pages: Pages, key: str, body: by
     pages.end(execution, "FAILED", "TrainingFailed")
     pages.run()
     assert [one.partition(":")[0] for one in pages.newest.unread] == [key.rpartition("/")[2]]
+
+
+def test_a_garbled_document_ends_no_message_in_letters(pages: Pages) -> None:
+    execution = pages.begin()
+    pages.admit(max_wait_hours=1.0)
+    pages.write(JobPrefix(JOB.id).result, b"{")
+    pages.end(execution, "FAILED", "TrainingFailed")
     pages.run(3 * 3600)
+    assert pages.newest.unread
     assert pages.aws.queue.dead == []
 
 

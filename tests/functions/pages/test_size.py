@@ -58,7 +58,7 @@ def write(facts: Any) -> bytes:
 
 @pytest.mark.parametrize("make", LARGE)
 @given(letters=LETTERS, is_alone=st.booleans())
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=3, deadline=None)
 def test_a_page_of_long_texts_in_every_field_is_small_and_valid(
     make: Callable[[], Any], letters: str, is_alone: bool
 ) -> None:
