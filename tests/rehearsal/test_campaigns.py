@@ -154,8 +154,9 @@ def field(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
     wanted = ["campaigns", "images"]
     with GitHosts(tmp_path_factory.mktemp("git"), [HOST]) as hosts:
         hosts.repository(GIT.removeprefix("https://"))
-        with Yard(tmp_path_factory.mktemp("yard"), conditions, settings=SETTINGS, wanted=wanted) as yard:
-            yard.aws.outside = hosts.variables
+        yard = Yard(tmp_path_factory.mktemp("yard"), conditions, settings=SETTINGS, wanted=wanted)
+        yard.aws.outside = hosts.variables  # ahead of the deployment, after which the watch looks at once
+        with yard:
             made = Field(yard, hosts)
             made.s3.create_bucket(Bucket=DATA)
             made.s3.put_bucket_versioning(Bucket=DATA, VersioningConfiguration={"Status": "Enabled"})

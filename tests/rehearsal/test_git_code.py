@@ -34,8 +34,9 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHosts]:
 def there(hosts: GitHosts, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     settings = {"git_hosts": {HOST: "", PRIVATE: "git-token"}}
     conditions = Conditions(speed=10.0, faults=parse_faults([LOST]))
-    with Yard(tmp_path_factory.mktemp("yard"), conditions, settings=settings, wanted=["workflow"]) as made:
-        made.aws.outside = hosts.variables
+    made = Yard(tmp_path_factory.mktemp("yard"), conditions, settings=settings, wanted=["workflow"])
+    made.aws.outside = hosts.variables  # ahead of the deployment, after which functions run
+    with made:
         made.client("secretsmanager").create_secret(Name="git-token", SecretString=TOKEN)
         yield made
 
