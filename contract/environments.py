@@ -6,11 +6,10 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
-from functools import cache
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar
 
 from contract.catalogue import CatalogueAccess
-from contract.codec import build, default_of
+from contract.codec import build, default_of, read_hints
 from contract.limits import Limits
 from contract.timing import Timing
 from contract.timings import (
@@ -36,7 +35,7 @@ class Environment:
 
     def write(self) -> dict[str, str]:
         """Returns the function's variables; the stack calls this."""
-        hints, values = _hints(type(self)), _without_defaults(type(self), asdict(self))  # type: ignore[call-overload]
+        hints, values = read_hints(type(self)), _without_defaults(type(self), asdict(self))  # type: ignore[call-overload]
         return {
             VARIABLE_PREFIX + name.upper(): value
             if isinstance(value, str)
@@ -47,7 +46,7 @@ class Environment:
     @classmethod
     def read(cls: type[E], variables: Mapping[str, str] = os.environ) -> E:
         """Reads the function's variables; the handler calls this. Raises KeyError that names a missing variable."""
-        hints, values = _hints(cls), {}
+        hints, values = read_hints(cls), {}
         for one in fields(cls):  # type: ignore[arg-type]
             name = VARIABLE_PREFIX + one.name.upper()
             if name not in variables and default_of(one) is not MISSING:
@@ -55,11 +54,6 @@ class Environment:
             text = variables[name]
             values[one.name] = text if hints[one.name] is str else build(hints[one.name], json.loads(text), name)
         return cls(**values)
-
-
-@cache
-def _hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
 
 
 def _without_defaults(kind: Any, values: Any) -> Any:

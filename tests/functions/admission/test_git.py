@@ -42,8 +42,8 @@ KEY = f"jobs/job-1/code/{HEADS['good']}.tar.gz"
 
 
 @pytest.fixture(autouse=True)
-def hosts(git_asked_here: GitHosts) -> GitHosts:
-    return git_asked_here
+def hosts(git_hosts_here: GitHosts) -> GitHosts:
+    return git_hosts_here
 
 
 @pytest.fixture
