@@ -175,7 +175,7 @@ def rounds(quick: int, length: int) -> Any:
     return pytest.mark.parametrize("examples", [quick, pytest.param(length, marks=pytest.mark.at_length)])
 
 
-def drawn(examples: int, test: Any) -> None:
+def draw(examples: int, test: Any) -> None:
     """Runs the property with so many examples, always the same ones."""
     settings(
         max_examples=examples,
@@ -192,7 +192,7 @@ def test_no_view_ends_in_a_traceback_whatever_a_document_says(examples: int) -> 
     @example(document=("output", '{"progress": NaN}'), as_json=True)
     @example(document=("best", "{"), as_json=False)
     @example(document=("artifacts", '{"artifacts": [{}]}'), as_json=False)
-    def look(document: tuple[str, str], as_json: bool) -> None:
+    def read_views(document: tuple[str, str], as_json: bool) -> None:
         with account() as there, tempfile.TemporaryDirectory() as folder:
             plant(there, dict([document]))
             for view in VIEWS:
@@ -200,7 +200,7 @@ def test_no_view_ends_in_a_traceback_whatever_a_document_says(examples: int) -> 
                 ran = run(*words, *["--json"] * as_json, *YARD)
                 require_words(ran.code, ran.out, ran.err, as_json=as_json)
 
-    drawn(examples, look)
+    draw(examples, read_views)
 
 
 @rounds(quick=5, length=15)
@@ -211,7 +211,7 @@ def test_no_view_ends_in_a_traceback_whatever_bytes_an_object_has(examples: int)
     @example(body=b"a\rb\n" + b"x" * 200_000, as_json=False)
     @example(body=b"trial,hp.\n1,2,3,4\n", as_json=True)
     @example(body=b"trial,hp.a\n1\n", as_json=False)
-    def look(body: bytes, as_json: bool) -> None:
+    def read_views(body: bytes, as_json: bool) -> None:
         with account() as there:
             plant(there, {})
             for key in [*there.s3.buckets[HOME_BUCKET].objects]:
@@ -221,7 +221,7 @@ def test_no_view_ends_in_a_traceback_whatever_bytes_an_object_has(examples: int)
                     ran = run(*view, *["--json"] * as_json, *YARD)
                     require_words(ran.code, ran.out, ran.err, as_json=as_json)
 
-    drawn(examples, look)
+    draw(examples, read_views)
 
 
 @pytest.mark.parametrize("missing", ["HomeBucket", "StateTable", "NodeLogGroup", "NotificationTopic", "NodeRoleId"])

@@ -43,7 +43,7 @@ class DataApiOver:
         with psycopg.connect(self._server.dsn(), autocommit=True) as connection:
             connection.execute(f"drop database if exists {DATABASE} with (force)")
             connection.execute(f"drop role if exists {READER}")
-            connection.execute(f"create database {DATABASE} owner {KEEPER}")
+            connection.execute(f"create database {DATABASE} owner {KEEPER} strategy file_copy")
         self.passwords = {KEEPER: KEEPER_PASSWORD}
         self.statements.clear()
 

@@ -35,7 +35,7 @@ def git_hosts(served: GitHosts, monkeypatch: pytest.MonkeyPatch) -> Iterator[Git
 
 
 @pytest.fixture
-def git_without_process(git_hosts: GitHosts, monkeypatch: pytest.MonkeyPatch) -> GitHosts:
+def git_hosts_here(git_hosts: GitHosts, monkeypatch: pytest.MonkeyPatch) -> GitHosts:
     """Hosts that are asked by what the child runs, without a process for each question: it takes longer to start than to ask."""
     monkeypatch.setattr(fetching, "ask_child", ask_here)
     return git_hosts

@@ -42,8 +42,8 @@ KEY = f"jobs/job-1/code/{HEADS['good']}.tar.gz"
 
 
 @pytest.fixture(autouse=True)
-def hosts(git_without_process: GitHosts) -> GitHosts:
-    return git_without_process
+def hosts(git_hosts_here: GitHosts) -> GitHosts:
+    return git_hosts_here
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ def test_what_a_request_alone_shows_to_be_wrong_is_said_by_the_reader() -> None:
 
 
 @pytest.mark.parametrize("field", FIELDS)
-@pytest.mark.usefixtures("git_without_process")
+@pytest.mark.usefixtures("git_hosts_here")
 def test_a_wrong_request_is_told_what_is_wrong_and_changes_nothing(there: Account, field: str) -> None:
     rows = [(section, row) for section, row in JUDGED if section.field == field]
     said = [(row.what, answer(row, there)) for _, row in rows]

@@ -12,9 +12,9 @@ from tests.functions.branch_watch.account import Watched, watch, watched
 
 
 @pytest.fixture
-def there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, git_without_process: GitHosts) -> Iterator[Watched]:
+def there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, git_hosts_here: GitHosts) -> Iterator[Watched]:
     """An account that watches the branch `main` of a repository without a commit."""
-    with watched(monkeypatch, tmp_path, git_without_process) as made:
+    with watched(monkeypatch, tmp_path, git_hosts_here) as made:
         made.deploy(digits=watch())
         made.repository()
         yield made

@@ -9,7 +9,7 @@ import pytest
 from tests.fakes.catalogue import DataApiOver, serving
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DataApiOver]:
     with serving(tmp_path_factory.mktemp("postgres") / "data") as calls:
         yield calls

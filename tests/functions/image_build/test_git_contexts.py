@@ -34,9 +34,9 @@ def put(at: Path, **files: bytes) -> str:
 
 
 @pytest.fixture(autouse=True)
-def repository(git_without_process: GitHosts) -> Iterator[Path]:
+def repository(git_hosts_here: GitHosts) -> Iterator[Path]:
     """A repository with a Dockerfile at its root."""
-    at = git_without_process.repository(f"{HOST}/owner/image.git")
+    at = git_hosts_here.repository(f"{HOST}/owner/image.git")
     put(at, Dockerfile=b"FROM scratch\nCOPY . /code\n", train=b"print(1)\n")
     yield at
     shutil.rmtree(at)

@@ -17,7 +17,7 @@ from tools.synthesis import ROOT
 SQL = ROOT / "lambda" / "catalogue_schema" / "sql"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DataApiOver]:
     with serving(Path(tmp_path_factory.mktemp("postgres"), "data")) as calls:
         yield calls
