@@ -104,12 +104,6 @@ def _number(word: str) -> float:
 
 
 @cache
-def read_hints(kind: Any) -> dict[str, Any]:
-    """Returns the type of each field; to find it out takes longer than to convert to it."""
-    return typing.get_type_hints(kind)
-
-
-@cache
 def _fields(kind: Any) -> list[tuple[str, Callable[[Any, str], Any], bool]]:
     """Lists the names of a dataclass' fields, what converts to each, and whether it has no default."""
     hints = read_hints(kind)
