@@ -153,6 +153,8 @@ class KubernetesStack(cdk.Stack):
         )
 
     def _watch(self, function: Function, foundation: FoundationExports) -> None:
+        # The next tick makes up for one that fails.
+        function.configure_async_invoke(retry_attempts=0)
         letters = DeadLetters(self, "Letters")
         schedules = Schedules(
             self, "Schedule", function=function, letters=letters, description="The schedule of the watch over machines"

@@ -28,8 +28,6 @@ READ: dict[str, tuple[str, int]] = {
 """Begin of a queue's logical id to the function that reads it, and how many messages that gets at once."""
 HINTS = {"Endings"}
 """Queues whose function looks at everything whatever the message says: it fails for all of a batch or for none."""
-TRIED_AGAIN = {"cluster_api"}
-"""Packages whose clock only has them count: a second try counts again."""
 
 
 def queues(deployment: Synthesised) -> Iterator[tuple[str, dict[str, Any], str, dict[str, Any]]]:
@@ -126,9 +124,7 @@ def test_no_function_that_a_clock_invokes_is_tried_again_by_lambda(complete: Syn
             name = target["Fn::GetAtt"][0] if "Fn::GetAtt" in target else target["Ref"]
             properties = template["Resources"][name]["Properties"]
             invoked = properties.get("FunctionName", {"Ref": name}) if "Ref" in target else {"Ref": name}
-            assert json.dumps(invoked) in once or properties.get("Handler", "").partition(".")[0] in TRIED_AGAIN, (
-                f"{stack}/{name}"
-            )
+            assert json.dumps(invoked) in once, f"{stack}/{name}"
 
 
 def test_an_event_that_a_queue_cannot_take_is_tried_for_a_day_and_then_kept(complete: Synthesised) -> None:
