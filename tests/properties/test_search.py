@@ -50,7 +50,9 @@ def test_whatever_befalls_a_search_it_asks_trains_and_reports_the_same(
 
 
 @pytest.mark.parametrize("action", ["ask", "tell", "report"])
-@pytest.mark.parametrize("calls", range(0, 45, 3))
+@pytest.mark.parametrize(
+    "calls", [*range(0, 45, 9), *(pytest.param(one, marks=pytest.mark.at_length) for one in range(0, 45, 3) if one % 9)]
+)
 def test_a_step_that_is_killed_before_any_call_changes_nothing(
     monkeypatch: pytest.MonkeyPatch, short: SearchWorld, calls: int, action: str
 ) -> None:

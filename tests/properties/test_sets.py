@@ -20,7 +20,7 @@ UPLOAD_S = 60.0
 """Requests of a set, with what a trainer saves meanwhile, and those of slower ranks."""
 
 
-@pytest.mark.parametrize("nodes", [2, 4])
+@pytest.mark.parametrize("nodes", [2, pytest.param(4, marks=pytest.mark.at_length)])
 @pytest.mark.parametrize("protocol", list(Protocol), ids=lambda one: one.name.lower())
 @pytest.mark.parametrize("seed", numbers(3, quick=1))
 def test_whatever_is_killed_the_next_attempt_starts_from_one_whole_checkpoint(
@@ -53,7 +53,14 @@ def test_so_it_does_beside_roles_that_do_not_end_the_job_also_where_rank_0_alone
     )
 
 
-@pytest.mark.parametrize("nodes", [16, pytest.param(512, marks=pytest.mark.skipif(not DEEP, reason="minutes"))])
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        6,
+        pytest.param(16, marks=pytest.mark.at_length),
+        pytest.param(512, marks=pytest.mark.skipif(not DEEP, reason="minutes")),
+    ],
+)
 @pytest.mark.parametrize(
     "protocol",
     [Protocol.EVERY, pytest.param(Protocol.BARRIER, marks=pytest.mark.at_length)],

@@ -189,8 +189,14 @@ def test_a_spot_launch_is_of_one_time_and_its_end_is_the_instances(only_spot: Ya
     assert (call.params["MinCount"], call.params["MaxCount"]) == (JOB.nodes, JOB.nodes)
 
 
-@pytest.mark.parametrize("death", list(Death))
-@pytest.mark.parametrize("nth", range(1, 26))
+def deaths() -> Iterator[Any]:
+    """Before and after each call; who dies before a call leaves what one left who died after the call before it."""
+    for nth in range(1, 26):
+        yield pytest.param(nth, Death.BEFORE, marks=pytest.mark.at_length if nth > 1 else ())
+        yield nth, Death.AFTER
+
+
+@pytest.mark.parametrize(("nth", "death"), list(deaths()))
 def test_a_launcher_that_is_killed_at_any_call_leaves_one_cluster(nth: int, death: Death) -> None:
     for yard in of(BOTH):
         yard.without(HOME, Market.SPOT)

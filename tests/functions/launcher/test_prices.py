@@ -178,7 +178,7 @@ def test_a_price_history_without_end_is_read_in_part(yard: WaitingYard) -> None:
 def test_jobs_that_wait_share_the_prices_of_a_turn(yard: WaitingYard) -> None:
     for number in range(5):
         yard.start(f"job-more-{number}", ladder=(A, B))
-    yard.run(2 * HOUR)
+    yard.run(HOUR)
     tried = len(yard.calls("ec2:DescribeSpotPriceHistory"))
     turns = len({round(at / 60) for at in yard.launched_at})
     assert 0 < tried <= turns
@@ -217,8 +217,9 @@ def test_a_price_history_that_hangs_keeps_no_waiting_job_from_its_turn(yard: Wai
         mine = tuple(replace(one, instance_type=name) for one in (A, B))
         home(yard.aws).spot_capacity |= {(name, one.zone): 0 for one in mine}
         yard.start(f"job-more-{number}", ladder=mine)
-    yard.run(HOUR)
+    yard.run(AWAY_S)
     assert len(yard.waits()) == 6
     yard.aws.faults.add(Kind.LOST, "ec2:DescribeSpotPriceHistory", times=10_000)
     yard.run(HOUR)
+    assert yard.aws.faults.waiting[0].times < 10_000
     assert "Sandbox.Timedout" not in {outcome for _, _, outcome in yard.functions.log}

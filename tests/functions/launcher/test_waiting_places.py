@@ -128,11 +128,11 @@ def test_a_launch_abroad_has_the_deadline_of_a_job_that_waited(yard: WaitingYard
 def test_walks_that_are_in_doubt_in_a_silent_region_cost_a_turn_one_time_out_together() -> None:
     """Each looks what it launched there before it begins anew."""
     with waiting(1200.0, places=(PLACE, ABROAD)) as yard:
-        for number in range(6):
+        for number in range(3):
             yard.start(f"job-{number}", ladder=WIDE, places=PLACES)
         yard.run(AWAY_S)
         yard.aws.faults.add(Kind.UNREACHABLE, "ec2:RunInstances", region=HOME, times=MOST)
-        yard.run(2 * HOUR)
+        yard.run(HOUR)
         yard.aws.faults.waiting.clear()
         silence(yard, HOME)
         yard.run(HOUR)
