@@ -178,7 +178,7 @@ def test_a_price_history_without_end_is_read_in_part(yard: WaitingYard) -> None:
 def test_jobs_that_wait_share_the_prices_of_a_turn(yard: WaitingYard) -> None:
     for number in range(5):
         yard.start(f"job-more-{number}", ladder=(A, B))
-    yard.run(HOUR)
+    yard.run(2 * HOUR)
     tried = len(yard.calls("ec2:DescribeSpotPriceHistory"))
     turns = len({round(at / 60) for at in yard.launched_at})
     assert 0 < tried <= turns
