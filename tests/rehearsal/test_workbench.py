@@ -14,7 +14,10 @@ from typing import Any
 import boto3
 import pytest
 
-from contract import names, tags
+from contract import keys, names, tags
+from contract.codec import decode
+from contract.commits import Commit
+from contract.keys import CommitKind
 from contract.workbench import NOTICE
 from localaws.conditions import Conditions
 from localaws.services import ec2
@@ -105,14 +108,19 @@ def way_in(job: StartedJob, attempt: int = 1) -> Way:
 
 
 def committed(job: StartedJob, text: str) -> bool:
-    """Whether a file with that text was committed; the bucket has every file once, under its digest."""
-    yard, s3 = job.yard, job.yard.client("s3")
-    pages = s3.get_paginator("list_objects_v2").paginate(
-        Bucket=yard.places.bytes_, Prefix=f"jobs/{job.name}/checkpoints/"
-    )
-    small = [one["Key"] for page in pages for one in page.get("Contents", []) if one["Size"] < 1_000_000]
-    bodies = (s3.get_object(Bucket=yard.places.bytes_, Key=key)["Body"].read() for key in small)
-    return any(text.encode() in body for body in bodies)
+    """Whether a closed set has a file with that text: bytes of a set that is still open come back on no other machine."""
+    s3, bucket, prefix = job.yard.client("s3"), job.yard.places.bytes_, keys.BytesPrefix(job.name)
+
+    def read(key: str, offset: int, size: int) -> bytes:
+        end = "" if size < 0 else offset + size - 1
+        body: bytes = s3.get_object(Bucket=bucket, Key=key, Range=f"bytes={offset}-{end}")["Body"].read()
+        return body
+
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix.commits(CommitKind.CHECKPOINTS))
+    there = {one["Key"] for page in pages for one in page.get("Contents", [])}
+    parts = [key for key in there if key.endswith("/r0000.json") and key.replace("r0000.json", keys.CLOSED) in there]
+    files = {file for key in parts for file in decode(Commit, read(key, 0, -1)).files if 0 < file.size < 1_000_000}
+    return any(text.encode() in read(file.key, file.offset, file.size) for file in files)
 
 
 def write_and_commit(person: Person, job: StartedJob, file: str, text: str) -> None:
