@@ -56,7 +56,7 @@ SAY = f"""p= s=; stop() {{ s=1; [ -z "$p" ] || {{ kill -TERM $p; later {GRACE_S}
 trap stop TERM INT
 later() {{ (sleep $1; shift; kill "$@") >/dev/null 2>&1 & }}
 f=/opt/ml/output/said; rm -f $f.pipe; mkfifo $f.pipe; tee $f <$f.pipe & t=$!
-[ -z "$s" ] || {{ kill $t; exit 143; }}
+[ -z "$s" ] || {{ kill -KILL $t; exit 143; }}
 "$@" >$f.pipe 2>&1 & p=$!; [ -z "$s" ] || stop
 wait $p; c=$?
 while kill -0 $p 2>/dev/null; do wait $p; c=$?; done
