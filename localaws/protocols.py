@@ -72,7 +72,7 @@ class _Values(dict[str, str]):
 
     @cached_property
     def places(self) -> frozenset[str]:
-        """Every name, and every part of one that ends before a dot."""
+        """All names, and for each dot in a name the part before it."""
         return frozenset(name[:end] for name in self for end in (*_find_dots(name), len(name)))
 
 

@@ -8,6 +8,7 @@ import os
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
@@ -67,12 +68,10 @@ class _Dispatcher(DomainDispatcherApplication):
 
     def __init__(self, create: Any) -> None:
         super().__init__(create)
-        self._known: dict[str | None, Any] = {}
+        self._find = lru_cache(maxsize=1024)(super().get_backend_for_host)  # whoever calls may name any host
 
     def get_backend_for_host(self, host: str | None) -> Any:
-        if host not in self._known:
-            self._known[host] = super().get_backend_for_host(host)
-        return self._known[host]
+        return self._find(host)
 
 
 class LocalAws(LocalAccount):

@@ -153,7 +153,7 @@ class KubernetesStack(cdk.Stack):
         )
 
     def _watch(self, function: Function, foundation: FoundationExports) -> None:
-        # The next tick makes up for one that fails.
+        # Lambda must not repeat a failed tick: the next tick counts anew.
         function.configure_async_invoke(retry_attempts=0)
         letters = DeadLetters(self, "Letters")
         schedules = Schedules(

@@ -11,10 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
-from xml.etree import ElementTree
 
 from tools.screens import PROCESSOR
-from tools.summary import identify
+from tools.summary import identify, read_cases
 
 ROWS = 100
 
@@ -46,7 +45,7 @@ class Cost(NamedTuple):
 def read_costs(folder: Path) -> Iterator[Cost]:
     """Yields what each test of each part took that left results; 0 s of processor time where they do not say."""
     for results in sorted(folder.glob("*.xml")):
-        for case in ElementTree.parse(results).iter("testcase"):
+        for case in read_cases(folder, results.stem):
             told = [one.get("value", "0") for one in case.iter("property") if one.get("name") == PROCESSOR]
             yield Cost(results.stem, identify(case), sum(map(float, told)), float(case.get("time", 0)))
 

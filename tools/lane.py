@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -77,7 +78,9 @@ def _write_span(seconds: float) -> str:
 
 
 def _write_line(line: str) -> None:
-    os.write(LINES, line.encode(errors="backslashreplace"))
+    # Whoever reads the lines may have gone; the results need them not.
+    with suppress(OSError):
+        os.write(LINES, line.encode(errors="backslashreplace"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -20,7 +20,8 @@ from tools.summary import Part, read, write_screens
 
 RESULTS, KEPT = Path("build/test"), Path("build/stress")
 LANES = 3
-BUSY = "while True: pass"
+BUSY = "import os, sys\nwhile os.getppid() == int(sys.argv[1]): sum(range(100_000))"
+"""Ends by itself once the process with that id is gone, which would end it."""
 LEAST_PRIORITY = 19
 """Niceness of the busy processes, as of whatever else a developer's machine does beside the tests."""
 
@@ -45,7 +46,7 @@ class Run:
 @contextmanager
 def keep_busy(count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
     """Uses the processors with so many processes, which end with the block."""
-    command = ["nice", "-n", str(LEAST_PRIORITY), sys.executable, "-c", BUSY]
+    command = ["nice", "-n", str(LEAST_PRIORITY), sys.executable, "-c", BUSY, str(os.getpid())]
     started = [subprocess.Popen(command) for _ in range(count)]
     try:
         yield started

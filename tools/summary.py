@@ -64,10 +64,7 @@ def read(folder: Path, name: str) -> Part:
     """Reads a part; if its results are missing or torn, because it was killed, it has only its exit status."""
     status = folder / name
     code = int(status.read_text()) if status.exists() else None
-    try:
-        cases = list(ElementTree.parse(folder / f"{name}.xml").iter("testcase"))
-    except (FileNotFoundError, ElementTree.ParseError):
-        return Part(name, code)
+    cases = read_cases(folder, name)
     red = dict.fromkeys(identify(case) for case in cases if has_failed(case))
     listed = folder / f"{name}.flaky"
     flaky = [test for test in red if test in listed.read_text().splitlines()] if listed.exists() else []
@@ -75,6 +72,14 @@ def read(folder: Path, name: str) -> Part:
     skipped = sum(_has(case, "skipped") for case in cases)
     seconds = tuple((float(case.get("time", 0)), identify(case)) for case in cases)
     return Part(name, code, len(cases) - len(failed) - skipped, skipped, tuple(failed), tuple(flaky), seconds)
+
+
+def read_cases(folder: Path, name: str) -> list[ElementTree.Element]:
+    """Returns the tests of a part's results; none if the results are missing or torn."""
+    try:
+        return list(ElementTree.parse(folder / f"{name}.xml").iter("testcase"))
+    except (FileNotFoundError, ElementTree.ParseError):
+        return []
 
 
 def has_failed(case: ElementTree.Element) -> bool:
@@ -93,15 +98,14 @@ def _has(case: ElementTree.Element, what: str) -> bool:
 
 def write_screens(folder: Path, parts: Sequence[Part]) -> Iterator[str]:
     """Yields a screen for each failed test, and the end of the log of a part that ended in another way."""
-    left = MOST_SCREENS
+    logs = {part.name: str(folder / f"{part.name}.log") for part in parts}
     for part in parts:
-        log = str(folder / f"{part.name}.log")
         if part.code not in (None, 0, TESTS_FAILED):
-            yield from ("", f"{part.name} ended with exit status {part.code}", *write_end(log))
-        cases = ElementTree.parse(folder / f"{part.name}.xml").iter("testcase") if part.failed else ()
-        for case in [one for one in cases if has_failed(one) and identify(one) in part.failed][:left]:
-            yield from ("", *write_screen(identify(case), case, log))
-            left -= 1
+            yield from ("", f"{part.name} ended with exit status {part.code}", *write_end(logs[part.name]))
+    failed = [(part, case) for part in parts if part.failed for case in read_cases(folder, part.name)]
+    screens = [(part, case) for part, case in failed if has_failed(case) and identify(case) in part.failed]
+    for part, case in screens[:MOST_SCREENS]:
+        yield from ("", *write_screen(identify(case), case, logs[part.name]))
 
 
 def summary(target: str, lanes: dict[str, list[Part]]) -> Iterator[str]:

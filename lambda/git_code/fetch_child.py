@@ -224,7 +224,7 @@ def main() -> None:
 
 
 def answer(order: Mapping[str, str]) -> dict[str, str]:
-    """Returns what the line of JSON says."""
+    """Carries an order out; returns the document that `main` prints: what was asked for, or `trouble` and what was `said`."""
     found = _carry_out(order)
     return {"trouble": found.trouble.value, "said": found.said[:1000]} if isinstance(found, NotFetched) else found
 

@@ -63,7 +63,7 @@ def run_child(commit: GitCommit, token: str, archive: Path, *, limit_s: float = 
 
 
 def ask_child(order: Mapping[str, str], limit_s: float) -> NotFetched | dict[str, str]:
-    """Runs the child, which has the token from its input alone; returns its line, or why there is none."""
+    """Runs the child and returns the document that it prints, or why it printed none. The child gets the token through its input alone."""
     variables = {name: os.environ[name] for name in PASSED if name in os.environ}
     try:
         done = subprocess.run(

@@ -26,8 +26,8 @@ MANY = 20_000
 
 
 class Guard:
-    """An interceptor of the recorder. `policies` gives those of a role by its ARN, or None for a role that is not guarded; `exists` says
-    whether a bucket has a key."""
+    """An interceptor of the recorder. `policies` gives those of a role by its ARN, or None for a role that is not guarded: the
+    same object for as long as they are the same; `exists` says whether a bucket has a key."""
 
     def __init__(
         self, account: Account, policies: Callable[[str], Policies | None], exists: Callable[[str, str], bool]

@@ -74,7 +74,8 @@ def recommend(machine: Machine) -> None:
 
 
 def interrupt(ec2: Ec2State, machine: Machine, *, notice_s: float | None) -> None:
-    """AWS takes the instance back, so many seconds after the notice. The notice is best effort: without one (None) it ends at once."""
+    """Ends the instance as AWS does that takes it back: `notice_s` seconds after its notice, or at once and without one, as notices are a
+    best effort."""
     if not machine.is_spot:
         raise ValueError(f"{machine.id} is no spot instance")
     why = "Instance terminated due to spot interruption"

@@ -171,7 +171,7 @@ def require_words(code: int, out: str, err: str, *, as_json: bool) -> None:
 
 
 def rounds(quick: int, length: int) -> Any:
-    """So many examples, and at length so many."""
+    """Gives a test `quick` examples, and `length` of them in the runs at length."""
     return pytest.mark.parametrize("examples", [quick, pytest.param(length, marks=pytest.mark.at_length)])
 
 

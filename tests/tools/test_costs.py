@@ -63,3 +63,9 @@ def test_results_without_processor_time_are_no_error(tmp_path: Path) -> None:
 def test_without_results_a_line_says_what_to_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(tmp_path)]) == 1
     assert capsys.readouterr().out == f"{tmp_path} has no results: run make test first\n"
+
+
+def test_a_part_that_was_killed_while_it_wrote_hides_no_other(tmp_path: Path) -> None:
+    (tmp_path / "nodes.xml").write_text('<suite><testcase file="test_y.py" na')
+    (tmp_path / "unit.xml").write_text('<suite><testcase file="test_x.py" name="test_a"/></suite>')
+    assert [one.part for one in read_costs(tmp_path)] == ["unit"]

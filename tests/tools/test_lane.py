@@ -53,9 +53,9 @@ def test_a_failure_has_a_line_of_its_own_and_what_passed_has_none(lane: tuple[Pa
     assert failed == [f"unit: FAILED {LOST}", f"unit: FAILED {DISK}"]
 
 
-def test_how_far_it_is_is_told_ten_times(lane: tuple[Path, list[str]]) -> None:
+def test_how_far_it_is_is_told_at_each_tenth(lane: tuple[Path, list[str]]) -> None:
     far = [line for line in lane[1] if " of 22 after " in line]
-    assert len(far) == 10
+    assert len(far) >= 10  # and each minute, on a computer on which these tests take minutes
     assert far[-1].endswith(f", last {DISK}")
 
 
@@ -63,6 +63,17 @@ def test_what_pytest_prints_is_in_the_log_and_not_among_the_lines(lane: tuple[Pa
     folder, told = lane
     assert "what the node said" in (folder / "unit.log").read_text()
     assert not any("what the node said" in line for line in told)
+
+
+def test_nobody_who_reads_the_lines_changes_no_result(tmp_path: Path) -> None:
+    (tmp_path / "test_lane.py").write_text("def test_good(): pass\n")
+    run = f"{sys.executable} -m pytest -q -p tools.lane --lane=unit -p no:cacheprovider --rootdir=. test_lane.py"
+    command = f"exec 3> >(exec true); wait $!; {run}"
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=HANG_S
+    )
+    assert (done.returncode, "1 passed" in done.stdout) == (0, True), done.stdout + done.stderr
 
 
 def test_a_failed_test_is_a_screen_of_its_sentence_what_was_found_and_where_to_look(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from localaws.testing.waiting import until
 from tools import stress
 from tools.summary import Part
 
+ROOT = Path(__file__).parents[2]
 MAKEFILE = """
 unit nodes:
 \t@echo $@ $(SIDE_BY_SIDE) >> calls
@@ -74,6 +76,26 @@ def test_an_interrupt_leaves_none_of_them() -> None:
     with pytest.raises(KeyboardInterrupt):
         interrupt()
     assert [one.returncode for one in started] == [-signal.SIGKILL] * 2
+
+
+def test_nor_does_a_kill_that_nobody_can_catch() -> None:
+    program = "from tools import stress\nwith stress.keep_busy(1) as (one,): print(one.pid, flush=True); input()"
+    runner = subprocess.Popen(
+        [sys.executable, "-c", program], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert runner.stdout is not None
+    process = int(runner.stdout.readline())
+    assert until(lambda: is_busy(process))
+    runner.kill()
+    runner.communicate()
+    assert until(lambda: not is_busy(process))
+
+
+def is_busy(process: int) -> bool:
+    try:
+        return stress.BUSY.encode() in Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:  # it has ended
+        return False
 
 
 def ticks(process: int) -> int:

@@ -222,10 +222,9 @@ def test_what_is_no_answer_of_git_builds_nothing(there: Watched, body: bytes) ->
     assert "; allowed: " in outcome.cause
 
 
-def test_a_host_that_lists_two_hundred_thousand_branches_is_read_to_its_end(
+def test_fifty_thousand_branches_are_read_to_their_end_in_a_fourth_of_the_memory(
     there: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A fourth of them, in a fourth of the child's memory."""
     monkeypatch.setattr(fetching, "ask_child", ASK_CHILD)
     monkeypatch.setattr(fetching, "PROGRAM", LESS_MEMORY.format(fetch_child.MOST_MEMORY // 4))
     pushed = there.push()
