@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +59,20 @@ def test_a_place_refuses_in_the_words_of_the_fault_and_another_place_launches(
         assert refusal(yard.ec2.run_instances, **yard.request(InstanceType="g5.xlarge", **options)) == code
         assert ec2.machines().left() == 0
         assert len(yard.run(InstanceType="g5.2xlarge", **options)) == 2
+
+
+def test_a_spot_notice_comes_as_long_before_the_end_as_the_conditions_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with local_aws(tmp_path) as yard:
+        conditions = yard.aws.conditions
+        monkeypatch.setattr(yard.aws, "conditions", replace(conditions, spot_notice_s=5000 * conditions.speed))
+        (instance,) = yard.run(1, InstanceMarketOptions={"MarketType": "spot"})
+        node, before = until(lambda: ec2.nodes().get(instance)), time.time()
+        ec2.nodes().interrupt(node.machine, notice=True)
+        ends = datetime.fromisoformat(node.machine.spot_action["time"]).timestamp()
+        assert before + 4999 <= ends <= time.time() + 5000
+        assert yard.states([instance]) <= {"pending", "running"}
 
 
 def test_a_spot_price_moves_where_the_fault_says_and_nowhere_else(tmp_path: Path) -> None:
