@@ -1,9 +1,10 @@
-"""Runs each test that failed in a lane once more, alone, and lists the ones that passed as flaky.
+"""Runs each test that failed in a lane once more, with nothing beside it, and lists the ones that passed as flaky.
 
 `python -m tools.rerun FOLDER PART...`, after the lanes of `make test` and its like. FOLDER has the results of each part as
 `tools.summary` reads them. FOLDER/flaky keeps both outputs of each such test, and FOLDER/PART.flaky lists those that passed alone.
 A part that ended in any other way than with failed tests, more than MOST_FLAKY failed tests, and a failed test of what an attacker
-must not do stay red: nothing is run again.
+must not do stay red: nothing is run again. A test of a file that tells a story needs what the story had told until then, so what the
+lane ran of the file before the test runs before it once more.
 """
 
 from __future__ import annotations
@@ -13,9 +14,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from xml.etree import ElementTree
 
-from tools.summary import MOST_FLAKY, TESTS_FAILED, Part, has_failed, identify, read
+from tools.summary import MOST_FLAKY, TESTS_FAILED, Part, has_failed, identify, read, read_cases
 
 NEVER = "tests/security/"
 """Where a red test is never flaky: a right that is denied only sometimes is granted."""
@@ -37,18 +37,25 @@ def find_obstacle(parts: Sequence[Part]) -> str:
 
 def keep_first_output(folder: Path, part: str, test: str, into: Path) -> None:
     """Writes what the test printed when it failed in its lane."""
-    cases = [case for case in ElementTree.parse(folder / f"{part}.xml").iter("testcase") if identify(case) == test]
+    cases = [case for case in read_cases(folder, part) if identify(case) == test]
     texts = [f"{child.tag}\n{child.text or ''}" for case in cases if has_failed(case) for child in case]
     into.write_text("\n".join(texts), errors="backslashreplace")
 
 
-def run_alone(test: str, folder: Path) -> bool:
-    """Runs one test in a process of its own and keeps its output; True if it ran and passed."""
+def list_story(folder: Path, part: str, test: str) -> list[str]:
+    """Returns the tests of the file that the lane ran until the test, which comes last, without those that it skipped."""
+    ran = dict.fromkeys(identify(case) for case in read_cases(folder, part) if case.find("skipped") is None)
+    of_file = [one for one in ran if one.partition("::")[0] == test.partition("::")[0]]
+    return of_file[: of_file.index(test) + 1]
+
+
+def run_alone(story: Sequence[str], folder: Path) -> bool:
+    """Runs the story in a process of its own and keeps its output; True if all of it ran and passed."""
     results = folder / "second.xml"
-    command = [sys.executable, "-m", "pytest", "-vv", f"--junit-xml={results}", "-o", "junit_family=xunit1", test]
+    command = [sys.executable, "-m", "pytest", "-vv", f"--junit-xml={results}", "-o", "junit_family=xunit1", *story]
     with (folder / "second.txt").open("w") as output:
         code = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False).returncode
-    return code == 0 and read(folder, "second").passed == 1
+    return code == 0 and read(folder, "second").passed == len(story)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -65,7 +72,7 @@ def main(arguments: Sequence[str]) -> int:
             kept.mkdir(parents=True, exist_ok=True)
             keep_first_output(folder, part.name, test, kept / "first.txt")
             print(f"Running again, alone: {test} ...", flush=True)
-            if run_alone(test, kept):
+            if run_alone(list_story(folder, part.name, test), kept):
                 with (folder / f"{part.name}.flaky").open("a") as listed:
                     listed.write(f"{test}\n")
             print(f"Both outputs are in {kept}", flush=True)

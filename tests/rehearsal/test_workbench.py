@@ -119,8 +119,11 @@ def committed(job: StartedJob, text: str) -> bool:
     pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix.commits(CommitKind.CHECKPOINTS))
     there = {one["Key"] for page in pages for one in page.get("Contents", [])}
     parts = [key for key in there if key.endswith("/r0000.json") and key.replace("r0000.json", keys.CLOSED) in there]
-    files = {file for key in parts for file in decode(Commit, read(key, 0, -1)).files if 0 < file.size < 1_000_000}
-    return any(text.encode() in read(file.key, file.offset, file.size) for file in files)
+    try:
+        files = {file for key in parts for file in decode(Commit, read(key, 0, -1)).files if 0 < file.size < 1_000_000}
+        return any(text.encode() in read(file.key, file.offset, file.size) for file in files)
+    except s3.exceptions.NoSuchKey:
+        return False  # a newer set closed meanwhile, and this one was deleted
 
 
 def write_and_commit(person: Person, job: StartedJob, file: str, text: str) -> None:

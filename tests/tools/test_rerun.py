@@ -27,6 +27,19 @@ def test_disturbed():
 def test_wrong(way): assert False
 def test_good(): pass
 """
+STORY = """
+import pathlib, pytest
+told = []
+@pytest.mark.skip
+def test_skipped(): pass
+def test_beginning(): told.append("once upon a time")
+def test_beside(): told.clear()
+def test_end():
+    disturbed = not pathlib.Path("mark").exists()
+    pathlib.Path("mark").touch()
+    assert told and not disturbed
+def test_after(): told.clear()
+"""
 DISTURBED = "test_lane.py::test_disturbed"
 
 
@@ -65,6 +78,16 @@ def test_a_test_that_fails_alone_too_stays_red_whatever_its_name_has(lane: Path)
     part = read(lane, "unit")
     assert (len(part.failed), part.flaky, part.is_good) == (2, (), False)
     assert len(list((lane / "flaky").iterdir())) == 2
+
+
+def test_a_test_runs_again_behind_what_its_file_had_told_before_it(lane: Path) -> None:
+    """What the lane left out is no part of it, and what came later need not run."""
+    Path("test_lane.py").write_text(STORY)
+    story, second = run_lane(lane, "not beside"), lane / "flaky" / "unit-0-test_lane-py-test_end" / "second.txt"
+    assert story.failed == ("test_lane.py::test_end",)
+    main([str(lane), "unit"])
+    assert read(lane, "unit").flaky == ("test_lane.py::test_end",)
+    assert "2 passed" in second.read_text()
 
 
 def test_nothing_runs_again_when_more_tests_failed_than_may_be_flaky(
