@@ -12,7 +12,7 @@ from tests.node.fakes import FakeS3
 from tests.node.folders import Clock
 from tests.node.layout_worlds import LAYOUTS
 from tests.properties.layouts_world import LayoutAttempt, find_wrongs
-from tests.properties.rounds import numbers
+from tests.properties.rounds import DEEP, numbers
 from tests.properties.sets_world import closed_steps, play_attempts
 
 ATTEMPTS = 5
@@ -24,7 +24,7 @@ UPLOAD_S = 120.0
     "nodes", [pytest.param(1, marks=pytest.mark.at_length), 2, pytest.param(4, marks=pytest.mark.at_length)]
 )
 @pytest.mark.parametrize("layout", list(LAYOUTS))
-@pytest.mark.parametrize("seed", numbers(9, quick=1))
+@pytest.mark.parametrize("seed", numbers(9 if DEEP else 3, quick=1))
 def test_whatever_is_killed_the_next_attempt_starts_from_a_whole_checkpoint_of_its_framework(
     tmp_path: Path, layout: str, nodes: int, seed: int
 ) -> None:

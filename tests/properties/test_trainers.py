@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.properties.rounds import numbers
+from tests.properties.rounds import DEEP, numbers
 from tests.properties.trainers_world import Cut, World, draw_style
 
 
-@pytest.mark.parametrize("seed", numbers(200, quick=10))
+@pytest.mark.parametrize("seed", numbers(200 if DEEP else 50, quick=8))
 def test_sets_of_any_trainer_are_whole_and_close_within_two_intervals(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     world = World(tmp_path, draw_style(chance), chance)

@@ -87,6 +87,7 @@ def test_there_is_no_attempt_0(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["node-lost:rank=1", "spot-kill", "child-killed"])
+@pytest.mark.usefixtures("checked_here")
 def test_the_command_line_of_a_job_of_one_node_refuses_it_before_anything_is_deployed(
     text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

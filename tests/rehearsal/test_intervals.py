@@ -30,6 +30,7 @@ def write(folder: Path, **fields: object) -> str:
     [({"checkpoint_minutes": 1}, "10", 0.1), ({}, "10", 1.0), ({"checkpoint_minutes": 5}, "1", 5.0)],
     ids=["the request's", "the default", "at the pace of an account"],
 )
+@pytest.mark.usefixtures("checked_here")
 def test_the_job_that_is_started_has_the_interval_of_the_rehearsal(
     tmp_path: Path, fields: dict[str, object], speed: str, minutes: float
 ) -> None:
@@ -38,6 +39,7 @@ def test_the_job_that_is_started_has_the_interval_of_the_rehearsal(
 
 
 @pytest.mark.parametrize("speed", ["10", "0.5"])
+@pytest.mark.usefixtures("checked_here")
 def test_an_interval_that_an_account_refuses_is_refused_whatever_it_is_divided_by(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], speed: str
 ) -> None:
