@@ -11,7 +11,7 @@ NODES ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-deploy setup-rehearsal cli rehearse rehearse-grid format clean
-.PHONY: test test-all test-tools test-costs stress in-lanes tools-in-lanes all-in-lanes lint types unit nodes security rehearsal-tests tool-tests own-deployments image-rehearsals local-aws older-python
+.PHONY: test test-all test-tools test-costs stress in-lanes tools-in-lanes all-in-lanes lint types unit nodes security rehearsal-tests tool-tests own-deployments image-rehearsals longer-rehearsals local-aws
 .PHONY: rehearse-campaign rehearse-search rehearse-faults rehearse-losses rehearse-frameworks rehearse-upgrade test-deep grid-load mutants
 .PHONY: bench-reaper bench-state bench-capacity bench-submission bench-checkpoints bench-rehearsal bench-containers bench-query bench-pages bench-spot
 .PHONY: synth synth-diff deploy destroy bake-image screenshots docs documents kubernetes-schemas container-tools lock outdated
@@ -200,6 +200,7 @@ CHECKS := lint types unit nodes security
 REHEARSALS := rehearsal-tests
 TOOL_TESTS := tool-tests local-aws
 DEPLOYMENTS := own-deployments image-rehearsals
+LONGER := longer-rehearsals
 SUMMARY = "$(PYTHON)" -m tools.summary $@ build/test
 # Alone, after the lanes: what passes then was disturbed by what ran beside it, and the summary names it.
 RERUN = python -m tools.rerun build/test
@@ -214,9 +215,9 @@ else
 endif
 
 test-tools: ## What else must pass: the local AWS, scanners, benchmarks, load, pairs of faults; rehearsals that deploy for themselves
-	@mkdir -p build/test && rm -f $(foreach part,$(TOOL_TESTS) $(DEPLOYMENTS),build/test/$(part) build/test/$(part).flaky)
-	@$(MAKE) --no-print-directory -k -j3 tools-in-lanes; $(RERUN) $(TOOL_TESTS) $(DEPLOYMENTS); \
-	  $(SUMMARY) tools $(TOOL_TESTS) -- deployments $(DEPLOYMENTS)
+	@mkdir -p build/test && rm -f $(foreach part,$(TOOL_TESTS) $(DEPLOYMENTS) $(LONGER),build/test/$(part) build/test/$(part).flaky)
+	@$(MAKE) --no-print-directory -k -j4 tools-in-lanes; $(RERUN) $(TOOL_TESTS) $(DEPLOYMENTS) $(LONGER); \
+	  $(SUMMARY) tools $(TOOL_TESTS) -- deployments $(DEPLOYMENTS) $(LONGER)
 
 test-all: ## Everything that must pass before a change lands: the parts of make test and of make test-tools, all side by side
 	@rm -rf build/test && mkdir -p build/test
@@ -227,7 +228,7 @@ test-all: ## Everything that must pass before a change lands: the parts of make 
 # time keep two of them busy. Within a lane one part follows another. Only rehearsals need a machine image, which takes the longest to
 # make. A part that fails stops nothing: the summary tells.
 in-lanes: $(CHECKS) $(REHEARSALS)
-tools-in-lanes: $(TOOL_TESTS) $(DEPLOYMENTS)
+tools-in-lanes: $(TOOL_TESTS) $(DEPLOYMENTS) $(LONGER)
 all-in-lanes: $(CHECKS) $(REHEARSALS) $(TOOL_TESTS) $(DEPLOYMENTS)
 ifneq (,$(SIDE_BY_SIDE)$(filter %in-lanes,$(MAKECMDGOALS)))
 types: | lint
@@ -240,16 +241,15 @@ endif
 ifneq (,$(filter tools-in-lanes,$(MAKECMDGOALS)))
 local-aws: | tool-tests
 endif
+# Which rights no rehearsal needs is known where one deployment has seen them all.
 ifneq (,$(filter all-in-lanes,$(MAKECMDGOALS)))
+WHOLE := 1
 local-aws: | unit
 tool-tests: | security
 endif
 # How a part ended, and for a part of pytest a file with each test, lie in build/test for the summary.
 NOTED = code=$$?; mkdir -p build/test && echo $$code > build/test/$@; exit $(if $(GO_ON),0,$$code)
 PYTEST = python -m pytest --junit-xml=build/test/$@.xml -o junit_family=xunit1 -o junit_logging=all -o junit_log_passing_tests=False
-
-older-python: $(REHEARSAL) .venv/ready ## The tests that lean on the standard library most, for another Python than the usual one
-	@python -m pytest tests/architecture tests/image_builder tests/node/test_code.py tests/contract/test_unpacking.py tests/contract/test_unpacking_bombs.py tests/functions/image_build/test_archive.py
 
 # What nodes and images run, on Python 3.10 as well.
 OLDER := contract node examples
@@ -276,7 +276,10 @@ security: $(TOOLS) ## The templates: what they have, and who may do what, asked 
 	@$(PYTEST) -m "not at_length" $(TEMPLATES_TESTS) $(AS_A_LANE); $(NOTED)
 
 rehearsal-tests: $(TOOLS) build/ami/ready ## Tests of one deployment on the local AWS, with its real processes
-	@$(PYTEST) tests/rehearsal -vv -m "rehearsal and deployed and not faults and not losses" $(AS_A_LANE); $(NOTED)
+	@$(PYTEST) tests/rehearsal -vv -m "rehearsal and deployed$(if $(WHOLE),, and not at_length) and not faults and not losses" $(AS_A_LANE); $(NOTED)
+
+longer-rehearsals: $(TOOLS) build/ami/ready ## More of them: mpirun, torchrun, the network check, searches, pages
+	@$(PYTEST) tests/rehearsal -vv -m "rehearsal and deployed and at_length and not faults and not losses" $(AS_A_LANE); $(NOTED)
 
 own-deployments: $(TOOLS) build/ami/ready ## Rehearsals with deployments of their own: workbenches, mounts, code out of git, waiting for capacity
 	@$(PYTEST) tests/rehearsal -vv -m "rehearsal and not deployed and not images and not faults and not losses" $(AS_A_LANE); $(NOTED)

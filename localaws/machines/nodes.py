@@ -357,9 +357,11 @@ class Nodes:
         while not self._stopped.wait(LOOK_S):
             mischief = self._aws.mischief
             faults = [one for one in self._aws.conditions.faults if one.name in mischief.striking]
-            for fault, node in [(fault, node) for fault in faults for node in self.all()]:
-                running = node.alive and node.machine.state(time.time()) == "running" and fault.name not in node.struck
-                if running and mischief.befalls(fault, node):
+            now = time.time()
+            # Once a look and not for each fault: of a long rehearsal most nodes have ended, and it looks twenty times a second.
+            running = [one for one in self.all() if one.alive and one.machine.state(now) == "running"] if faults else []
+            for fault, node in [(fault, node) for fault in faults for node in running]:
+                if fault.name not in node.struck and mischief.befalls(fault, node) and node.alive:
                     node.struck.add(fault.name)
                     mischief.strike(fault, node, self)
                     self.happened.append(fault)

@@ -171,11 +171,15 @@ def each_period(aws: LocalAws, scheduled: Scheduled, fire: Callable[[Any], None]
         known = {(arn, expression): thing for arn, (expression, thing) in scheduled().items()}
         due = {name: at for name, at in due.items() if name in known}
         for name, thing in known.items():
-            now, period = time.monotonic(), period_s(name[1]) / aws.conditions.speed
-            at = due.setdefault(name, now + period)
-            if now >= at:
-                due[name] = max(at + period, now)
+            now = time.monotonic()
+            if name in due and now < due[name]:
+                continue
+            period = period_s(name[1]) / aws.conditions.speed
+            if name in due:
+                due[name] = max(due[name] + period, now)
                 fire(thing)
+            else:
+                due[name] = now + period
 
 
 def period_s(expression: str) -> float:

@@ -57,13 +57,19 @@ def _shown(execution: Any, seen_at: datetime.datetime) -> dict[str, Any]:
 
 def _stop_some(aws: LocalAws) -> None:
     """Applies the fault `abort-in-state`: stops each matching execution once, `after` so long in the state."""
-    struck: set[tuple[str, str]] = set()
+    struck, met, known = set[tuple[str, str]](), dict[str, list[Any]](), None
     while not aws.stopping.wait(LOOK_S):
-        faults = [fault for fault in aws.conditions.faults if fault.name == FAULT]
+        if aws.conditions.faults is not known:
+            known = aws.conditions.faults
+            faults = [fault for fault in known if fault.name == FAULT]
+            met.clear()
         for execution in _running(aws.account) if faults else ():
-            for fault in faults:
-                mark = (execution.execution_arn, fault.text("state"))
-                if fault.meets({EXECUTION: execution.name}) and mark not in struck and _state(execution) == mark[1]:
+            arn = execution.execution_arn
+            if arn not in met:
+                met[arn] = [fault for fault in faults if fault.meets({EXECUTION: execution.name})]
+            for fault in met[arn]:
+                mark = (arn, fault.text("state"))
+                if mark not in struck and _state(execution) == mark[1]:
                     struck.add(mark)
                     aws.later(fault.seconds("after") / aws.conditions.speed, partial(_stop, aws, mark[0]))
 

@@ -11,7 +11,7 @@ import sys
 import threading
 import uuid
 from collections.abc import Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from botocore.config import Config
@@ -30,6 +30,8 @@ from moto.stepfunctions.parser.asl.eval.environment import Environment
 from moto.stepfunctions.parser.asl.eval.event.event_detail import EventDetails
 from moto.stepfunctions.parser.asl.eval.event.event_manager import EventManager
 from moto.stepfunctions.parser.asl.eval.program_state import ProgramStopped, ProgramTimedOut
+from moto.stepfunctions.parser.asl.parse.asl_parser import AmazonStateLanguageParser
+from moto.stepfunctions.parser.asl.parse.preprocessor import Preprocessor
 from moto.stepfunctions.parser.backend.execution import BaseExecutionWorkerCommunication, Execution
 from moto.stepfunctions.parser.models import StepFunctionsParserBackend, stepfunctions_parser_backends
 
@@ -52,11 +54,25 @@ _LAST = {
     HistoryEventType.ExecutionAborted,
     HistoryEventType.ExecutionTimedOut,
 }
+_read_definition = AmazonStateLanguageParser.parse
+
+
+@lru_cache(maxsize=64)
+def _read_tree(definition: str) -> Any:
+    """Reads a definition once: every execution reads it anew in moto, which takes longer than all else of its start."""
+    return _read_definition(definition)[1]
+
+
+def _parse(definition: str) -> tuple[EvalComponent, Any]:
+    """As moto's. What is evaluated is made anew each time: it has state of its own."""
+    tree = _read_tree(definition)
+    return Preprocessor().visit(tree), tree
 
 
 def install(aws: LocalAws) -> None:
     """Installs one back end for API and CloudFormation, with tokens, ends, roles and status events as in AWS, and states that wait for
     another execution."""
+    aws.patch(AmazonStateLanguageParser, "parse", staticmethod(_parse))
     aws.configure("stepfunctions", execute_state_machine=True)
     # CloudFormation writes into the back end that does not run machines.
     aws.patch(models, "stepfunctions_backends", stepfunctions_parser_backends)

@@ -186,7 +186,7 @@ def draw(examples: int, test: Any) -> None:
     )(test)()
 
 
-@rounds(quick=8, length=25)
+@rounds(quick=4, length=25)
 def test_no_view_ends_in_a_traceback_whatever_a_document_says(examples: int) -> None:
     @given(document=garbled(), as_json=st.booleans())
     @example(document=("output", '{"progress": NaN}'), as_json=True)

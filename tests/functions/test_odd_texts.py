@@ -206,7 +206,9 @@ def write_csv(given: Fields) -> bytes:
 
 
 @EACH_TEXT
-@pytest.mark.parametrize("backend", LINES)
+@pytest.mark.parametrize(
+    "backend", [pytest.param(one, marks=pytest.mark.at_length if "mpi" in one else ()) for one in LINES]
+)
 def test_a_line_is_refused_by_its_field_or_planned(backend: str, text: str) -> None:
     planning = Planning()
     with planning.there.connected():

@@ -49,6 +49,7 @@ def check(body: bytes) -> tuple[Checked, float]:
     return planner.check(io.BytesIO(body)), time.process_time() - begins_at
 
 
+@pytest.mark.at_length
 @pytest.mark.usefixtures("there")
 @pytest.mark.parametrize("alike", [True, False], ids=["alike to Admit", "each its own"])
 def test_ten_thousand_jobs_take_at_most_twice_the_time_of_trainings(alike: bool) -> None:

@@ -11,7 +11,7 @@ from contract.keys import JobPrefix
 from rehearsal.yard import StartedJob
 from tests.rehearsal.jobs import AGAIN, ended, instances, left, path, stored
 
-pytestmark = [pytest.mark.rehearsal, pytest.mark.turn("looks back")]
+pytestmark = [pytest.mark.rehearsal, pytest.mark.at_length, pytest.mark.turn("looks back")]
 BAD = ["missing-gpu", "fallen-gpu"]
 
 

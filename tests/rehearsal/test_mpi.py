@@ -19,7 +19,7 @@ from rehearsal.summary import summarise
 from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import AGAIN, ENDLESS, HAPPY, TWO, ended, failed, left, path, stored, succeeded
 
-pytestmark = [pytest.mark.rehearsal]
+pytestmark = [pytest.mark.rehearsal, pytest.mark.at_length]
 TRAINER = Path(__file__).with_name("mpi_trainer")
 PYTHON = Path(__file__).parents[2] / "build/ami/bin/python"
 STEPS = 30

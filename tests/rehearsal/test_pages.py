@@ -19,7 +19,7 @@ from tests.rehearsal.grids import HOME, SMALL, Field, sooner
 from tests.rehearsal.jobs import ENDLESS, ONE, failed, stored, succeeded, train
 from tests.rehearsal.searches import describe
 
-pytestmark = [pytest.mark.rehearsal]
+pytestmark = [pytest.mark.rehearsal, pytest.mark.at_length]
 STOPPED, UNHEARD = "page-stopped", "page-unheard"
 """Jobs that somebody stops; of the end of the second no event tells (conftest.py)."""
 

@@ -16,7 +16,7 @@ from tests.rehearsal.jobs import failed, succeeded
 from tests.rehearsal.mailbox import Mailbox
 from tests.rehearsal.searches import describe
 
-pytestmark = [pytest.mark.rehearsal]
+pytestmark = [pytest.mark.rehearsal, pytest.mark.at_length]
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from rehearsal.search import SearchJob
 from rehearsal.yard import Yard
 from tests.rehearsal.mailbox import Mailbox
 
-pytestmark = [pytest.mark.rehearsal, pytest.mark.turn("looks back")]
+pytestmark = [pytest.mark.rehearsal, pytest.mark.at_length, pytest.mark.turn("looks back")]
 
 
 def test_the_reaper_ends_the_round_of_a_search_that_is_over(

@@ -14,7 +14,7 @@ from contract import keys
 from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import TWO, ended, left, stored, succeeded
 
-pytestmark = [pytest.mark.rehearsal, pytest.mark.turn("looks back")]
+pytestmark = [pytest.mark.rehearsal, pytest.mark.at_length, pytest.mark.turn("looks back")]
 PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "jobs.md").read_text()
 FILES = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 PACKAGE = "only_of_this_job"

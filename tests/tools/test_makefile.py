@@ -119,6 +119,23 @@ def test_what_failed_in_a_lane_runs_again_only_after_all_lanes(checkout: Checkou
     assert runs[-1] < again
 
 
+@pytest.mark.parametrize(
+    ("target", "runs"),
+    [
+        ("test", ["rehearsal and deployed and not at_length"]),
+        ("test-tools", ["rehearsal and deployed and at_length"]),
+        ("test-all", ["rehearsal and deployed"]),
+    ],
+)
+def test_what_shares_the_deployment_runs_in_two_halves_or_as_a_whole(
+    checkout: Checkout, target: str, runs: list[str]
+) -> None:
+    checkout.set_up()
+    checkout.run_make(target)
+    marks = re.findall(r"-m (rehearsal and deployed.*?) and not faults", checkout.calls)
+    assert marks == runs
+
+
 def test_when_everything_passes_the_last_line_says_so(checkout: Checkout) -> None:
     checkout.set_up()
     code, said = checkout.run_make("test")
