@@ -221,12 +221,12 @@ test-tools: ## What else must pass: the local AWS, scanners, benchmarks, load, p
 
 test-all: ## Everything that must pass before a change lands: the parts of make test and of make test-tools, all side by side
 	@rm -rf build/test && mkdir -p build/test
-	@$(MAKE) --no-print-directory -k -j4 all-in-lanes; $(RERUN) $(CHECKS) $(REHEARSALS) $(TOOL_TESTS) $(DEPLOYMENTS); \
+	@$(MAKE) --no-print-directory -k -j5 all-in-lanes; $(RERUN) $(CHECKS) $(REHEARSALS) $(TOOL_TESTS) $(DEPLOYMENTS); \
 	  $(SUMMARY) checks $(CHECKS) -- rehearsals $(REHEARSALS) -- tools $(TOOL_TESTS) -- deployments $(DEPLOYMENTS)
 
-# Rehearsals mostly wait, for nodes that boot and for clocks, and the other lanes use what they leave of the processors: four parts at a
-# time keep two of them busy. Within a lane one part follows another. Only rehearsals need a machine image, which takes the longest to
-# make. A part that fails stops nothing: the summary tells.
+# Rehearsals mostly wait, for nodes that boot and for clocks, and the other lanes use what they leave of the processors: five parts at a
+# time keep two of them busy to the end. Within a lane one part follows another. Only rehearsals need a machine image, which takes the
+# longest to make. A part that fails stops nothing: the summary tells.
 in-lanes: $(CHECKS) $(REHEARSALS)
 tools-in-lanes: $(TOOL_TESTS) $(DEPLOYMENTS) $(LONGER)
 all-in-lanes: $(CHECKS) $(REHEARSALS) $(TOOL_TESTS) $(DEPLOYMENTS)
@@ -261,7 +261,7 @@ lint: $(TOOLS) ## ruff and shellcheck
 types: $(TOOLS) ## Pyrefly, as strict as mypy; once more for what machines with an older Python run
 	@pyrefly check --summary=none && pyrefly check --summary=none --python-version 3.10.0 $(OLDER) && pyrefly check --summary=none --python-version 3.9.0 trainer; $(NOTED)
 
-unit: $(TOOLS) ## Tests without a local AWS; the nodes of a rehearsal beside them have a time to boot in, so they come first
+unit: $(TOOLS) ## Tests without a local AWS; the nodes of a rehearsal beside such parts have a time to boot in, so they come first
 	@nice -n 5 $(PYTEST) -m "not rehearsal and not at_length" $(addprefix --ignore=,$(TEMPLATES_TESTS) $(NODES_TESTS)) tests $(AS_A_LANE); $(NOTED)
 
 NODES_TESTS := tests/node tests/image_builder
@@ -269,16 +269,16 @@ nodes: $(TOOLS) ## Tests of what runs on machines: the agent and the image build
 	@nice -n 5 $(PYTEST) -m "not at_length" $(NODES_TESTS) $(AS_A_LANE); $(NOTED)
 
 tool-tests: $(TOOLS) build/hydra/ready ## Tests of what stands around the product: benchmarks, load, pairs of faults at length
-	@$(PYTEST) -m "at_length and not rehearsal" tests $(AS_A_LANE); $(NOTED)
+	@nice -n 5 $(PYTEST) -m "at_length and not rehearsal" tests $(AS_A_LANE); $(NOTED)
 
 TEMPLATES_TESTS := tests/security tests/stacks
 security: $(TOOLS) ## The templates: what they have, and who may do what, asked of a simulator of IAM (what scanners find: make test-tools)
-	@$(PYTEST) -m "not at_length" $(TEMPLATES_TESTS) $(AS_A_LANE); $(NOTED)
+	@nice -n 5 $(PYTEST) -m "not at_length" $(TEMPLATES_TESTS) $(AS_A_LANE); $(NOTED)
 
 rehearsal-tests: $(TOOLS) build/ami/ready ## Tests of one deployment on the local AWS, with its real processes
 	@$(PYTEST) tests/rehearsal -vv -m "rehearsal and deployed$(if $(WHOLE),, and not at_length) and not faults and not losses" $(AS_A_LANE); $(NOTED)
 
-longer-rehearsals: $(TOOLS) build/ami/ready ## More of them: mpirun, torchrun, the network check, searches, pages
+longer-rehearsals: $(TOOLS) build/ami/ready ## More of them: mpirun, torchrun, the network check, regions, searches, pages
 	@$(PYTEST) tests/rehearsal -vv -m "rehearsal and deployed and at_length and not faults and not losses" $(AS_A_LANE); $(NOTED)
 
 own-deployments: $(TOOLS) build/ami/ready ## Rehearsals with deployments of their own: workbenches, mounts, code out of git, waiting for capacity

@@ -85,6 +85,7 @@ def test_the_process_that_failed_first_gives_its_node_the_code(nodes: Cluster, s
     assert any("exitcode  : 75" in line for line in end.tail), "torchrun reports what it would have reported without us"
 
 
+@pytest.mark.at_length
 def test_a_process_that_memory_was_too_small_for_is_the_cause(nodes: Cluster, shared: Path) -> None:
     offer(nodes, shared, fail("os.kill(os.getpid(), signal.SIGKILL)", 0))
     nodes.start()
@@ -96,6 +97,7 @@ def test_a_process_that_memory_was_too_small_for_is_the_cause(nodes: Cluster, sh
     assert any("Signal 9 (SIGKILL)" in line for line in nodes.ends[0].tail), "as torchrun says it of its own processes"
 
 
+@pytest.mark.at_length
 def test_a_module_that_a_process_lacks_is_named_as_without_a_launcher(nodes: Cluster, shared: Path) -> None:
     offer(nodes, shared, fail("import no_such_module"))
     nodes.start()
@@ -104,6 +106,7 @@ def test_a_module_that_a_process_lacks_is_named_as_without_a_launcher(nodes: Clu
     assert "no module no_such_module" in nodes.ends[1].reason
 
 
+@pytest.mark.at_length
 def test_a_failure_is_reported_while_the_peers_of_its_node_still_save(nodes: Cluster, shared: Path) -> None:
     """A process of another node that dies of it would else be taken for the cause."""
     offer(nodes, shared, fail("sys.exit(75)"), HOLDS="1")
@@ -119,6 +122,7 @@ def test_a_failure_is_reported_while_the_peers_of_its_node_still_save(nodes: Clu
     assert (nodes.sites[1].root / "var/lib/trainyard/checkpoints/saved-2").read_text() == "whole"
 
 
+@pytest.mark.at_length
 def test_an_order_reaches_every_process_and_lets_it_save(nodes: Cluster, shared: Path) -> None:
     offer(nodes, shared, TRAINS)
     threads = nodes.start()

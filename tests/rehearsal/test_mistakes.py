@@ -168,6 +168,7 @@ def jobs(yard: Yard, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Star
 
 
 @pytest.mark.rehearsal
+@pytest.mark.at_length
 @pytest.mark.parametrize("name", DEPLOYED)
 def test_what_an_account_notices_is_its_cause_and_what_to_do(
     jobs: dict[str, StartedJob], name: str, tmp_path: Path
@@ -183,6 +184,7 @@ def test_what_an_account_notices_is_its_cause_and_what_to_do(
 
 
 @pytest.mark.rehearsal
+@pytest.mark.at_length
 def test_a_second_execution_of_one_name_is_refused_by_its_name(yard: Yard, jobs: dict[str, StartedJob]) -> None:
     with pytest.raises(ClientError) as refused:
         yard.start({"another": "input"}, jobs[DEPLOYED[0]].name)

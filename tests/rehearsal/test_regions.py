@@ -18,7 +18,7 @@ from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import HAPPY, ONE, failed, instances, path, succeeded, train
 from tests.rehearsal.regions import REGIONS
 
-pytestmark = [pytest.mark.rehearsal]
+pytestmark = [pytest.mark.rehearsal, pytest.mark.at_length]
 HOME, AWAY, GRID = (place["region"] for place in REGIONS)
 
 

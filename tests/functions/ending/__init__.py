@@ -1,0 +1,1 @@
+"""Tests of what the end of every job shares: its report."""

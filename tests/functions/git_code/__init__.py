@@ -1,0 +1,1 @@
+"""Tests of code that comes out of git: the process that asks a host."""
