@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -116,6 +117,55 @@ class OneByOne:
         return iter([function(item) for item in items])
 
 
+@lru_cache(maxsize=64)
+def write_environment(deployment: str, bucket: str, regions: tuple[str, ...]) -> Mapping[str, str]:
+    """The variables of all functions but Admit's, which a test may change."""
+    timing = JOB.timing
+    ours: dict[str, Any] = {"deployment": deployment, "bucket": bucket, "table": TABLE}
+    ending = ours | {"instance_profile": PROFILE, "regions": regions}
+    return (
+        LauncherEnvironment(
+            **ours,
+            node_role=NODE_ROLE,
+            home_region=JOB.home_region,
+            instance_profile=PROFILE,
+            timing=timing.of(LauncherTiming),
+        ).write()
+        | ArtifactCheckEnvironment(**ours, node_role=NODE_ROLE).write()
+        | AttendantEnvironment(
+            deployment=deployment,
+            table=TABLE,
+            node_role=NODE_ROLE,
+            job_role=JOB_ROLE,
+            training_roles=JOB_ROLES,
+            checkpoints=CheckpointLimits(oldest=3.0, longest_commit=1.0),
+            topic=TOPIC,
+            timing=timing.of(AttendantTiming),
+        ).write()
+        | OwnImagesEnvironment(
+            deployment=deployment,
+            bucket=bucket,
+            account="123456789012",
+            suffix="amazonaws.com",
+            home_region=JOB.home_region,
+            regions=regions,
+            build_machine=BUILD,
+            timing=timing.of(OwnImagesTiming),
+        ).write()
+        | TerminatorEnvironment(**ending, timing=timing.of(TerminatorTiming)).write()
+        | ZoneLookupEnvironment(deployment=deployment, region=JOB.home_region).write()
+        | CleanupEnvironment(**ending, machine=MACHINE, queue=URL, timing=timing.of(CleanupTiming)).write()
+        | DrainEnvironment(
+            **ending,
+            machine=MACHINE,
+            grid_machine=GRID_MACHINE,
+            search_machine=SEARCH_MACHINE,
+            keep_data=True,
+            timing=timing.of(DrainTiming),
+        ).write()
+    )
+
+
 class Functions:
     """Invokes handlers; `installed()` puts their environment, their clock and the fake in place."""
 
@@ -130,61 +180,18 @@ class Functions:
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        timing = JOB.timing
-        ours: dict[str, Any] = {"deployment": self.deployment, "bucket": self.bucket, "table": TABLE}
-        ending = ours | {"instance_profile": PROFILE, "regions": tuple(self.aws.ec2)}
-        environment = (
-            LauncherEnvironment(
-                **ours,
-                node_role=NODE_ROLE,
-                home_region=JOB.home_region,
-                instance_profile=PROFILE,
-                timing=timing.of(LauncherTiming),
-            ).write()
-            | ArtifactCheckEnvironment(**ours, node_role=NODE_ROLE).write()
-            | AttendantEnvironment(
-                deployment=self.deployment,
-                table=TABLE,
-                node_role=NODE_ROLE,
-                job_role=JOB_ROLE,
-                training_roles=JOB_ROLES,
-                checkpoints=CheckpointLimits(oldest=3.0, longest_commit=1.0),
-                topic=TOPIC,
-                timing=timing.of(AttendantTiming),
-            ).write()
-            | OwnImagesEnvironment(
-                deployment=self.deployment,
-                bucket=self.bucket,
-                account="123456789012",
-                suffix="amazonaws.com",
-                home_region=JOB.home_region,
-                regions=tuple(self.aws.ec2),
-                build_machine=BUILD,
-                timing=timing.of(OwnImagesTiming),
-            ).write()
-            | TerminatorEnvironment(**ending, timing=timing.of(TerminatorTiming)).write()
-            | ZoneLookupEnvironment(deployment=self.deployment, region=JOB.home_region).write()
-            | CleanupEnvironment(**ending, machine=MACHINE, queue=URL, timing=timing.of(CleanupTiming)).write()
-            | DrainEnvironment(
-                **ending,
-                machine=MACHINE,
-                grid_machine=GRID_MACHINE,
-                search_machine=SEARCH_MACHINE,
-                keep_data=True,
-                timing=timing.of(DrainTiming),
-            ).write()
-            | self.admission.write()
+        environment = {
+            **write_environment(self.deployment, self.bucket, tuple(self.aws.ec2)),
+            **self.admission.write(),
             # All read one environment here, so it has every duration.
-            | {f"{VARIABLE_PREFIX}TIMING": json.dumps(asdict(self.admission.timing))}
-        )
+            f"{VARIABLE_PREFIX}TIMING": json.dumps(asdict(self.admission.timing)),
+        }
         with ExitStack() as stack:
             stack.enter_context(self.aws.connected())
             stack.enter_context(mock.patch.dict(os.environ, environment))
             stack.enter_context(mock.patch.object(launcher.handler, "SCRIPT", USER_DATA))
-            for module in (*_modules_with(time), botocore.endpoint):
-                stack.enter_context(mock.patch.object(module, "time", self.aws.clock))
-            for module in _modules_with(ThreadPoolExecutor):
-                stack.enter_context(mock.patch.object(module, "ThreadPoolExecutor", OneByOne))
+            stack.enter_context(_swapped((*_modules_with(time), botocore.endpoint), "time", self.aws.clock))
+            stack.enter_context(_swapped(_modules_with(ThreadPoolExecutor), "ThreadPoolExecutor", OneByOne))
             stack.enter_context(quiet(*_HANDLERS))
             prices.forget()
             hints_seen.forget()
@@ -250,6 +257,19 @@ def invoked(
     finally:
         clock.ends.pop()
         aws.mishaps.pop()
+
+
+@contextmanager
+def _swapped(modules: Iterable[ModuleType], name: str, other: Any) -> Iterator[None]:
+    """Puts something else in the place of that name. Of so many modules `mock.patch` takes longer than most tests."""
+    before = [(module, getattr(module, name)) for module in modules]
+    for module, _ in before:
+        setattr(module, name, other)
+    try:
+        yield
+    finally:
+        for module, one in before:
+            setattr(module, name, one)
 
 
 def _modules_with(thing: Any) -> list[ModuleType]:

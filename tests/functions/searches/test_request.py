@@ -231,7 +231,10 @@ def nest(depth: int) -> Any:
     return found
 
 
-@pytest.mark.parametrize(("value", "why"), [("\ud800", "is not valid Unicode"), (nest(5_000), "nested too deeply")])
+DEEP = pytest.param(nest(100_000), "nested too deeply", marks=pytest.mark.at_length, id="deeper than any limit")
+
+
+@pytest.mark.parametrize(("value", "why"), [("\ud800", "is not valid Unicode"), DEEP])
 def test_what_no_file_can_keep_is_refused_and_not_met_later(there: Searches, value: Any, why: str) -> None:
     whole = LEAST | {"template": LEAST["template"] | {"hyperparameters": {"note": value}}}
     found = check(whole, execution("tune-7"), there.env, there.store).problems
