@@ -7,29 +7,21 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 KEPT = 8
-"""Folders that a shelf keeps if nothing else is said, the last used ones: rehearsals and the tests' deployments have different settings. An
-assembly is about 100 MB."""
-
-PARTIAL = ".partial-"
+"""Folders that a shelf keeps, the last used ones: rehearsals and the tests' deployments have different settings. An assembly
+is about 100 MB."""
 
 
 @contextmanager
 def kept(
-    shelf: Path,
-    name: str,
-    make: Callable[[Path], object],
-    *,
-    still: Callable[[], bool] = lambda: True,
-    most: int = KEPT,
+    shelf: Path, name: str, make: Callable[[Path], object], *, still: Callable[[], bool] = lambda: True
 ) -> Iterator[tuple[Path, bool]]:
     """Returns the folder of that name, and whether `make` had to fill it; nobody deletes it during the block. If `still` says
-    that the name no longer fits, only this block uses the folder. `most`: folders that are kept."""
+    that the name no longer fits, only this block uses the folder."""
     shelf.mkdir(parents=True, exist_ok=True)
     folder = shelf / name
     with ExitStack() as using:
@@ -41,7 +33,7 @@ def kept(
             with _locked(shelf / f"{name}.making", fcntl.LOCK_EX):
                 if made := not folder.exists():
                     folder = _fill(folder, make, still, using)
-        _forget(shelf, most)
+        _forget(shelf)
         yield folder, made
 
 
@@ -57,7 +49,7 @@ def _locked(path: Path, kind: int) -> Iterator[int]:
 
 
 def _fill(folder: Path, make: Callable[[Path], object], still: Callable[[], bool], using: ExitStack) -> Path:
-    partial = Path(tempfile.mkdtemp(prefix=f"{folder.name}{PARTIAL}", dir=folder.parent))
+    partial = Path(tempfile.mkdtemp(prefix=f"{folder.name}.partial-", dir=folder.parent))
     try:
         make(partial)
         if not still():
@@ -70,17 +62,12 @@ def _fill(folder: Path, make: Callable[[Path], object], still: Callable[[], bool
     return folder
 
 
-def _forget(shelf: Path, most: int) -> None:
+def _forget(shelf: Path) -> None:
     """Deletes all but the last used folders, and anything that an interruption left incomplete."""
-    there = {entry.name: entry for entry in shelf.iterdir()}
-    locks = [entry for name, entry in there.items() if name.endswith(".lock")]
-    incomplete: defaultdict[str, list[Path]] = defaultdict(list)
-    for name, entry in there.items():
-        if PARTIAL in name:
-            incomplete[name.partition(PARTIAL)[0]].append(entry)
-    for number, path in enumerate(sorted(locks, key=lambda path: path.stat().st_mtime_ns, reverse=True)):
-        old = [there[path.stem]] if number >= most and path.stem in there else []
-        if stale := incomplete[path.stem] + old:
+    locks = sorted(shelf.glob("*.lock"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+    for number, path in enumerate(locks):
+        stale = [*shelf.glob(f"{path.stem}.partial-*"), *([path.with_suffix("")] if number >= KEPT else [])]
+        if stale:
             with suppress(OSError), path.open() as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 for folder in stale:

@@ -29,10 +29,6 @@ RETRY_AFTER_S = (60.0, 120.0)
 """Pauses between attempts of an asynchronous invocation, as in Lambda; divided by the rehearsal's speed."""
 LAYERS = Path(__file__).parent.parent / "build" / "layers"
 """Unpacked layers, by their contents."""
-CODE = LAYERS.with_name("functions")
-"""The same of the functions' own code."""
-MOST_CODE = 150
-"""Functions whose code is kept: a deployment of everything has about thirty."""
 RUNTIME = ("awslambdaric", "simplejson", "snapshot-restore-py")
 COMPILED = ("boto3", "pydantic_core")
 """What both the layer of all functions and AWS's runtime have."""
@@ -137,7 +133,7 @@ class Workers:
 
     def __init__(self, aws: LocalAccount, work: Path, echo: Callable[[str, str], None] | None) -> None:
         self._aws, self._work, self._echo = aws, work, echo
-        self._kept = contextlib.ExitStack()
+        self._layers = contextlib.ExitStack()
         self._processors = processors.Processors()
         self._probed: dict[tuple[str, ...], dict[str, str]] = {}
         self._pools: dict[Function, _Pool] = {}
@@ -228,7 +224,7 @@ class Workers:
         for pool in pools:
             pool.close()
         self._processors.stop()
-        self._kept.close()
+        self._layers.close()
 
     # unpacking
 
@@ -247,7 +243,7 @@ class Workers:
             threading.Thread(target=self._pools.pop(old).close, daemon=True).start()
 
     def _starter(self, function: Function, deployed: Any) -> Callable[[], Worker]:
-        folder = self._unpacked(CODE, deployed.code_bytes, MOST_CODE)
+        folder = _unpack(self._work / "functions" / f"{function.name}-{function.digest}", deployed.code_bytes)
         paths = (str(folder), *self._layer_paths(function))
         variables = self._variables(function, folder, paths)
         stream = f"{time.strftime('%Y/%m/%d')}/[$LATEST]"
@@ -274,7 +270,7 @@ class Workers:
             folders = []
             for arn in function.layers:
                 layer = backend.layers_versions_by_arn(arn)
-                folders.append(str(self._unpacked(LAYERS, layer.code_bytes) / "python"))
+                folders.append(str(self._layer(layer.code_bytes) / "python"))
             paths = (*folders, str(self._runtime(RUNTIME if folders else RUNTIME_SDK)))
             found = self._probe(paths) if folders else {}
             if any(where.startswith("!") for where in found.values()):
@@ -284,14 +280,14 @@ class Workers:
             self._paths[function.layers] = paths
         return self._paths[function.layers]
 
-    def _unpacked(self, place: Path, archive: bytes, most: int = shelf.KEPT) -> Path:
-        """Unpacks an archive once for many runs, and keeps its byte code. Nothing here is about how long a cold start takes."""
+    def _layer(self, archive: bytes) -> Path:
+        """Unpacks a layer once for many runs, and keeps its byte code: on Lambda a layer exists when a function starts."""
 
         def unpack(folder: Path) -> None:
             zipfile.ZipFile(io.BytesIO(archive)).extractall(folder)
 
         digest = f"{hashlib.sha256(archive).hexdigest()[:12]}-{sys.implementation.cache_tag}"
-        return self._kept.enter_context(shelf.kept(place, digest, unpack, most=most))[0]
+        return self._layers.enter_context(shelf.kept(LAYERS, digest, unpack))[0]
 
     def sdk(self) -> Path:
         """Returns a folder with AWS's SDK and nothing else, like a slim image after `pip install boto3`."""
@@ -371,6 +367,15 @@ class Workers:
             backend = logs_backends[self._aws.account][function.region]
             with contextlib.suppress(ResourceNotFoundException):  # a destroyed stack deleted its log group
                 backend.put_log_events(function.log_group, stream, [{"timestamp": int(now * 1000), "message": text}])
+
+
+def _unpack(folder: Path, archive: bytes) -> Path:
+    if not folder.exists():
+        partial = folder.with_name(f"{folder.name}.{uuid.uuid4().hex}")
+        partial.mkdir(parents=True)
+        zipfile.ZipFile(io.BytesIO(archive)).extractall(partial)
+        partial.rename(folder)
+    return folder
 
 
 def _letter(deployed: Any, payload: bytes, outcome: Outcome, tries: int) -> dict[str, Any]:
