@@ -25,7 +25,7 @@ REPLACED = (
     "spot (only when a fault says so), the delay "
     "of metrics. Rates of schedules, periods of alarms, time-outs of queues and the request's checkpoint_minutes (1.2 s at least) run at "
     "the rehearsal's speed, the training itself, max_hours and the minutes of `stall` do not, nor do time-outs of "
-    "functions and builds do not, nor how long CloudFormation waits for a custom resource. pip's download cache is shared "
+    "functions and builds, nor how long CloudFormation waits for a custom resource. pip's download cache is shared "
     "between nodes, and so are processors: each node computes with one thread "
     "(OMP_NUM_THREADS)."
 )

@@ -3,8 +3,8 @@
 `python -m tools.rerun FOLDER PART...`, after the lanes of `make test` and its like. FOLDER has the results of each part as
 `tools.summary` reads them. FOLDER/flaky keeps both outputs of each such test, and FOLDER/PART.flaky lists those that passed alone.
 A part that ended in any other way than with failed tests, more than MOST_FLAKY failed tests, and a failed test of what an attacker
-must not do stay red: nothing is run again. A test of a file that tells a story needs what the story had told until then, so what the
-lane ran of the file before the test runs before it once more.
+must not do stay red: nothing is run again. Some files tell a story, and a test in the middle needs its beginning. So the tests of the
+file that ran before it run again with it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def keep_first_output(folder: Path, part: str, test: str, into: Path) -> None:
 
 
 def list_story(folder: Path, part: str, test: str) -> list[str]:
-    """Returns the tests of the file that the lane ran until the test, which comes last, without those that it skipped."""
+    """Returns what the lane ran of the test's file, up to the test. Skipped tests are not in it."""
     ran = dict.fromkeys(identify(case) for case in read_cases(folder, part) if case.find("skipped") is None)
     of_file = [one for one in ran if one.partition("::")[0] == test.partition("::")[0]]
     return of_file[: of_file.index(test) + 1]

@@ -358,7 +358,7 @@ class Nodes:
             mischief = self._aws.mischief
             faults = [one for one in self._aws.conditions.faults if one.name in mischief.striking]
             now = time.time()
-            # Once a look and not for each fault: of a long rehearsal most nodes have ended, and it looks twenty times a second.
+            # Most nodes of a long rehearsal have ended, and this looks twenty times a second: it asks them once and not for each fault.
             running = [one for one in self.all() if one.alive and one.machine.state(now) == "running"] if faults else []
             for fault, node in [(fault, node) for fault in faults for node in running]:
                 if fault.name not in node.struck and mischief.befalls(fault, node) and node.alive:

@@ -7,6 +7,7 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from moto.events.models import EventsBackend, events_backends
@@ -171,17 +172,14 @@ def each_period(aws: LocalAws, scheduled: Scheduled, fire: Callable[[Any], None]
         known = {(arn, expression): thing for arn, (expression, thing) in scheduled().items()}
         due = {name: at for name, at in due.items() if name in known}
         for name, thing in known.items():
-            now = time.monotonic()
-            if name in due and now < due[name]:
-                continue
-            period = period_s(name[1]) / aws.conditions.speed
-            if name in due:
-                due[name] = max(due[name] + period, now)
+            now, period = time.monotonic(), period_s(name[1]) / aws.conditions.speed
+            at = due.setdefault(name, now + period)
+            if now >= at:
+                due[name] = max(at + period, now)
                 fire(thing)
-            else:
-                due[name] = now + period
 
 
+@lru_cache(maxsize=256)
 def period_s(expression: str) -> float:
     """Returns the real-world seconds between two firings. Of a cron expression only the frequency is kept: clocks run faster here."""
     if rate := re.fullmatch(r"rate\((\d+) (minute|hour|day)s?\)", expression):

@@ -284,6 +284,7 @@ def test_another_program_than_python_runs_under_a_shell(tmp_path: Path) -> None:
         (packed("t.py"), "run.sh", "FileNotFoundError: .*'/opt/ml/code/run.sh'"),
         (b"PK", "t.py", "ReadError: not a gzip file"),
     ],
+    ids=["without the program", "no archive"],  # an archive has the time of its making
 )
 def test_where_the_toolkit_itself_fails_it_says_so(tmp_path: Path, body: bytes, program: str, says: str) -> None:
     with pytest.raises(ToolkitError, match=f"(?s)framework error: .*{says}"):

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from moto.stepfunctions.parser.asl.parse.asl_parser import ASLParserException
 
 from localaws.services import metric_math
 from localaws.services.cloudformation_stacks import last_first
 from localaws.services.events import period_s
 from localaws.services.jsonata import QueryFailed, evaluate
 from localaws.services.permits import lets
+from localaws.services.stepfunctions import parse
 
 VALUES: list[tuple[str, dict[str, Any], Any]] = [
     ("$x", {"x": "\"a\" 'b'\n{% $y %} \\"}, "\"a\" 'b'\n{% $y %} \\"),
@@ -164,3 +168,30 @@ def test_what_names_another_resource_is_deleted_before_it() -> None:
     assert sorted(order) == sorted(RESOURCES)
     users = [("Drain", "Function"), ("Drain", "Role"), ("Function", "Role"), ("Role", "Bucket"), ("Role", "Key")]
     assert [pair for pair in users if order.index(pair[0]) > order.index(pair[1])] == []
+
+
+# definitions of state machines
+
+WAITS = {
+    "StartAt": "Rest",
+    "States": {"Rest": {"Type": "Wait", "Seconds": 1, "Next": "End"}, "End": {"Type": "Succeed"}},
+}
+
+
+def test_executions_that_start_at_once_share_the_tree_of_their_definition_and_nothing_that_they_evaluate() -> None:
+    definition = json.dumps(WAITS)
+    with ThreadPoolExecutor(16) as threads:
+        found = list(threads.map(parse, [definition] * 64))
+    programs = [program for program, _ in found]
+    assert len({id(program) for program in programs}) == len({id(program.states.states) for program in programs}) == 64
+    assert {tuple(program.states.states) for program in programs} == {("Rest", "End")}
+    assert parse(definition)[1] is parse(definition)[1]
+
+
+def test_a_definition_that_is_wrong_is_refused_each_time_and_a_changed_one_is_another() -> None:
+    for _ in range(2):
+        with pytest.raises(ASLParserException):
+            parse('{"StartAt": ')
+    changed = json.dumps({**WAITS, "StartAt": "End"})
+    assert parse(json.dumps(WAITS))[0].start_at.start_at_name == "Rest"
+    assert parse(changed)[0].start_at.start_at_name == "End"

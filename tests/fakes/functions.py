@@ -118,7 +118,7 @@ class OneByOne:
 
 
 @lru_cache(maxsize=64)
-def write_environment(deployment: str, bucket: str, regions: tuple[str, ...]) -> Mapping[str, str]:
+def _write_environment(deployment: str, bucket: str, regions: tuple[str, ...]) -> Mapping[str, str]:
     """The variables of all functions but Admit's, which a test may change."""
     timing = JOB.timing
     ours: dict[str, Any] = {"deployment": deployment, "bucket": bucket, "table": TABLE}
@@ -181,7 +181,7 @@ class Functions:
     @contextmanager
     def installed(self) -> Iterator[None]:
         environment = {
-            **write_environment(self.deployment, self.bucket, tuple(self.aws.ec2)),
+            **_write_environment(self.deployment, self.bucket, tuple(self.aws.ec2)),
             **self.admission.write(),
             # All read one environment here, so it has every duration.
             f"{VARIABLE_PREFIX}TIMING": json.dumps(asdict(self.admission.timing)),
@@ -261,7 +261,7 @@ def invoked(
 
 @contextmanager
 def _swapped(modules: Iterable[ModuleType], name: str, other: Any) -> Iterator[None]:
-    """Puts something else in the place of that name. Of so many modules `mock.patch` takes longer than most tests."""
+    """Gives the name in these modules another value. `mock.patch` does the same, and takes longer for all of them than most tests do."""
     before = [(module, getattr(module, name)) for module in modules]
     for module, _ in before:
         setattr(module, name, other)

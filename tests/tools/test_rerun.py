@@ -81,7 +81,7 @@ def test_a_test_that_fails_alone_too_stays_red_whatever_its_name_has(lane: Path)
 
 
 def test_a_test_runs_again_behind_what_its_file_had_told_before_it(lane: Path) -> None:
-    """What the lane left out is no part of it, and what came later need not run."""
+    """It leaves out what the lane skipped or left out, and what the lane ran later."""
     Path("test_lane.py").write_text(STORY)
     story, second = run_lane(lane, "not beside"), lane / "flaky" / "unit-0-test_lane-py-test_end" / "second.txt"
     assert story.failed == ("test_lane.py::test_end",)

@@ -143,6 +143,7 @@ def test_a_slip_of_the_pen_is_told() -> None:
 @pytest.mark.parametrize(
     ("body", "name"),
     [(tarred(), "a.tar.gz"), (tarred(mode="w"), "a.tar"), (zipped(), "a.zip"), (zipped("folder/"), "a.zip")],
+    ids=["a tarball", "without compression", "a zip", "a folder alone"],  # an archive has the time of its making
 )
 def test_an_archive_without_a_file_is_refused(body: bytes, name: str) -> None:
     assert archive_problems(CODE, ["nvidia-smi"], list_archive(body, name)) == [

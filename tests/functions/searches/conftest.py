@@ -1,4 +1,4 @@
-"""The account of the tests of the search function, for those that ask AWS."""
+"""Tests of searches that ask AWS use the account of the search function's tests."""
 
 from __future__ import annotations
 
